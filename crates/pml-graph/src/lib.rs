@@ -1,0 +1,9 @@
+//! The mathematics of memory: which tools answer a request.
+//!
+//! Everything here is a pure function of its arguments: no files, no network, no clock, no threads
+//! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
+
+pub mod lexical;
+pub mod rank;
+mod request;
+pub mod tokens;

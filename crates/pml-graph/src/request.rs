@@ -1,0 +1,178 @@
+//! A request as ranking sees it: its terms, and the parts in which each of them stands.
+//!
+//! It is read against one index, which says how rare the terms are; it never sees an item's text.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::lexical::{FULL_MATCH, Field, Index};
+use crate::tokens::{self, Token};
+
+/// More parts than this are noise, and cost time.
+const MAX_PARTS: usize = 24;
+
+/// Requests are read up to here: nobody describes one task in more, and time grows with length.
+pub(crate) const MAX_BYTES: usize = 16 * 1024;
+
+/// Doubt added to the words of a request when it is asked how much an item covers, in units of rarity:
+/// a match on few or common words is less certain than one on many rare ones.
+const DOUBT: f64 = 1.0;
+
+/// Doubt of the same kind about names: a short common one stands in many requests by chance.
+const NAME_DOUBT: f64 = 4.0;
+
+/// How much of what a request leaves open is answered by naming the item. Half, because the rest of the
+/// request may be arguments or may be another task.
+const NAMED: f64 = 0.5;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Every term once, in the order of the request.
+    pub(crate) terms: Vec<Term>,
+    /// How many parts there are, at least one.
+    pub(crate) parts: usize,
+}
+
+/// A term of a request.
+#[derive(Debug)]
+pub(crate) struct Term {
+    /// Its number in the index, where any item has it.
+    pub(crate) number: Option<u32>,
+    /// How rare it is.
+    pub(crate) idf: f32,
+    /// The parts it stands in, one bit each.
+    parts: u32,
+}
+
+impl Term {
+    pub(crate) fn stands_in(&self, part: usize) -> bool {
+        self.parts & (1 << part) != 0
+    }
+}
+
+impl Request {
+    /// Reads a request written for the items of `index`.
+    pub(crate) fn read(text: &str, index: &Index) -> Request {
+        let mut request = Request { terms: Vec::new(), parts: 0 };
+        let mut known = HashMap::new();
+        for piece in pieces(tokens::beginning(text, MAX_BYTES)) {
+            let tokens = tokens::tokens(piece);
+            let is_part =
+                tokens.iter().filter(|token| !token.compound).count() > 1 && request.parts < MAX_PARTS;
+            let part = if is_part { 1 << request.parts } else { 0 };
+            request.parts += usize::from(is_part);
+            for token in tokens {
+                request.add(token, part, &mut known, index);
+            }
+        }
+        if request.parts == 0 {
+            request.parts = 1;
+            request.terms.iter_mut().for_each(|term| term.parts = 1);
+        }
+        request
+    }
+
+    fn add(&mut self, token: Token<'_>, part: u32, known: &mut HashMap<String, usize>, index: &Index) {
+        match known.entry(token.term) {
+            Entry::Occupied(at) => self.terms[*at.get()].parts |= part,
+            Entry::Vacant(free) => {
+                let number = index.term(free.key());
+                // Its two words are there already; put together they may be nobody's word.
+                if token.compound && number.is_none() {
+                    return;
+                }
+                self.terms.push(Term { number, idf: index.idf(number), parts: part });
+                free.insert(self.terms.len() - 1);
+            }
+        }
+    }
+
+    /// What the terms of `part` are worth for `item`.
+    pub(crate) fn worth(&self, part: usize, item: usize, index: &Index) -> f64 {
+        let terms = self.terms.iter().filter(|term| term.stands_in(part));
+        terms.filter_map(|term| index.find(term.number?, item)).map(|posting| f64::from(posting.worth)).sum()
+    }
+
+    /// How well `item` alone answers the request, from 0 to 1: which share of the request, or of the
+    /// part of it that it covers best, it covers; where words of its name make up that share, more.
+    pub(crate) fn answered_by(&self, item: usize, index: &Index) -> f64 {
+        let parts = (0..self.parts).map(|part| self.share(item, index, |term| term.stands_in(part)));
+        let share = parts.fold(self.share(item, index, |_| true), f64::max);
+        share + (1.0 - share) * NAMED * self.named(item, index)
+    }
+
+    /// How surely the request names `item`: the share of the item's name that the request has, less
+    /// where the name is short and common.
+    fn named(&self, item: usize, index: &Index) -> f64 {
+        let found = self.terms.iter().filter_map(|term| Some((term, index.find(term.number?, item)?)));
+        let in_name = found.filter(|(_, posting)| posting.fields.contains(Field::Name));
+        let mass: f64 = in_name.map(|(term, _)| f64::from(term.idf)).sum();
+        if mass > 0.0 { mass / f64::from(index.name_mass(item)) * mass / (mass + NAME_DOUBT) } else { 0.0 }
+    }
+
+    fn share(&self, item: usize, index: &Index, counts: impl Fn(&Term) -> bool) -> f64 {
+        let (mut asked, mut covered) = (DOUBT, 0.0);
+        for term in self.terms.iter().filter(|term| counts(term)) {
+            asked += f64::from(term.idf);
+            if let Some(posting) = term.number.and_then(|number| index.find(number, item)) {
+                covered += f64::from((posting.worth / FULL_MATCH).min(term.idf));
+            }
+        }
+        covered / asked
+    }
+}
+
+/// The sentences, lines and list points of `text`.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end =
+            rest.char_indices().find(|(at, c)| ends_piece(&rest[..*at], *c, &rest[at + c.len_utf8()..]));
+        let end = end.map_or(rest.len(), |(at, c)| at + c.len_utf8());
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// Whether a piece ends with `c`. A full stop or hyphen inside a word (`v1.2`, `e-mail`) ends nothing.
+fn ends_piece(before: &str, c: char, after: &str) -> bool {
+    let space_follows = after.chars().next().is_none_or(char::is_whitespace);
+    match c {
+        '\n' | ';' | '—' | '–' | '•' | '。' | '！' | '？' | '；' => true,
+        '.' | '!' | '?' => space_follows,
+        '-' | '*' => space_follows && before.chars().next_back().is_none_or(char::is_whitespace),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_falls_into_sentences_lines_and_points() {
+        for (text, expected) in [
+            ("Fly to v1.2 street. Then e-mail Ann!", "Fly to v1.2 street. | Then e-mail Ann!"),
+            ("- buy milk\n- send mail", "buy milk | send mail"),
+            ("weather tomorrow — news today; stocks?", "weather tomorrow — | news today; | stocks?"),
+            ("查天气。发邮件", "查天气。 | 发邮件"),
+        ] {
+            let found = pieces(text).map(str::trim).filter(|piece| *piece != "-");
+            assert_eq!(found.collect::<Vec<_>>().join(" | "), expected);
+        }
+    }
+
+    #[test]
+    fn pieces_of_one_word_are_no_parts_and_there_is_always_one_part() {
+        let index = Index::default();
+        assert_eq!(Request::read("Hello. Translate text. Thanks!", &index).parts, 1);
+        assert_eq!(Request::read("Translate. Summarise.", &index).parts, 1);
+        assert_eq!(Request::read("", &index).parts, 1);
+        assert_eq!(Request::read(&"read file. ".repeat(100), &index).parts, MAX_PARTS);
+    }
+}

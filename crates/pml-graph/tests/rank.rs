@@ -1,0 +1,180 @@
+//! What ranking promises to those who search.
+
+use expect_test::{Expect, expect};
+use pml_graph::lexical::{Document, Index};
+use pml_graph::rank::{Evidence, Ranked, rank, reasons};
+
+/// `server:name description`.
+fn index(tools: &[&'static str]) -> Index {
+    Index::build(tools.iter().map(|tool| {
+        let (id, description) = tool.split_once(' ').unwrap_or((tool, ""));
+        let (server, name) = id.split_once(':').expect("a tool is written `server:name`");
+        Document { server, name, description, ..Document::default() }
+    }))
+}
+
+fn found(request: &str, index: &Index) -> Vec<Ranked> {
+    rank(request, &Evidence { lexical: index })
+}
+
+fn items(request: &str, index: &Index) -> Vec<usize> {
+    found(request, index).into_iter().map(|ranked| ranked.item).collect()
+}
+
+const OFFICE: &[&str] = &[
+    "fs:read_file Read the contents of a file",
+    "fs:write_file Write contents to a file",
+    "fs:list_directory List the files in a directory",
+    "mail:send_email Send an email message to a recipient",
+    "mail:search_inbox Search messages",
+    "weather:forecast Weather forecast for a city",
+    "web:search Search the web for pages",
+    "git:log Show the commits of a repository",
+    "git:diff Compare two commits; can write the result to a file",
+    "calendar:create_event Create an event and notify people by email",
+];
+
+#[track_caller]
+fn check(request: &str, expected: &Expect) {
+    let index = index(OFFICE);
+    let evidence = Evidence { lexical: &index };
+    let mut text = String::new();
+    for Ranked { item, score } in rank(request, &evidence).into_iter().take(4) {
+        let id = OFFICE[item].split(' ').next().unwrap_or_default();
+        let why: Vec<String> = reasons(request, &evidence, item).iter().map(ToString::to_string).collect();
+        text.push_str(&format!("{score:.2} {id}: {}\n", why.join("; ")));
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn a_name_counts_more_than_a_description() {
+    let index = index(&["a:one compress images", "b:compress_images", "c:three"]);
+    assert_eq!(items("compress images", &index), [1, 0]);
+}
+
+#[test]
+fn rare_words_count_more_than_common_ones() {
+    let index =
+        index(&["a:file_a", "a:file_b", "a:file_c", "a:file_d", "a:checksum", "a:other_one", "a:other_two"]);
+    assert_eq!(items("checksum file", &index)[0], 4);
+}
+
+#[test]
+fn the_server_a_request_names_comes_first() {
+    let index = index(&["gitlab:list_issues", "github:list_issues", "jira:list_issues"]);
+    assert_eq!(items("list the issues on github", &index)[0], 1);
+}
+
+#[test]
+fn names_match_however_they_are_written() {
+    let index = index(&["a:other", "b:searchGitHub", "c:another"]);
+    assert_eq!(items("search github", &index), [1]);
+    assert_eq!(items("Searching git", &index), [1]);
+}
+
+#[test]
+fn reasons_quote_the_request() {
+    check(
+        "Reading a File from disk",
+        &expect![[r#"
+        0.52 fs:read_file: name matches `Reading`, `File`
+        0.17 fs:write_file: name matches `File`
+        0.07 fs:list_directory: description mentions `File`
+        0.04 git:diff: description mentions `File`
+    "#]],
+    );
+}
+
+#[test]
+fn every_part_of_a_request_is_answered_early() {
+    check(
+        "Read the file report.txt and write the file copy.txt. Give me the weather forecast. Send an email to Ann.",
+        &expect![[r#"
+            0.80 weather:forecast: name matches `forecast`; server matches `weather`
+            0.60 mail:send_email: name matches `Send`, `email`
+            0.54 fs:read_file: name matches `Read`, `file`
+            0.42 fs:write_file: name matches `file`, `write`
+        "#]],
+    );
+}
+
+#[test]
+fn scores_tell_a_good_answer_from_an_incidental_word() {
+    let index = index(OFFICE);
+    let best = |request: &str| found(request, &index).first().map_or(0.0, |ranked| ranked.score);
+    assert!(best("read a file") > 0.7);
+    assert!(best("weather forecast") > 0.7);
+    assert!(best("notify the fire brigade about burning houses") < 0.2);
+    assert_eq!(best("knit a pullover"), 0.0);
+}
+
+#[test]
+fn scores_lie_between_nought_and_one_and_never_rise() {
+    let index = index(OFFICE);
+    for request in ["read file", "email", "search email. write file. list commits", "a the of", ""] {
+        let found = found(request, &index);
+        assert!(found.iter().all(|ranked| ranked.score > 0.0 && ranked.score <= 1.0), "{request}");
+        assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score), "{request}");
+    }
+}
+
+#[test]
+fn nothing_asked_or_nothing_there_finds_nothing() {
+    let office = index(OFFICE);
+    assert!(found("", &office).is_empty());
+    assert!(found("please show me the", &office).is_empty());
+    assert!(found("?!… \u{200b}", &office).is_empty());
+    assert!(found("read file", &index(&[])).is_empty());
+}
+
+#[test]
+fn a_catalogue_of_one_is_ranked() {
+    let found = found("read file", &index(&["fs:read_file"]));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].score > 0.3, "{found:?}");
+}
+
+#[test]
+fn scripts_without_spaces_and_accents_match() {
+    let index = index(&[
+        "bing:bing_search 使用必应搜索指定的关键词",
+        "meteo:prevision Prévisions météo",
+        "x:y 发送邮件",
+    ]);
+    assert_eq!(items("搜索网页", &index), [0]);
+    assert_eq!(items("METEO", &index), [1]);
+    assert_eq!(items("邮件", &index), [2]);
+}
+
+#[test]
+fn equal_items_stay_in_catalogue_order_every_time() {
+    let index = index(&["a:read_file", "a:read_file", "b:none", "a:read_file", "a:read_file"]);
+    for _ in 0..3 {
+        assert_eq!(items("read a file. write a file", &index), [0, 1, 3, 4]);
+    }
+}
+
+#[test]
+fn a_huge_request_is_ranked_by_its_beginning() {
+    let index = index(OFFICE);
+    let request = format!("read file {}", "é".repeat(1_000_000));
+    assert_eq!(items(&request, &index)[0], 0);
+}
+
+#[test]
+fn parameters_and_results_are_searched_too() {
+    let index = Index::build([
+        Document { name: "one", parameter_names: vec!["latitude"], ..Document::default() },
+        Document { name: "two", parameter_descriptions: vec!["IANA timezone"], ..Document::default() },
+        Document { name: "three", outputs: r#"{"humidity": "int"}"#, ..Document::default() },
+    ]);
+    let evidence = Evidence { lexical: &index };
+    let why = |request: &str| {
+        let first = rank(request, &evidence)[0];
+        reasons(request, &evidence, first.item)[0].to_string()
+    };
+    assert_eq!(why("latitude"), "parameters mention `latitude`");
+    assert_eq!(why("timezones"), "parameters mention `timezones`");
+    assert_eq!(why("humidity"), "result mentions `humidity`");
+}

@@ -1,0 +1,246 @@
+//! The one whose request is being served, as far as it can still be told or asked something.
+//!
+//! A downstream server may report progress, log, or ask (for input, a completion, the roots) while
+//! it works. All of that is about one request of one client, so it travels with that request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pml_model::json::{Fields, empty_object};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::message::{RpcError, code};
+use crate::protocol::Era;
+
+/// Something for the caller.
+#[derive(Debug)]
+pub enum ToCaller {
+    /// An event that concerns its request.
+    Notify {
+        /// Which.
+        method: String,
+        /// A JSON object, or nothing.
+        params: Option<Box<RawValue>>,
+    },
+    /// A question that its request waits for.
+    Ask {
+        /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+        method: String,
+        /// A JSON object, or nothing.
+        params: Option<Box<RawValue>>,
+        /// Where the answer goes.
+        answer: oneshot::Sender<Result<Box<RawValue>, RpcError>>,
+    },
+}
+
+/// A handle on the caller of one request. Clones are the same caller.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    session: u64,
+    era: Era,
+    capabilities: Box<RawValue>,
+    progress_token: Option<Box<RawValue>>,
+    wants_logs_from: Option<usize>,
+    outgoing: Option<mpsc::Sender<ToCaller>>,
+}
+
+/// What is known of a caller when its request arrives.
+#[derive(Debug)]
+pub struct Standing {
+    /// Calls of one session may be taken for one another when a question must be placed.
+    pub session: u64,
+    /// How it speaks.
+    pub era: Era,
+    /// Its declared capabilities, a JSON object.
+    pub capabilities: Box<RawValue>,
+    /// The token it wants progress under.
+    pub progress_token: Option<Box<RawValue>>,
+    /// The rank of the level from which it wants log messages.
+    pub wants_logs_from: Option<usize>,
+}
+
+/// Notifications that may wait for a slow caller before further ones are dropped.
+const BACKLOG: usize = 256;
+
+/// A number no other session of this process has.
+pub fn new_session() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Caller {
+    /// A caller and the end at which its messages come out.
+    pub fn new(standing: Standing) -> (Caller, mpsc::Receiver<ToCaller>) {
+        let (outgoing, incoming) = mpsc::channel(BACKLOG);
+        (Caller::with(standing, Some(outgoing)), incoming)
+    }
+
+    /// A caller that cannot be reached, such as a background refresh.
+    pub fn silent() -> Caller {
+        let standing = Standing {
+            session: new_session(),
+            era: Era::Modern,
+            capabilities: empty_object(),
+            progress_token: None,
+            wants_logs_from: None,
+        };
+        Caller::with(standing, None)
+    }
+
+    fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
+        let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
+        Caller {
+            inner: Arc::new(Inner { session, era, capabilities, progress_token, wants_logs_from, outgoing }),
+        }
+    }
+
+    /// Which session it belongs to.
+    pub fn session(&self) -> u64 {
+        self.inner.session
+    }
+
+    /// How it speaks.
+    pub fn era(&self) -> Era {
+        self.inner.era
+    }
+
+    /// Its declared capabilities.
+    pub fn capabilities(&self) -> &RawValue {
+        &self.inner.capabilities
+    }
+
+    /// Whether it asked to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.inner.progress_token.is_some() && self.inner.outgoing.is_some()
+    }
+
+    /// The rank of that level.
+    pub fn log_rank(&self) -> Option<usize> {
+        self.inner.wants_logs_from
+    }
+
+    /// The level from which it wants log messages.
+    pub fn log_level(&self) -> Option<&'static str> {
+        self.inner.wants_logs_from.and_then(crate::protocol::log_level)
+    }
+
+    /// Passes a progress notification on under the caller's own token.
+    pub fn progress(&self, params: &RawValue) {
+        let (Some(token), Ok(mut fields)) = (&self.inner.progress_token, Fields::parse(params.get())) else {
+            return;
+        };
+        fields.set("progressToken", token.clone());
+        self.notify("notifications/progress", Some(fields.to_raw()));
+    }
+
+    /// Passes a log message on, if the caller wants ones of that level.
+    pub fn log(&self, params: &RawValue) {
+        let level =
+            Fields::parse(params.get()).ok().and_then(|f| f.read::<String>("level")).unwrap_or_default();
+        let rank = crate::protocol::log_rank(&level);
+        if self.inner.wants_logs_from.is_some_and(|wanted| rank.is_some_and(|rank| rank >= wanted)) {
+            self.notify("notifications/message", Some(params.to_owned()));
+        }
+    }
+
+    /// Tells the caller something. A caller too slow to take it misses it: one slow reader must not
+    /// stall the connection that other callers share.
+    pub fn notify(&self, method: &str, params: Option<Box<RawValue>>) {
+        if let Some(outgoing) = &self.inner.outgoing
+            && outgoing.try_send(ToCaller::Notify { method: method.to_owned(), params }).is_err()
+        {
+            tracing::debug!(method, "a notification was dropped: its caller is gone or slow");
+        }
+    }
+
+    /// Asks the caller something and waits for the answer.
+    ///
+    /// # Errors
+    /// It cannot be asked that, it is gone, or it answered with an error.
+    pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, RpcError> {
+        let capability = match method {
+            "elicitation/create" => "elicitation",
+            "sampling/createMessage" => "sampling",
+            "roots/list" => "roots",
+            _ => {
+                return Err(RpcError::new(
+                    code::METHOD_NOT_FOUND,
+                    format!("a client cannot be asked `{method}`"),
+                ));
+            }
+        };
+        let able = Fields::parse(self.inner.capabilities.get()).is_ok_and(|c| c.get(capability).is_some());
+        let Some(outgoing) = self.inner.outgoing.as_ref().filter(|_| able) else {
+            let message = format!("the client behind this gateway does not support `{capability}`");
+            return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
+        };
+        let (answer, answered) = oneshot::channel();
+        let question = ToCaller::Ask { method: method.to_owned(), params, answer };
+        let gone = || RpcError::new(code::INTERNAL_ERROR, "the client behind this gateway is gone");
+        outgoing.send(question).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pml_model::json::raw;
+
+    fn caller(capabilities: &str) -> (Caller, mpsc::Receiver<ToCaller>) {
+        Caller::new(Standing {
+            session: new_session(),
+            era: Era::Legacy,
+            capabilities: RawValue::from_string(capabilities.into()).unwrap(),
+            progress_token: Some(raw(&"mine")),
+            wants_logs_from: crate::protocol::log_rank("warning"),
+        })
+    }
+
+    #[tokio::test]
+    async fn progress_comes_back_under_the_callers_token() {
+        let (caller, mut incoming) = caller("{}");
+        caller.progress(&RawValue::from_string(r#"{"progressToken":77,"progress":0.5}"#.into()).unwrap());
+        let Some(ToCaller::Notify { params: Some(params), .. }) = incoming.recv().await else { panic!() };
+        assert_eq!(params.get(), r#"{"progress":0.5,"progressToken":"mine"}"#);
+    }
+
+    #[tokio::test]
+    async fn logs_below_the_wanted_level_stay_away() {
+        let (caller, mut incoming) = caller("{}");
+        for level in ["debug", "warning", "nonsense", "error"] {
+            caller.log(&raw(&serde_json::json!({"level": level, "data": level})));
+        }
+        drop(caller);
+        let mut seen = 0;
+        while incoming.recv().await.is_some() {
+            seen += 1;
+        }
+        assert_eq!(seen, 2);
+    }
+
+    #[tokio::test]
+    async fn a_client_is_asked_only_what_it_can_answer() {
+        let (caller, mut incoming) = caller(r#"{"elicitation":{}}"#);
+        assert!(
+            caller
+                .ask("sampling/createMessage", None)
+                .await
+                .unwrap_err()
+                .message
+                .contains("does not support `sampling`")
+        );
+        let answering = tokio::spawn(async move {
+            let Some(ToCaller::Ask { answer, .. }) = incoming.recv().await else { panic!() };
+            answer.send(Ok(empty_object())).unwrap();
+        });
+        assert_eq!(caller.ask("elicitation/create", None).await.unwrap().get(), "{}");
+        answering.await.unwrap();
+    }
+}

@@ -1,0 +1,299 @@
+//! A connection over one pair of byte streams: a child process's standard input and output.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use pml_model::json::raw;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::Caller;
+use crate::client::failure::{Failure, Lost, NotSent};
+use crate::client::pending::{Event, Pending};
+use crate::client::process::LastWords;
+use crate::line::{self, Line};
+use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Request, RpcError, code};
+
+/// Messages that may wait for a server that does not read.
+const QUEUE: usize = 256;
+
+/// The sending half and the requests in flight; clones are the same link.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamLink {
+    outgoing: mpsc::Sender<Outgoing>,
+    pending: Arc<Pending>,
+    closed: watch::Receiver<Option<String>>,
+}
+
+/// What else is known when the stream of a process ends.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    /// How the process ended, once it has.
+    pub(crate) exit: watch::Receiver<Option<String>>,
+    /// What it said last.
+    pub(crate) last_words: LastWords,
+}
+
+impl Ending {
+    /// The reason with the exit status, which mostly follows within a moment, and the last words.
+    async fn explain(&mut self, reason: String) -> String {
+        let exited = self.exit.wait_for(Option::is_some);
+        let status = match tokio::time::timeout(EXIT_PATIENCE, exited).await {
+            Ok(Ok(status)) => status.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let mut text = status.map_or(reason, |status| format!("it ended with {status}"));
+        if let Some(words) = self.last_words.last() {
+            text.push_str(&format!("; its last words: {words}"));
+        }
+        text
+    }
+}
+
+/// How long to wait for the exit status after the output has closed.
+const EXIT_PATIENCE: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+struct Outgoing {
+    line: String,
+    state: Arc<AtomicU8>,
+}
+
+const QUEUED: u8 = 0;
+const TAKEN: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+impl StreamLink {
+    /// Starts reading and writing. `events` hears what the server says on its own account; both
+    /// tasks end when the streams do or `stop` is cancelled.
+    pub(crate) fn start(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        events: mpsc::Sender<Event>,
+        stop: CancellationToken,
+        mut ending: Ending,
+    ) -> StreamLink {
+        let (outgoing, queue) = mpsc::channel(QUEUE);
+        let (closing, closed) = watch::channel(None);
+        let link = StreamLink { outgoing, pending: Arc::default(), closed };
+        let writing = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = write(writer, queue) => {}
+                () = writing.cancelled() => {}
+            }
+        });
+        let reading = Reader { link: link.clone(), events };
+        tokio::spawn(async move {
+            let reason = tokio::select! {
+                reason = reading.run(reader) => ending.explain(reason).await,
+                () = stop.cancelled() => "PML closed the connection".to_owned(),
+            };
+            stop.cancel();
+            closing.send_replace(Some(reason.clone()));
+            reading.link.pending.fail_all(&Failure::Unknown(Lost::Died(reason.clone())));
+            // Nobody listens once the server was removed from the configuration.
+            drop(reading.events.send(Event::Closed(reason)).await);
+        });
+        link
+    }
+
+    /// Why the connection ended, if it has.
+    pub(crate) fn closed(&self) -> Option<String> {
+        self.closed.borrow().clone()
+    }
+
+    /// A number for the next request.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.pending.next_id()
+    }
+
+    /// Sends a request and waits for its answer, the deadline or the caller's cancellation.
+    pub(crate) async fn request(
+        &self,
+        id: u64,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Caller,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Box<RawValue>, Failure> {
+        let line = message::request(&Id::number(id), method, params);
+        if line.len() > MAX_MESSAGE_BYTES {
+            return Err(Failure::NotSent(NotSent::TooLarge));
+        }
+        let mut answered = self.pending.wait_for(id, caller.clone());
+        let state = Arc::new(AtomicU8::new(QUEUED));
+        let outgoing = Outgoing { line, state: Arc::clone(&state) };
+        // However this future ends, also by being dropped, the request is not left behind.
+        let unfinished = Unfinished { link: self, id, state };
+        tokio::select! {
+            biased;
+            room = self.outgoing.reserve() => match room {
+                Ok(room) => room.send(outgoing),
+                Err(_) => {
+                    unfinished.withdraw();
+                    return Err(Failure::NotSent(NotSent::Closed(self.closed().unwrap_or_default())));
+                }
+            },
+            () = cancel.cancelled() => {
+                unfinished.withdraw();
+                return Err(Failure::NotSent(NotSent::Cancelled));
+            }
+            () = tokio::time::sleep_until(deadline.into()) => {
+                unfinished.withdraw();
+                return Err(Failure::NotSent(NotSent::Stalled));
+            }
+        }
+        let lost = tokio::select! {
+            biased;
+            answer = &mut answered => {
+                return match answer {
+                    Ok(Err(Failure::Unknown(Lost::Died(reason)))) if unfinished.withdraw() => Err(Failure::NotSent(NotSent::Closed(reason))),
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(Failure::Unknown(Lost::Died("the connection ended".into()))),
+                };
+            }
+            () = cancel.cancelled() => Lost::Cancelled,
+            () = tokio::time::sleep_until(deadline.into()) => Lost::Timeout,
+        };
+        if unfinished.withdraw() {
+            let reason = if matches!(lost, Lost::Timeout) { NotSent::Stalled } else { NotSent::Cancelled };
+            return Err(Failure::NotSent(reason));
+        }
+        Err(Failure::Unknown(lost))
+    }
+
+    /// Sends a notification, if the server takes it.
+    pub(crate) fn notify(&self, method: &str, params: Option<&RawValue>) {
+        self.send(message::notification(method, params));
+    }
+
+    fn send(&self, line: String) {
+        let state = Arc::new(AtomicU8::new(QUEUED));
+        if self.outgoing.try_send(Outgoing { line, state }).is_err() {
+            tracing::debug!("a message was dropped: the server is gone or does not read");
+        }
+    }
+}
+
+/// A request that has not been answered yet; tells the server when it is given up.
+struct Unfinished<'a> {
+    link: &'a StreamLink,
+    id: u64,
+    state: Arc<AtomicU8>,
+}
+
+impl Unfinished<'_> {
+    /// Takes the request back; succeeds only while it is still here.
+    fn withdraw(&self) -> bool {
+        self.state.compare_exchange(QUEUED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            || self.state.load(Ordering::Acquire) == WITHDRAWN
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled {
+            request_id: u64,
+            reason: &'static str,
+        }
+        if self.link.pending.is_open(self.id) {
+            self.link.pending.forget(self.id);
+            if !self.withdraw() {
+                let params = raw(&Cancelled { request_id: self.id, reason: "the caller no longer waits" });
+                self.link.notify("notifications/cancelled", Some(&params));
+            }
+        }
+    }
+}
+
+async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) {
+    while let Some(mut next) = queue.recv().await {
+        if next.state.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            continue;
+        }
+        next.line.push('\n');
+        if let Err(error) = writer.write_all(next.line.as_bytes()).await {
+            // The reading side sees the same end and tells everyone who waits.
+            tracing::debug!(%error, "a server stopped taking input");
+            return;
+        }
+    }
+}
+
+struct Reader {
+    link: StreamLink,
+    events: mpsc::Sender<Event>,
+}
+
+impl Reader {
+    /// Reads until the stream ends; says why it did.
+    async fn run(&self, stream: impl AsyncRead + Unpin) -> String {
+        let mut stream = BufReader::with_capacity(32 * 1024, stream);
+        let mut buffer = Vec::new();
+        loop {
+            match line::read(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
+                Ok(Line::Whole) if line::is_blank(&buffer) => {}
+                Ok(Line::Whole) => self.take(&buffer).await,
+                Ok(Line::End) => return "it closed its output".to_owned(),
+                Ok(Line::TooLong) => {
+                    return format!("it wrote a line longer than {} MiB", MAX_MESSAGE_BYTES / (1024 * 1024));
+                }
+                Err(error) => return format!("its output could not be read: {error}"),
+            }
+        }
+    }
+
+    async fn take(&self, line: &[u8]) {
+        match Message::parse(line) {
+            Ok(Message::Response(response)) => self.link.pending.resolve(response),
+            Ok(Message::Notification(notification)) => {
+                if let Some(event) = self.link.pending.route(&notification, None)
+                    && self.events.send(event).await.is_err()
+                {
+                    tracing::debug!("nobody listens to this server any more");
+                }
+            }
+            Ok(Message::Request(request)) => self.answer(request),
+            Err(error) => {
+                let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                tracing::debug!(%error, line = %pml_model::name::printable(&shown), "a line that is no message was skipped");
+            }
+        }
+    }
+
+    /// Answers what a server asks: pings at once, questions by asking the caller they are for.
+    fn answer(&self, request: Request) {
+        let link = self.link.clone();
+        tokio::spawn(async move {
+            let outcome = answer(&request.method, request.params, link.pending.only_caller()).await;
+            link.send(message::response(Some(&request.id), &outcome));
+        });
+    }
+}
+
+/// The answer to a server's question.
+pub(crate) async fn answer(
+    method: &str,
+    params: Option<Box<RawValue>>,
+    caller: Option<Caller>,
+) -> Result<Box<RawValue>, RpcError> {
+    if method == "ping" {
+        return Ok(pml_model::json::empty_object());
+    }
+    match caller {
+        Some(caller) => caller.ask(method, params).await,
+        None => {
+            let message =
+                format!("`{method}` cannot be answered: it is not clear whose request it belongs to");
+            Err(RpcError::new(code::INVALID_REQUEST, message))
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The small process between PML and each server it starts.
+//!
+//! A server is often a tree (`npx` → `sh` → `node`). The guard is the root of that tree and adopts
+//! every orphan in it, so that when the server ends, PML asks for it, or PML dies in whatever way,
+//! the whole tree is gone. It passes standard streams through untouched and knows no MCP.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getppid};
+
+/// The hidden subcommand under which the program runs as a guard.
+pub const COMMAND: &str = "__guard";
+
+/// How long a server gets between being asked to end and being made to.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Exit code where the server could not be started, as shells have it.
+const NOT_STARTED: u8 = 127;
+
+/// Runs `arguments` = parent pid, command, its arguments; ends when the server has.
+pub fn main(arguments: &[std::ffi::OsString]) -> ExitCode {
+    let [parent, command, rest @ ..] = arguments else {
+        return ExitCode::from(NOT_STARTED);
+    };
+    let parent = parent.to_str().and_then(|text| text.parse().ok()).map(Pid::from_raw);
+    let watched = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+    if watched.thread_block().is_err() || !tie_to_parent(parent) {
+        return ExitCode::from(NOT_STARTED);
+    }
+    match start(command, rest) {
+        Ok(server) => watch(Pid::from_raw(server), &watched),
+        Err(error) => {
+            report(&format!("cannot start `{}`: {error}\n", command.to_string_lossy()));
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "standard error is where PML reads a server's last words")]
+fn report(text: &str) {
+    eprint!("{text}");
+}
+
+/// Asks the kernel to say when the parent dies, and to hand us orphans of the tree.
+#[cfg(target_os = "linux")]
+fn tie_to_parent(parent: Option<Pid>) -> bool {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).is_ok()
+        && nix::sys::prctl::set_child_subreaper(true).is_ok()
+        // The parent may have died before the line above.
+        && parent == Some(getppid())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tie_to_parent(parent: Option<Pid>) -> bool {
+    parent == Some(getppid())
+}
+
+#[expect(unsafe_code, reason = "the death signal can only be set between fork and exec; prctl is safe there")]
+fn start(command: &std::ffi::OsStr, arguments: &[std::ffi::OsString]) -> std::io::Result<i32> {
+    let mut server = Command::new(command);
+    server.args(arguments).process_group(0).stdin(Stdio::inherit());
+    #[cfg(target_os = "linux")]
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe {
+        server.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(Into::into));
+    }
+    // Waiting is done for every child alike, below, so the handle is not needed.
+    server.spawn().map(|child| child.id().cast_signed())
+}
+
+/// Waits until the server has ended or must, then leaves nothing behind.
+fn watch(server: Pid, watched: &SigSet) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    loop {
+        match watched.wait() {
+            Ok(Signal::SIGCHLD) => {
+                if let Some(ended) = reap(server) {
+                    code = ended;
+                    break;
+                }
+            }
+            Ok(_) => {
+                end_politely(server);
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    kill_tree(server);
+    code
+}
+
+/// Collects ended children; the server's exit code if it is among them.
+fn reap(server: Pid) -> Option<ExitCode> {
+    let mut code = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, status)) if pid == server => code = Some(ExitCode::from(status as u8)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == server => {
+                code = Some(ExitCode::from(128_u8.wrapping_add(signal as u8)));
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return code,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn end_politely(server: Pid) {
+    signal(-server.as_raw(), Signal::SIGTERM);
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until && reap(server).is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Signals a process or, by a negative number, a group. One that is gone already is as it should be.
+fn signal(pid: i32, signal: Signal) {
+    if let Err(error) = kill(Pid::from_raw(pid), signal)
+        && error != nix::errno::Errno::ESRCH
+    {
+        report(&format!("cannot signal process {pid}: {error}\n"));
+    }
+}
+
+/// Kills the server's group and every descendant, however far it moved away, until none is left.
+fn kill_tree(server: Pid) {
+    for _ in 0..100 {
+        signal(-server.as_raw(), Signal::SIGKILL);
+        let descendants = descendants(std::process::id());
+        if descendants.is_empty() {
+            return;
+        }
+        for pid in descendants {
+            signal(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+        reap(server);
+    }
+}
+
+/// Every process below `root`, found in `/proc`; none where there is no such thing.
+fn descendants(root: u32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(pid) = open.pop() {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for thread in threads.flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|text| text.parse::<u32>().ok()) {
+                found.push(child.cast_signed());
+                open.push(child);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,538 @@
+//! Clients over streamable HTTP, both eras on one endpoint.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Extension, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use pml_model::Principal;
+use pml_model::json::{Fields, empty_object};
+use serde_json::value::RawValue;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::name_of;
+use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
+use crate::param_headers;
+use crate::protocol::{LEGACY, MODERN};
+use crate::server::envelope::{self, Sender};
+use crate::server::listen::{Filter, session_message};
+use crate::server::run::{Output, Running};
+use crate::server::session::Session;
+use crate::server::stdio::{log_rank, method_not_found, uri_of};
+use crate::server::{Change, Server};
+use crate::sse;
+
+/// How long a request may stay without output before its answer becomes a stream.
+const QUIET: Duration = Duration::from_secs(2);
+/// How often an idle stream shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a session may be unused.
+const SESSION_IDLE: Duration = Duration::from_secs(3600);
+/// How many sessions there may be.
+const MAX_SESSIONS: usize = 1_000;
+/// How long a client may take to send its headers.
+const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How large all headers of a request may be.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// The MCP endpoint at `/mcp`. The access check of the whole program must stand in front of it.
+pub fn router(server: Server, stop: CancellationToken) -> Router {
+    let endpoint = Arc::new(Endpoint { server, sessions: Mutex::default(), stop });
+    Router::new()
+        .route("/mcp", post(take).get(stream).delete(end))
+        .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES))
+        .with_state(endpoint)
+}
+
+/// Serves `router` on `listener` until `stop`, then lets open requests end for a moment.
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_PATIENCE)
+        .max_buf_size(MAX_HEADER_BYTES);
+    let builder = Arc::new(builder.http1_only());
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let Ok((socket, _)) = accepted else {
+            // Mostly too many open files: those that close make room.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "a socket is gone already");
+        }
+        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        let (builder, stop) = (Arc::clone(&builder), stop.clone());
+        connections.spawn(async move {
+            let connection = builder.serve_connection(TokioIo::new(socket), service);
+            tokio::pin!(connection);
+            let served = tokio::select! {
+                served = connection.as_mut() => served,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+    }
+    connections.close();
+    if tokio::time::timeout(Duration::from_secs(5), connections.wait()).await.is_err() {
+        tracing::debug!("connections were cut at the end");
+    }
+}
+
+struct Endpoint {
+    server: Server,
+    sessions: Mutex<HashMap<String, Known>>,
+    stop: CancellationToken,
+}
+
+struct Known {
+    session: Arc<Session>,
+    used: Instant,
+}
+
+async fn take(
+    State(endpoint): State<Arc<Endpoint>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !header(&headers, CONTENT_TYPE.as_str())
+        .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"))
+    {
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json").into_response();
+    }
+    if !accepts_answers(&headers) {
+        return (StatusCode::NOT_ACCEPTABLE, "accept application/json and text/event-stream").into_response();
+    }
+    let message = match Message::parse(&body) {
+        Ok(message) => message,
+        Err(error) => {
+            return refuse(StatusCode::BAD_REQUEST, Message::salvage_id(&body).as_ref(), error.to_rpc());
+        }
+    };
+    let version = header(&headers, "mcp-protocol-version");
+    let stateless = match &message {
+        Message::Request(request) => {
+            envelope::declared_version(request.params.as_deref()).is_some()
+                || version.is_some_and(|version| !LEGACY.contains(&version))
+        }
+        Message::Notification(_) | Message::Response(_) => version == Some(MODERN),
+    };
+    match message {
+        Message::Request(request) if stateless => endpoint.modern(request, &principal, &headers).await,
+        Message::Request(request) if request.method == "initialize" => {
+            endpoint.initialize(&request, principal)
+        }
+        Message::Request(request) => endpoint.legacy(request, &principal, &headers).await,
+        Message::Notification(_) if stateless => StatusCode::ACCEPTED.into_response(),
+        Message::Notification(notification) => endpoint.notified(&notification, &principal, &headers),
+        Message::Response(_) if stateless => StatusCode::BAD_REQUEST.into_response(),
+        Message::Response(response) => match endpoint.session(&principal, &headers) {
+            Ok(session) => {
+                session.answered(response);
+                StatusCode::ACCEPTED.into_response()
+            }
+            Err(refusal) => *refusal,
+        },
+    }
+}
+
+impl Endpoint {
+    async fn modern(&self, request: Request, principal: &Principal, headers: &HeaderMap) -> Response {
+        let params = request.params.as_deref();
+        let sender = match self.modern_sender(&request, principal, headers) {
+            Ok(sender) => sender,
+            Err(error) => return refuse(modern_status(&error), Some(&request.id), error),
+        };
+        match request.method.as_str() {
+            "server/discover" => json(&request.id, &Ok(self.server.discover(&sender.client))),
+            "subscriptions/listen" => {
+                let filter = self.server.accept(Filter::of(params), &sender.client).await;
+                let first = filter.acknowledgement(&request.id);
+                let id = request.id;
+                self.events(Some(first), move |change| filter.message(change, &id))
+            }
+            method if envelope::is_gone(method) => {
+                refuse(StatusCode::NOT_FOUND, Some(&request.id), method_not_found(method))
+            }
+            _ => match self.server.start(&request, sender, CancellationToken::new()) {
+                Ok(running) => self.respond(running, None, request.id, handler_status).await,
+                Err(error) => refuse(modern_status(&error), Some(&request.id), error),
+            },
+        }
+    }
+
+    /// Reads the sender and holds the headers, which others may have routed by, against the body.
+    fn modern_sender(
+        &self,
+        request: &Request,
+        principal: &Principal,
+        headers: &HeaderMap,
+    ) -> Result<Sender, RpcError> {
+        let params = request.params.as_deref();
+        let mismatch = |text: String| Err(RpcError::new(code::HEADER_MISMATCH, text));
+        let version = header(headers, "mcp-protocol-version");
+        let declared = envelope::declared_version(params);
+        if let Some(declared) = &declared
+            && version != Some(declared)
+        {
+            return mismatch(format!(
+                "header `MCP-Protocol-Version` is {version:?}, the body says {declared:?}"
+            ));
+        }
+        if let (Some(version), None) = (version, &declared)
+            && version != MODERN
+        {
+            return Err(envelope::unsupported(version));
+        }
+        let sender = envelope::modern(params, principal)?;
+        if envelope::is_gone(&request.method) {
+            return Err(method_not_found(&request.method));
+        }
+        if header(headers, "mcp-method").map(str::trim) != Some(request.method.as_str()) {
+            return mismatch(format!("header `Mcp-Method` is missing or does not say `{}`", request.method));
+        }
+        if let Some(name) = name_of(&request.method, params)
+            && header(headers, "mcp-name").and_then(param_headers::decode).as_deref() != Some(name.as_str())
+        {
+            return mismatch(format!("header `Mcp-Name` is missing or does not say `{name}`"));
+        }
+        self.check_mirrored(request, &sender, headers)?;
+        Ok(sender)
+    }
+
+    fn check_mirrored(
+        &self,
+        request: &Request,
+        sender: &Sender,
+        headers: &HeaderMap,
+    ) -> Result<(), RpcError> {
+        if request.method != "tools/call" {
+            return Ok(());
+        }
+        let fields = Fields::parse(request.params.as_deref().map_or("{}", RawValue::get)).unwrap_or_default();
+        let name: String = fields.read("name").unwrap_or_default();
+        let mirrored = self.server.handler.mirrored(&sender.client, &name);
+        if mirrored.is_empty() {
+            return Ok(());
+        }
+        let arguments: serde_json::Value = fields.read("arguments").unwrap_or_default();
+        for parameter in mirrored {
+            let in_header = headers
+                .get(&parameter.header)
+                .map(|value| value.to_str().ok().and_then(param_headers::decode));
+            let agree = match (parameter.value(&arguments), in_header) {
+                (Some(argument), Some(Some(header))) => param_headers::same(&header, &argument),
+                (None, None) => true,
+                _ => false,
+            };
+            if !agree {
+                let text = format!(
+                    "header `{}` is missing, malformed or differs from the argument",
+                    parameter.header
+                );
+                return Err(RpcError::new(code::HEADER_MISMATCH, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn initialize(&self, request: &Request, principal: Principal) -> Response {
+        let session = Arc::new(Session::new(principal));
+        let outcome = self.server.initialize(request.params.as_deref(), &session);
+        let opened = outcome.is_ok();
+        let mut response = json(&request.id, &outcome);
+        if opened {
+            let id = new_session_id();
+            response
+                .headers_mut()
+                .insert("mcp-session-id", HeaderValue::from_str(&id).expect("base64 is a header value"));
+            self.remember(id, session);
+        }
+        response
+    }
+
+    async fn legacy(&self, request: Request, principal: &Principal, headers: &HeaderMap) -> Response {
+        let session = match self.session(principal, headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        let params = request.params.as_deref();
+        match request.method.as_str() {
+            "ping" => return json(&request.id, &Ok(empty_object())),
+            "logging/setLevel" => match log_rank(params) {
+                Ok(rank) => session.set_log_level(rank),
+                Err(error) => return json(&request.id, &Err(error)),
+            },
+            "resources/subscribe" => drop(uri_of(params).map(|uri| session.watch(uri))),
+            "resources/unsubscribe" => drop(uri_of(params).map(|uri| session.unwatch(&uri))),
+            _ => {}
+        }
+        let Some(cancel) = session.begin(&request.id) else {
+            let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
+            return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
+        };
+        let started =
+            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, cancel));
+        match started {
+            Ok(running) => self.respond(running, Some(session), request.id, |_| StatusCode::OK).await,
+            Err(error) => {
+                session.finish(&request.id);
+                json(&request.id, &Err(error))
+            }
+        }
+    }
+
+    /// Answers with JSON if the result comes first and soon, with a stream otherwise.
+    async fn respond(
+        &self,
+        running: Running,
+        session: Option<Arc<Session>>,
+        id: Id,
+        status: fn(&RpcError) -> StatusCode,
+    ) -> Response {
+        let (out, mut outputs) = mpsc::channel(64);
+        let server = self.server.clone();
+        let request = id.clone();
+        tokio::spawn(async move {
+            server.drive(running, session.as_deref(), &out).await;
+            if let Some(session) = session {
+                session.finish(&request);
+            }
+        });
+        let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
+            Ok(Some(Output::Result(outcome))) => {
+                let status = outcome.as_ref().err().map_or(StatusCode::OK, status);
+                return (status, json(&id, &outcome)).into_response();
+            }
+            Ok(Some(Output::Message(line))) => sse::encode(&line),
+            Ok(None) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Err(_) => sse::KEEP_ALIVE.to_owned(),
+        };
+        let rest = futures_util::stream::unfold(Some((outputs, id)), |open| async move {
+            let (mut outputs, id) = open?;
+            match tokio::time::timeout(KEEP_ALIVE, outputs.recv()).await {
+                Ok(Some(Output::Message(line))) => Some((sse::encode(&line), Some((outputs, id)))),
+                Ok(Some(Output::Result(outcome))) => {
+                    Some((sse::encode(&message::response(Some(&id), &outcome)), None))
+                }
+                Ok(None) => None,
+                Err(_) => Some((sse::KEEP_ALIVE.to_owned(), Some((outputs, id)))),
+            }
+        });
+        event_stream(Some(first), rest)
+    }
+
+    /// A stream of changes, each as `message` puts it.
+    fn events(
+        &self,
+        first: Option<String>,
+        message: impl Fn(&Change) -> Option<String> + Send + 'static,
+    ) -> Response {
+        let (changes, stop) = (self.server.handler.changes(), self.stop.clone());
+        let rest = futures_util::stream::unfold(
+            (changes, stop, message),
+            |(mut changes, stop, message)| async move {
+                loop {
+                    let change = tokio::select! {
+                        change = changes.recv() => change,
+                        () = tokio::time::sleep(KEEP_ALIVE) => return Some((sse::KEEP_ALIVE.to_owned(), (changes, stop, message))),
+                        () = stop.cancelled() => return None,
+                    };
+                    let change = match change {
+                        Ok(change) => change,
+                        Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
+                        Err(broadcast::error::RecvError::Closed) => return None,
+                    };
+                    if let Some(line) = message(&change) {
+                        return Some((sse::encode(&line), (changes, stop, message)));
+                    }
+                }
+            },
+        );
+        event_stream(first.map(|line| sse::encode(&line)), rest)
+    }
+
+    fn notified(&self, notification: &Notification, principal: &Principal, headers: &HeaderMap) -> Response {
+        let session = match self.session(principal, headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        if notification.method == "notifications/cancelled" {
+            let id = notification
+                .params
+                .as_ref()
+                .and_then(|p| Fields::parse(p.get()).ok()?.read::<Id>("requestId"));
+            if let Some(id) = id {
+                session.cancel(&id);
+            }
+        }
+        StatusCode::ACCEPTED.into_response()
+    }
+
+    /// The session a request belongs to. Another principal's is as good as none.
+    fn session(&self, principal: &Principal, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+        if let Some(version) = header(headers, "mcp-protocol-version")
+            && !LEGACY.contains(&version)
+        {
+            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, envelope::unsupported(version))));
+        }
+        let Some(id) = header(headers, "mcp-session-id") else {
+            let error = RpcError::new(
+                code::INVALID_REQUEST,
+                "header `Mcp-Session-Id` is missing; send `initialize` first",
+            );
+            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, error)));
+        };
+        let mut sessions = self.sessions();
+        match sessions.get_mut(id).filter(|known| known.session.principal() == principal) {
+            Some(known) => {
+                known.used = Instant::now();
+                Ok(Arc::clone(&known.session))
+            }
+            None => {
+                let error =
+                    RpcError::new(code::INVALID_REQUEST, "this session has ended; send `initialize` again");
+                Err(Box::new(refuse(StatusCode::NOT_FOUND, None, error)))
+            }
+        }
+    }
+
+    fn remember(&self, id: String, session: Arc<Session>) {
+        let mut sessions = self.sessions();
+        let now = Instant::now();
+        sessions.retain(|_, known| {
+            let keep = now.duration_since(known.used) < SESSION_IDLE || Arc::strong_count(&known.session) > 1;
+            if !keep {
+                known.session.end();
+            }
+            keep
+        });
+        if sessions.len() >= MAX_SESSIONS
+            && let Some(oldest) =
+                sessions.iter().min_by_key(|(_, known)| known.used).map(|(id, _)| id.clone())
+            && let Some(known) = sessions.remove(&oldest)
+        {
+            known.session.end();
+        }
+        sessions.insert(id, Known { session, used: now });
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stream on which a session hears of changes.
+async fn stream(
+    State(endpoint): State<Arc<Endpoint>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    if header(&headers, "mcp-session-id").is_none() {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    match endpoint.session(&principal, &headers) {
+        Ok(session) => endpoint.events(None, move |change| session_message(change, &session)),
+        Err(refusal) => *refusal,
+    }
+}
+
+/// Ends a session.
+async fn end(
+    State(endpoint): State<Arc<Endpoint>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(id) = header(&headers, "mcp-session-id") else {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    };
+    match endpoint.session(&principal, &headers) {
+        Ok(session) => {
+            session.end();
+            endpoint.sessions().remove(id);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(refusal) => *refusal,
+    }
+}
+
+fn event_stream(
+    first: Option<String>,
+    rest: impl futures_util::Stream<Item = String> + Send + 'static,
+) -> Response {
+    use futures_util::StreamExt as _;
+    let all =
+        futures_util::stream::iter(first).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text)));
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/event-stream"),
+        (CACHE_CONTROL.as_str(), "no-store"),
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, Body::from_stream(all)).into_response()
+}
+
+fn json(id: &Id, outcome: &Result<Box<RawValue>, RpcError>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], message::response(Some(id), outcome)).into_response()
+}
+
+fn refuse(status: StatusCode, id: Option<&Id>, error: RpcError) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], message::response(id, &Err(error))).into_response()
+}
+
+/// The status that the stateless protocol wants with an error.
+fn modern_status(error: &RpcError) -> StatusCode {
+    match error.code {
+        code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        code::INVALID_PARAMS
+        | code::HEADER_MISMATCH
+        | code::MISSING_CAPABILITY
+        | code::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// The same for an error that the handler gave: what it refused is an answer like any other.
+fn handler_status(error: &RpcError) -> StatusCode {
+    if error.code == code::INVALID_PARAMS { StatusCode::OK } else { modern_status(error) }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn accepts_answers(headers: &HeaderMap) -> bool {
+    let accepted = header(headers, ACCEPT.as_str()).unwrap_or("*/*").to_ascii_lowercase();
+    accepted.contains("*/*")
+        || (accepted.contains("application/json") && accepted.contains("text/event-stream"))
+}
+
+fn new_session_id() -> String {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    URL_SAFE_NO_PAD.encode(bytes)
+}

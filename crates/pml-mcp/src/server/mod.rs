@@ -1,0 +1,102 @@
+//! The server side: clients of either era over stdio or streamable HTTP, one handler behind them.
+
+pub mod access;
+mod envelope;
+pub mod http;
+mod listen;
+mod run;
+mod session;
+pub mod stdio;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use pml_model::Principal;
+use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::Caller;
+use crate::message::RpcError;
+use crate::param_headers::Mirrored;
+use crate::protocol::Implementation;
+
+/// What serves the requests of all clients.
+pub trait Handler: Send + Sync + 'static {
+    /// How the server presents itself to a client.
+    fn welcome(&self, client: &Client) -> Welcome;
+
+    /// Serves one request: everything but the protocol's own housekeeping.
+    fn handle(&self, request: Incoming) -> Answer;
+
+    /// Tells of changes, for as long as the receiver is kept.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+
+    /// The parameters of a tool that stateless HTTP clients mirror into headers.
+    fn mirrored(&self, client: &Client, tool: &str) -> Vec<Mirrored>;
+}
+
+/// The result of a request, in time.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, RpcError>> + Send>>;
+
+/// How the server presents itself.
+#[derive(Debug)]
+pub struct Welcome {
+    /// Its capabilities, a JSON object.
+    pub capabilities: Box<RawValue>,
+    /// How it is meant to be used.
+    pub instructions: String,
+}
+
+/// Who is on the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Whose authority it acts under.
+    pub principal: Principal,
+    /// What it calls itself; never a reason to trust it.
+    pub name: String,
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Which operation.
+    pub method: String,
+    /// Its parameters: a JSON object.
+    pub params: Box<RawValue>,
+    /// Who asks.
+    pub client: Client,
+    /// How the asker can be told or asked something meanwhile.
+    pub caller: Caller,
+    /// Cancelled when the asker no longer waits.
+    pub cancel: CancellationToken,
+}
+
+/// Something clients may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources.
+    Resources,
+    /// One resource.
+    Resource(String),
+}
+
+/// The handler and what all transports share.
+#[derive(Clone)]
+pub struct Server {
+    handler: Arc<dyn Handler>,
+    suspended: Arc<run::Suspended>,
+    me: Arc<Implementation>,
+}
+
+impl Server {
+    /// A server that answers with `handler`.
+    pub fn new(handler: Arc<dyn Handler>) -> Server {
+        Server { handler, suspended: Arc::default(), me: Arc::new(Implementation::pml()) }
+    }
+}

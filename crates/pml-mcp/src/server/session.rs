@@ -1,0 +1,141 @@
+//! What an older client's session holds: who it is, what it was asked, what it is waiting for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pml_model::Principal;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::new_session;
+use crate::message::{Id, Response, RpcError};
+
+/// One session. A stdio connection has exactly one, opened or not.
+#[derive(Debug)]
+pub(crate) struct Session {
+    number: u64,
+    principal: Principal,
+    state: Mutex<State>,
+    next_question: AtomicU64,
+}
+
+type Answer = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
+
+#[derive(Debug, Default)]
+struct State {
+    client: Option<KnownClient>,
+    questions: HashMap<u64, Answer>,
+    in_flight: HashMap<Id, CancellationToken>,
+    watched: HashSet<String>,
+}
+
+/// What a client said of itself when it opened its session.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownClient {
+    pub(crate) name: String,
+    pub(crate) capabilities: Box<RawValue>,
+    pub(crate) wants_logs_from: Option<usize>,
+}
+
+impl Session {
+    pub(crate) fn new(principal: Principal) -> Session {
+        Session {
+            number: new_session(),
+            principal,
+            state: Mutex::default(),
+            next_question: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(crate) fn client(&self) -> Option<KnownClient> {
+        self.lock().client.clone()
+    }
+
+    pub(crate) fn open(&self, name: String, capabilities: Box<RawValue>) {
+        self.lock().client = Some(KnownClient { name, capabilities, wants_logs_from: None });
+    }
+
+    pub(crate) fn set_log_level(&self, rank: usize) {
+        if let Some(client) = &mut self.lock().client {
+            client.wants_logs_from = Some(rank);
+        }
+    }
+
+    pub(crate) fn watch(&self, uri: String) {
+        self.lock().watched.insert(uri);
+    }
+
+    pub(crate) fn unwatch(&self, uri: &str) {
+        self.lock().watched.remove(uri);
+    }
+
+    pub(crate) fn watches(&self, uri: &str) -> bool {
+        self.lock().watched.contains(uri)
+    }
+
+    /// Registers a question; gives the id under which the client will answer.
+    pub(crate) fn ask(&self, answer: Answer) -> Id {
+        let number = self.next_question.fetch_add(1, Ordering::Relaxed);
+        self.lock().questions.insert(number, answer);
+        Id::number(number)
+    }
+
+    /// Delivers the client's answer to the question it belongs to.
+    pub(crate) fn answered(&self, response: Response) {
+        let answer =
+            response.id.as_ref().and_then(Id::as_number).and_then(|id| self.lock().questions.remove(&id));
+        match answer {
+            Some(answer) => {
+                if answer.send(response.outcome).is_err() {
+                    tracing::debug!("an answer came after its question was withdrawn");
+                }
+            }
+            None => tracing::debug!(id = ?response.id, "an answer to no open question was dropped"),
+        }
+    }
+
+    /// Notes a request as in flight; `None` where its id is already in use.
+    pub(crate) fn begin(&self, id: &Id) -> Option<CancellationToken> {
+        let mut state = self.lock();
+        if state.in_flight.contains_key(id) {
+            return None;
+        }
+        let cancel = CancellationToken::new();
+        state.in_flight.insert(id.clone(), cancel.clone());
+        Some(cancel)
+    }
+
+    pub(crate) fn finish(&self, id: &Id) {
+        self.lock().in_flight.remove(id);
+    }
+
+    /// Cancels one request, on its sender's word.
+    pub(crate) fn cancel(&self, id: &Id) {
+        if let Some(cancel) = self.lock().in_flight.get(id) {
+            cancel.cancel();
+        }
+    }
+
+    /// Cancels every request: the client is gone.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.questions.clear();
+        for (_, cancel) in state.in_flight.drain() {
+            cancel.cancel();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,136 @@
+//! Server-sent events, read from a stream of chunks and written as text.
+
+/// One event.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
+    pub(crate) retry_ms: Option<u64>,
+}
+
+/// Collects bytes and gives out the events they complete.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    after_cr: bool,
+    last_id: Option<String>,
+    retry_ms: Option<u64>,
+}
+
+/// An event grew past the limit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+impl Decoder {
+    /// Takes a chunk; `each` gets every event that has data, or that only carries an id or a delay.
+    pub(crate) fn push(
+        &mut self,
+        chunk: &[u8],
+        limit: usize,
+        mut each: impl FnMut(Event),
+    ) -> Result<(), TooLong> {
+        for byte in chunk {
+            match byte {
+                b'\n' if self.after_cr => self.after_cr = false,
+                b'\n' | b'\r' => {
+                    self.after_cr = *byte == b'\r';
+                    if let Some(event) = self.end_line() {
+                        each(event);
+                    }
+                }
+                _ => {
+                    self.after_cr = false;
+                    self.line.push(*byte);
+                    if self.line.len() + self.event.data.len() > limit {
+                        return Err(TooLong);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The id of the last event that had one.
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the other side wants us to wait before we come back.
+    pub(crate) fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            let worth_it =
+                std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry_ms.is_some();
+            return worth_it.then_some(event);
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let (field, value) = text.split_once(':').unwrap_or((text, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.event.data.push('\n');
+                }
+                self.has_data = true;
+                self.event.data.push_str(value);
+            }
+            "id" if !value.contains('\0') => {
+                self.event.id = Some(value.to_owned());
+                self.last_id = Some(value.to_owned());
+            }
+            "retry" => {
+                self.event.retry_ms = value.parse().ok();
+                self.retry_ms = self.event.retry_ms.or(self.retry_ms);
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// A message as an event. Messages hold no line breaks.
+pub(crate) fn encode(message: &str) -> String {
+    format!("event: message\ndata: {message}\n\n")
+}
+
+/// What keeps an idle stream from being cut by what lies between.
+pub(crate) const KEEP_ALIVE: &str = ": keep-alive\n\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(chunks: &[&str]) -> Vec<Event> {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk.as_bytes(), 1000, |event| events.push(event)).unwrap();
+        }
+        events
+    }
+
+    #[test]
+    fn events_survive_any_cut() {
+        let text =
+            ": hi\n\nevent: message\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 50\nid: 8\ndata:\n\n";
+        let whole = decode(&[text]);
+        assert_eq!(whole.len(), 2);
+        assert_eq!((whole[0].id.as_deref(), whole[0].data.as_str()), (Some("7"), "{\"a\":\n1}"));
+        assert_eq!((whole[1].retry_ms, whole[1].data.as_str()), (Some(50), ""));
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        assert_eq!(decode(&letters.iter().map(String::as_str).collect::<Vec<_>>()), whole);
+    }
+
+    #[test]
+    fn an_endless_event_is_refused() {
+        assert_eq!(Decoder::default().push(&[b'x'; 2000], 1000, |_| {}), Err(TooLong));
+    }
+}

@@ -1,0 +1,252 @@
+//! JSON that stays as it was written.
+//!
+//! A gateway that parses a value and prints it again changes numbers (`10e110`, forty digits) and
+//! drops what it does not know. So objects are opened one level at a time and every member keeps
+//! its bytes: [`Fields`] is the only way the program edits a message that it passes on.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// How deep values may nest where they enter the program.
+pub const MAX_DEPTH: usize = 128;
+
+/// The members of one JSON object, in their order, each as raw bytes.
+#[derive(Debug, Default)]
+pub struct Fields<'a> {
+    members: Vec<(Cow<'a, str>, Cow<'a, RawValue>)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Opens an object one level deep.
+    ///
+    /// # Errors
+    /// The text is not a JSON object.
+    pub fn parse(text: &'a str) -> Result<Fields<'a>, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The member `key`; the last one where the object repeats it, as every parser we talk to does.
+    pub fn get(&self, key: &str) -> Option<&RawValue> {
+        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| &**value)
+    }
+
+    /// The member `key` read as `T`; `None` where it is absent, null or of another type.
+    pub fn read<T: for<'de> Deserialize<'de>>(&self, key: &str) -> Option<T> {
+        self.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
+    /// Puts `value` under `key`, in place of what stood there.
+    pub fn set(&mut self, key: impl Into<Cow<'a, str>>, value: Box<RawValue>) {
+        let key = key.into();
+        self.remove(&key);
+        self.members.push((key, Cow::Owned(value)));
+    }
+
+    /// Puts `value` under `key` unless the object has one.
+    pub fn set_default(&mut self, key: impl Into<Cow<'a, str>>, value: &impl Serialize) {
+        let key = key.into();
+        if self.get(&key).is_none() {
+            self.members.push((key, Cow::Owned(raw(value))));
+        }
+    }
+
+    /// Removes `key` and says whether it was there.
+    pub fn remove(&mut self, key: &str) -> bool {
+        let before = self.members.len();
+        self.members.retain(|(name, _)| name != key);
+        self.members.len() != before
+    }
+
+    /// Every member in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.members.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// Whether the object has no members.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The object as text.
+    pub fn to_raw(&self) -> Box<RawValue> {
+        raw(self)
+    }
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some((key, value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    members.push((key.0, Cow::Borrowed(value)));
+                }
+                Ok(Fields { members })
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// A key borrowed where it has no escapes; plain `Cow<str>` would always allocate.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// `value` as raw JSON.
+///
+/// # Panics
+/// Only for a `Serialize` that fails or a map whose keys are not strings; our types are neither.
+pub fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("types of this program serialise to JSON")
+}
+
+/// The text `{}`.
+pub fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).expect("`{}` is JSON")
+}
+
+/// How deep arrays and objects nest in `text`, counted without recursion.
+pub fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The same value for every spelling of it: sorted keys, no white space, strings in one escaping.
+/// Numbers keep their spelling, because `1` and `1.0` may differ to the one who reads them.
+///
+/// # Errors
+/// The text is not JSON, or nests deeper than [`MAX_DEPTH`].
+pub fn canonical(text: &str) -> Result<String, NotCanonical> {
+    if depth(text) > MAX_DEPTH {
+        return Err(NotCanonical::Deep);
+    }
+    let mut out = String::with_capacity(text.len());
+    write_canonical(text, &mut out)?;
+    Ok(out)
+}
+
+/// Why a text has no canonical form.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCanonical {
+    /// Nested past the limit.
+    #[error("nested deeper than {MAX_DEPTH} levels")]
+    Deep,
+    /// Not JSON at all.
+    #[error("not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+fn write_canonical(text: &str, out: &mut String) -> Result<(), serde_json::Error> {
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+            out.push('{');
+            for (index, (key, value)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&serde_json::to_string(&key)?);
+                out.push(':');
+                write_canonical(value.get(), out)?;
+            }
+            out.push('}');
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(text)?;
+            out.push('[');
+            for (index, item) in items.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(item.get(), out)?;
+            }
+            out.push(']');
+        }
+        Some(b'"') => out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?),
+        _ => out.push_str(serde_json::from_str::<&RawValue>(text)?.get()),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_unknown_members_survive_an_edit() {
+        let text = r#"{"n":10e110,"big":1234567890123456789012345678901234567890,"x":{"b":1,"a":[ ]}}"#;
+        let mut fields = Fields::parse(text).unwrap();
+        fields.set("added", raw(&true));
+        assert_eq!(fields.to_raw().get(), text.replace("]}}", r#"]},"added":true}"#));
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_counts() {
+        let fields = Fields::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
+        assert_eq!(fields.get("a").unwrap().get(), "2");
+    }
+
+    #[test]
+    fn depth_ignores_brackets_in_strings() {
+        assert_eq!(depth(r#"{"a":"[[[\"{","b":[{}]}"#), 3);
+    }
+
+    #[test]
+    fn canonical_form_sorts_keys_and_keeps_number_spelling() {
+        let text = r#" { "b" : [ 1.0 , 10e110 ], "a" : "\u00e9\/" } "#;
+        assert_eq!(canonical(text).unwrap(), r#"{"a":"é/","b":[1.0,10e110]}"#);
+    }
+
+    #[test]
+    fn canonical_refuses_a_nesting_bomb_without_recursing() {
+        let bomb = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert!(matches!(canonical(&bomb), Err(NotCanonical::Deep)));
+    }
+}

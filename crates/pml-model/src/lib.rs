@@ -1,0 +1,29 @@
+//! The words PML's packages share, and what is always true of them.
+//!
+//! Nothing here reads a file, a clock or a socket: a value made by these types is valid, and two
+//! packages that hold the same value mean the same thing by it.
+
+pub mod json;
+pub mod name;
+pub mod tool;
+
+pub use name::{ServerName, ToolId};
+pub use tool::{Annotations, Definition, Digest};
+
+/// Who acts: a user or a key; `local` on one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Principal(pub String);
+
+impl Principal {
+    /// The one principal of a machine that has no keys.
+    pub fn local() -> Principal {
+        Principal("local".to_owned())
+    }
+}
+
+impl std::fmt::Display for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

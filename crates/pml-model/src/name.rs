@@ -1,0 +1,262 @@
+//! Names of servers and tools, and when two of them could be taken for each other.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name an operator gave a server: ASCII letters, digits, `_` and `-`, at most 64.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ServerName(String);
+
+/// Why a text is no server name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadServerName {
+    /// Nothing there.
+    #[error("a server needs a name")]
+    Empty,
+    /// Longer than 64 bytes.
+    #[error("server name `{0}` is longer than 64 characters")]
+    Long(String),
+    /// A character outside the allowed set.
+    #[error(
+        "server name `{name}` contains {character:?}; use ASCII letters, digits, `_` and `-`, such as `{suggestion}`"
+    )]
+    Character {
+        /// The name as given.
+        name: String,
+        /// The first offending character.
+        character: char,
+        /// A name that would do.
+        suggestion: String,
+    },
+    /// A name that means something else to the program.
+    #[error("server name `{0}` is reserved")]
+    Reserved(String),
+}
+
+/// Names that would shadow something of ours or of the JavaScript that programs are written in.
+const RESERVED: &[&str] = &["pml", "mcp", "capabilities", "code", "__proto__", "constructor", "prototype"];
+
+impl ServerName {
+    /// Checks `name` and keeps it.
+    ///
+    /// # Errors
+    /// The name is empty, too long, reserved, or has other characters than those allowed.
+    pub fn new(name: &str) -> Result<ServerName, BadServerName> {
+        if name.is_empty() {
+            return Err(BadServerName::Empty);
+        }
+        if let Some(character) = name.chars().find(|c| !allowed(*c)) {
+            return Err(BadServerName::Character {
+                name: printable(name),
+                character,
+                suggestion: suggestion(name),
+            });
+        }
+        if name.len() > 64 {
+            return Err(BadServerName::Long(name.to_owned()));
+        }
+        if RESERVED.contains(&name.to_ascii_lowercase().as_str()) || name.starts_with("pml_") {
+            return Err(BadServerName::Reserved(name.to_owned()));
+        }
+        Ok(ServerName(name.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn suggestion(name: &str) -> String {
+    let kept: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let kept = kept.trim_matches('-');
+    if kept.is_empty() { "server".to_owned() } else { kept.chars().take(64).collect() }
+}
+
+impl TryFrom<String> for ServerName {
+    type Error = BadServerName;
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        ServerName::new(&name)
+    }
+}
+
+impl From<ServerName> for String {
+    fn from(name: ServerName) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One downstream tool: `server:tool`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolId {
+    /// Where it lives.
+    pub server: ServerName,
+    /// Its name as that server spells it.
+    pub tool: String,
+}
+
+impl ToolId {
+    /// Reads `server:tool`. The tool part may itself contain colons; a server name cannot.
+    ///
+    /// # Errors
+    /// There is no colon, or the part before it is no server name.
+    pub fn parse(text: &str) -> Result<ToolId, BadToolId> {
+        let Some((server, tool)) = text.split_once(':') else {
+            return Err(BadToolId::NoServer(printable(text)));
+        };
+        if tool.is_empty() {
+            return Err(BadToolId::NoTool(printable(text)));
+        }
+        Ok(ToolId { server: ServerName::new(server)?, tool: tool.to_owned() })
+    }
+}
+
+/// Why a text is no tool id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadToolId {
+    /// No `server:` in front.
+    #[error("tool id `{0}` names no server; write it as `server:tool`")]
+    NoServer(String),
+    /// Nothing after the colon.
+    #[error("tool id `{0}` names no tool; write it as `server:tool`")]
+    NoTool(String),
+    /// The server part is not a name.
+    #[error(transparent)]
+    Server(#[from] BadServerName),
+}
+
+impl fmt::Display for ToolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.server, self.tool)
+    }
+}
+
+impl Serialize for ToolId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        ToolId::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The form in which two names that a person could confuse are equal: look-alike letters folded
+/// together, case and surrounding white space dropped, `-` and `.` read as `_`.
+pub fn look_alike(name: &str) -> String {
+    // Folding case after the skeleton too: the skeleton of `I` is `l`, that of `i` is `i`.
+    let lower: String = name.trim().to_lowercase();
+    unicode_security::skeleton(&lower)
+        .flat_map(char::to_lowercase)
+        .map(|c| if c == '-' || c == '.' { '_' } else { c })
+        .collect()
+}
+
+/// `text` with everything a terminal or a reader could be misled by written as an escape.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || c == '\t' || is_plain(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_unicode());
+        }
+    }
+    out
+}
+
+/// Whether a character shows as itself: no control, zero-width or direction-changing character.
+pub fn is_plain(c: char) -> bool {
+    !(c.is_control()
+        || matches!(c,
+            '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{E0000}'..='\u{E0FFF}'))
+}
+
+/// The JavaScript identifier by which programs call a tool (`get-sum` → `get_sum`).
+pub fn identifier(tool: &str) -> String {
+    let mut out: String = tool
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '$' { c } else { '_' })
+        .collect();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    if matches!(out.as_str(), "__proto__" | "constructor" | "prototype" | "then") {
+        out.push('_');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_equal_in_that_form() {
+        for (a, b) in [
+            ("github", "gіthub"),
+            ("GitHub", "github"),
+            ("git-hub", "git_hub"),
+            ("fs ", "fs"),
+            ("paypal", "pаypal"),
+        ] {
+            assert_eq!(look_alike(a), look_alike(b), "{a} and {b}");
+        }
+        assert_ne!(look_alike("github"), look_alike("gitlab"));
+    }
+
+    #[test]
+    fn a_bad_server_name_says_what_would_do() {
+        let error = ServerName::new("my server").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "server name `my server` contains ' '; use ASCII letters, digits, `_` and `-`, such as `my-server`"
+        );
+        for bad in ["", "a:b", "gіthub", "__proto__", "PML", "pml_execute", "a\nb"] {
+            assert!(ServerName::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_id_keeps_colons_of_the_tool() {
+        let id = ToolId::parse("git:log:oneline").unwrap();
+        assert_eq!((id.server.as_str(), id.tool.as_str()), ("git", "log:oneline"));
+        assert!(ToolId::parse("git").is_err());
+        assert!(ToolId::parse("git:").is_err());
+    }
+
+    #[test]
+    fn identifiers_are_callable_in_javascript() {
+        for (tool, expected) in [
+            ("get-sum", "get_sum"),
+            ("2fa", "_2fa"),
+            ("a.b/c", "a_b_c"),
+            ("constructor", "constructor_"),
+            ("données", "donn_es"),
+        ] {
+            assert_eq!(identifier(tool), expected);
+        }
+    }
+
+    #[test]
+    fn printable_text_cannot_drive_a_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\u{202e}c\u{200b}"), "a\\u{1b}[31mb\\u{202e}c\\u{200b}");
+    }
+}

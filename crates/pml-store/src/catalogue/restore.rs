@@ -1,0 +1,31 @@
+//! Makes a definition of its stored text again.
+//!
+//! The text was checked when it came in, so it is only compared with its own digest here: working
+//! out the digest of its meaning anew would take most of the time of reading a large catalogue.
+
+use pml_model::json::{self, Fields};
+use pml_model::{Definition, Digest};
+use serde_json::value::RawValue;
+
+/// The definition with this text, just as [`Definition::parse`] gave it; `None` where the text is
+/// not the one stored.
+pub(super) fn restore(text: String, content: &Digest, digest: &Digest) -> Option<Definition> {
+    if Digest::of(text.as_bytes()) != *content {
+        return None;
+    }
+    let raw = RawValue::from_string(text).ok()?;
+    let fields = Fields::parse(raw.get()).ok()?;
+    Some(Definition {
+        name: fields.read("name")?,
+        title: fields.read("title"),
+        description: fields.read("description"),
+        input_schema: fields.get("inputSchema").map_or_else(json::empty_object, ToOwned::to_owned),
+        output_schema: fields
+            .get("outputSchema")
+            .filter(|schema| schema.get().starts_with('{'))
+            .map(ToOwned::to_owned),
+        annotations: fields.read("annotations").unwrap_or_default(),
+        digest: digest.clone(),
+        raw,
+    })
+}

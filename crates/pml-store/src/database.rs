@@ -1,0 +1,199 @@
+//! Opens the file: permissions, settings of a connection, migrations.
+//!
+//! Never touches a file of another program or of a later version, and never opens the file but
+//! through SQLite: closing any other descriptor of it would drop the locks this process holds.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::Error;
+
+/// Forward only: a migration that was released is never edited, a later one is added after it.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_catalogue.sql")];
+
+/// `PML1`, which tells our files from those of other programs.
+const APPLICATION_ID: i64 = 0x504d_4c31;
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The largest value or row taken in.
+const MAX_VALUE_BYTES: i32 = 16 * 1024 * 1024;
+
+/// Makes the file where there is none, brings it to the present version, and gives the connection
+/// that writes.
+pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
+    // Between making a file and closing it, no other thread may hold locks on it through SQLite.
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    create(path).map_err(|error| Error::io(path, error))?;
+    open_writer(path)
+}
+
+/// A connection that writes to a file that exists.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
+    let mut connection = connect(path).map_err(|error| Error::sqlite(path, &error))?;
+    let version = version(path, &mut connection)?;
+    settle(&mut connection, version).map_err(|error| Error::sqlite(path, &error))?;
+    Ok(connection)
+}
+
+/// A connection that cannot write, to a file [`open`] has accepted.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    connection
+        .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1000; PRAGMA temp_store = MEMORY")?;
+    Ok(connection)
+}
+
+fn create(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(directory)?;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(
+        path,
+        // Every connection has one user at a time, so SQLite need not lock within the process.
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    Ok(connection)
+}
+
+/// The version of a file that is ours or empty.
+fn version(path: &Path, connection: &mut Connection) -> Result<usize, Error> {
+    // Should the file not be for us, closing it must not move its log into it.
+    let explain = |error: rusqlite::Error| Error::sqlite(path, &error);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(explain)?;
+    let (application, version, objects) = identity(connection).map_err(explain)?;
+    let empty = application == 0 && version == 0 && objects == 0 && !is_fragment(path);
+    if application != APPLICATION_ID && !empty {
+        return Err(Error::NotADatabase { path: path.to_owned() });
+    }
+    let known = MIGRATIONS.len();
+    let Some(version) = usize::try_from(version).ok().filter(|version| *version <= known) else {
+        return Err(Error::Newer { path: path.to_owned(), found: version, known: known as i64 });
+    };
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(explain)?;
+    Ok(version)
+}
+
+/// Whether the file holds something too short for a database, which SQLite would take for an empty
+/// one and write over. Its smallest page has 512 bytes.
+fn is_fragment(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| (1..512).contains(&file.len()))
+}
+
+/// Application id, version and number of tables, all of one moment.
+fn identity(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let moment = connection.transaction()?;
+    let objects = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let application = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version = moment.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok((application, version, objects))
+}
+
+fn settle(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
+    write_ahead(connection)?;
+    // Sorting in memory keeps definitions out of the shared directory for temporary files.
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL;
+         PRAGMA foreign_keys = ON;
+         PRAGMA cache_size = -2000;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA journal_size_limit = 16777216;",
+    )?;
+    if version < MIGRATIONS.len() { migrate(connection) } else { Ok(()) }
+}
+
+/// Turns the write-ahead log on. SQLite does not wait for others while it switches, so we do.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())) {
+            Err(error) if is_busy(&error) && started.elapsed() < BUSY_TIMEOUT => {
+                thread::sleep(Duration::from_millis(2));
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have migrated while we waited for the lock.
+    let version: usize = transaction.query_row("PRAGMA user_version", [], |row| {
+        row.get::<_, i64>(0).map(|version| usize::try_from(version).unwrap_or(MIGRATIONS.len()))
+    })?;
+    for migration in MIGRATIONS.iter().skip(version) {
+        transaction.execute_batch(migration)?;
+    }
+    if version < MIGRATIONS.len() {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    }
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_has_no_dangerous_powers() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pml.db");
+        let connection = open(&path).unwrap();
+        for statement in [
+            "ATTACH 'other.db' AS other",
+            "SELECT load_extension('evil')",
+            "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema",
+        ] {
+            assert!(connection.execute_batch(statement).is_err(), "{statement}");
+        }
+        let setting = |name: &str| -> String {
+            connection
+                .query_row(&format!("PRAGMA {name}"), [], |row| {
+                    row.get_ref(0).map(|value| {
+                        value.as_str().map_or_else(|_| value.as_i64().unwrap().to_string(), str::to_owned)
+                    })
+                })
+                .unwrap()
+        };
+        assert_eq!(setting("journal_mode"), "wal");
+        assert_eq!(setting("synchronous"), "1");
+        assert_eq!(setting("foreign_keys"), "1");
+        assert_eq!(setting("trusted_schema"), "0");
+        assert!(open_reader(&path).unwrap().execute_batch("DELETE FROM tool").is_err());
+    }
+}

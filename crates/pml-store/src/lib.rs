@@ -1,0 +1,99 @@
+//! Answers the program's questions from its database; owns migrations and every line of SQL.
+//!
+//! One SQLite file is shared by any number of processes. Every question is asked for a principal
+//! and sees that principal's rows alone. Times are passed in; nothing here reads a clock, speaks
+//! MCP or decides what a change means.
+//!
+//! All methods block, for as long as five seconds when another process holds the file: asynchronous
+//! callers put them on a thread that may wait.
+
+mod catalogue;
+mod database;
+mod error;
+mod state;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+pub use catalogue::{
+    CatalogueChange, ChangedTool, KnownDefinition, Listing, Manifest, ManifestChange, ServerAbout, StoredTool,
+};
+pub use error::Error;
+pub use state::{Process, ServerState};
+
+use writer::Writer;
+
+/// How many idle connections for reading are kept.
+const IDLE_READERS: usize = 2;
+
+/// The database; clones share it. The last clone to go stores what is queued before it returns.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    // Before the writer, whose connection thus closes last and moves the log into the file.
+    readers: Mutex<Vec<Connection>>,
+    writer: Writer,
+}
+
+impl Store {
+    /// Opens the database at `path`, makes it where there is none (directory 0700, file 0600), and
+    /// brings an older one to the present version.
+    ///
+    /// # Errors
+    /// The file is of another program, of a later version, damaged or out of reach; it is left as
+    /// it was.
+    pub fn open(path: &Path) -> Result<Store, Error> {
+        // Absolute, so that no name is read as a URI or as SQLite's word for memory.
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
+        let writer = Writer::start(database::open(&path)?, &path)?;
+        Ok(Store { inner: Arc::new(Inner { path, readers: Mutex::new(Vec::new()), writer }) })
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.inner.writer.write(work)
+    }
+
+    /// Asks `question` of one moment of the database.
+    fn read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+        self.try_read(question).map_err(|error| Error::sqlite(&self.inner.path, &error))
+    }
+
+    fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => database::open_reader(&self.inner.path)?,
+        };
+        let moment = connection.transaction()?;
+        let answer = question(&moment)?;
+        moment.commit()?;
+        let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < IDLE_READERS {
+            readers.push(connection);
+        }
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,114 @@
+use std::fs;
+use std::path::Path;
+
+use pml_store::{Error, Store};
+
+use super::{fixture, listing, me, tool};
+
+fn version_of(path: &Path) -> i64 {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn directory_and_files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b/pml.db");
+    let store = Store::open(&path).unwrap();
+    store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(&path.with_file_name("pml.db-wal")), 0o600);
+}
+
+#[test]
+fn opening_again_changes_nothing() {
+    let fixture = fixture();
+    fixture.store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
+    drop(fixture.store);
+    let before = fs::read(&fixture.path).unwrap();
+    for _ in 0..3 {
+        let store = Store::open(&fixture.path).unwrap();
+        assert_eq!(store.manifests(&me()).unwrap().len(), 1);
+    }
+    assert!(fs::read(&fixture.path).unwrap() == before, "the file is another one");
+}
+
+#[test]
+fn a_database_of_a_later_version_is_refused_and_left_alone() {
+    let fixture = fixture();
+    drop(fixture.store);
+    let known = version_of(&fixture.path);
+    rusqlite::Connection::open(&fixture.path).unwrap().pragma_update(None, "user_version", 4711).unwrap();
+    let before = fs::read(&fixture.path).unwrap();
+    let error = Store::open(&fixture.path).unwrap_err();
+    assert!(matches!(error, Error::Newer { found: 4711, known: k, .. } if k == known), "{error}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "database `{}` has version 4711 and this program knows up to {known}; update the program",
+            fixture.path.display()
+        )
+    );
+    assert!(fs::read(&fixture.path).unwrap() == before, "the file is another one");
+}
+
+#[test]
+fn files_that_are_not_ours_are_named_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("letter.txt");
+    fs::write(&text, "Dear Sir or Madam, ".repeat(100)).unwrap();
+    let [note, page] = ["note", "page"].map(|name| directory.path().join(name));
+    fs::write(&note, "x").unwrap();
+    fs::write(&page, "x".repeat(512)).unwrap();
+    let foreign = directory.path().join("bookmarks.db");
+    rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE bookmark (url TEXT)").unwrap();
+    for path in [text, note, page, foreign] {
+        let before = fs::read(&path).unwrap();
+        let error = Store::open(&path).unwrap_err();
+        assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "`{}` is not a database of this program; move it away or name another file",
+                path.display()
+            )
+        );
+        assert!(fs::read(&path).unwrap() == before, "{} is another file", path.display());
+    }
+}
+
+#[test]
+fn a_directory_in_place_of_the_file_is_an_io_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Store::open(directory.path()).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+}
+
+#[test]
+fn names_that_mean_something_to_sqlite_are_plain_files() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in [":memory:", "file:x?mode=memory", "a b'; DROP TABLE tool; --.db", "ü.db"] {
+        let path = directory.path().join(name);
+        drop(Store::open(&path).unwrap());
+        assert!(path.is_file(), "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_page_is_told() {
+    let fixture = fixture();
+    let tools = (0..500).map(|n| tool(&format!("t{n}"), &"x".repeat(200))).collect();
+    fixture.store.record_manifest(&me(), listing("fs", tools), 1).unwrap();
+    drop(fixture.store);
+    let mut bytes = fs::read(&fixture.path).unwrap();
+    // Everything but the first page and the pages of the schema, which fill the first few.
+    let start = bytes.len() / 2;
+    bytes[start..].fill(0xA5);
+    fs::write(&fixture.path, bytes).unwrap();
+    let answer = Store::open(&fixture.path).and_then(|store| store.manifests(&me()));
+    assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
+}

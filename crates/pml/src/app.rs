@@ -1,0 +1,410 @@
+//! The long-lived handles of the program, built once.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pml_mcp::Era;
+use pml_mcp::server::Change;
+use pml_model::{Definition, Principal, ServerName};
+use pml_store::{Listing as StoredListing, Manifest, Process, ServerAbout, Store};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::accepted::Accepted;
+use crate::builtin;
+use crate::catalogue::{self, Catalogue, Listing, Snapshot};
+use crate::config::{self, Config, Env, Paths, Transport};
+use crate::problem::Problem;
+use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
+use crate::tasks;
+use crate::validate::Validators;
+
+/// Everything a request may need.
+pub struct App {
+    /// Where the program's files are.
+    pub paths: Paths,
+    /// The environment it was started in.
+    pub env: Env,
+    /// Where it was started.
+    pub cwd: PathBuf,
+    /// Who acts, where nobody else is named.
+    pub principal: Principal,
+    /// The database.
+    pub store: Store,
+    /// Which tools there are.
+    pub catalogue: Catalogue,
+    /// The downstream servers.
+    pub servers: Servers,
+    /// Compiled schemas.
+    pub validators: Validators,
+    config: RwLock<Arc<Config>>,
+    builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
+    changes: broadcast::Sender<Change>,
+    listed: watch::Sender<HashMap<ServerName, u64>>,
+    refused: RwLock<HashMap<ServerName, Vec<String>>>,
+    process: Option<Process>,
+    stop: CancellationToken,
+}
+
+/// How a process treats the servers of its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It serves clients: follows changes, starts eager servers, publishes what it sees.
+    Gateway,
+    /// It does one thing and ends.
+    Command,
+}
+
+impl App {
+    /// Reads the configuration, opens the database and arranges what is known. No server is started
+    /// before somebody needs it, save those configured to run always.
+    ///
+    /// # Errors
+    /// The configuration or the database cannot be used.
+    pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: Role) -> Result<Arc<App>, Problem> {
+        let config = Arc::new(config::load(&paths, &cwd, &env)?);
+        let store = open_store(&paths).await?;
+        let builtin = Arc::new(built_in(&config, &cwd)?);
+        let (told, hears) = mpsc::channel(256);
+        let app = Arc::new(App {
+            catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
+            servers: Servers::new(told),
+            validators: Validators::default(),
+            config: RwLock::new(config),
+            builtin: RwLock::new(builtin),
+            changes: broadcast::Sender::new(256),
+            listed: watch::Sender::default(),
+            refused: RwLock::default(),
+            process: (role == Role::Gateway).then(Process::current).and_then(Result::ok),
+            stop: CancellationToken::new(),
+            principal: Principal::local(),
+            paths,
+            env,
+            cwd,
+            store,
+        });
+        let config = app.config();
+        let accepted = Accepted::open(&app.paths);
+        if role == Role::Gateway {
+            // Starting the gateway is the operator's word for what its configuration names.
+            accepted.accept(config.servers.iter().map(config::launch_digest))?;
+        }
+        let manifests = app.manifests().await?;
+        let eras = eras(&manifests);
+        app.arrange(manifests);
+        app.apply_servers(&config, &eras, |_| true).await;
+        tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
+        if role == Role::Gateway {
+            tokio::spawn(tasks::follow_config(Arc::clone(&app)));
+            tokio::spawn(tasks::follow_store(Arc::clone(&app)));
+            app.servers.all().iter().for_each(Slot::start_if_eager);
+        }
+        Ok(app)
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The built-in server of that name.
+    pub fn builtin(&self, name: &str) -> Option<BuiltIn> {
+        let all = Arc::clone(&self.builtin.read().unwrap_or_else(PoisonError::into_inner));
+        all.contains_key(name).then(|| BuiltIn { all, name: name.to_owned() })
+    }
+
+    /// Tells of changes that clients may want to know.
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// Announces a change to all clients.
+    pub(crate) fn announce(&self, change: Change) {
+        // Without a listener there is nobody to tell.
+        drop(self.changes.send(change));
+    }
+
+    /// Cancelled when the program ends.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Definitions of a server that could not be taken in, and why.
+    pub fn refused(&self, server: &ServerName) -> Vec<String> {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned().unwrap_or_default()
+    }
+
+    /// Waits, for a moment at most, until the tools a server just told are in the catalogue.
+    pub async fn settled(&self, server: &ServerName) {
+        let mut listed = self.listed.subscribe();
+        let arrived = listed.wait_for(|known| known.contains_key(server));
+        if tokio::time::timeout(Duration::from_secs(5), arrived).await.is_err() {
+            tracing::warn!(%server, "its tools did not arrive in the catalogue");
+        }
+    }
+
+    /// Ends every server and everything that runs in the background.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.servers.close().await;
+        if let Some(process) = &self.process {
+            let (store, process) = (self.store.clone(), process.clone());
+            if let Err(error) = blocking(move || store.clear_states(&process)).await {
+                tracing::debug!(%error, "published states stay until the next process clears them");
+            }
+        }
+    }
+
+    /// Takes over a changed configuration. The old one stays in force where the new one is broken.
+    pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
+        let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
+        let builtin = Arc::new(built_in(&config, &self.cwd)?);
+        let accepted = Accepted::open(&self.paths);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
+        *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
+        let known = accepted.read();
+        let manifests = self.manifests().await?;
+        self.apply_servers(&config, &eras(&manifests), |server| {
+            // A command that appeared while we run may be anybody's; an address starts nothing.
+            matches!(server.transport, Transport::Http { .. })
+                || known.contains(&config::launch_digest(server))
+        })
+        .await;
+        self.arrange(manifests);
+        self.servers.all().iter().for_each(Slot::start_if_eager);
+        Ok(())
+    }
+
+    async fn apply_servers(
+        &self,
+        config: &Config,
+        eras: &HashMap<ServerName, Era>,
+        accepted: impl Fn(&config::Server) -> bool,
+    ) {
+        let wanted = config.servers.iter().filter(|server| server.enabled).map(|server| Wanted {
+            settings: server.clone(),
+            env: config::child_env(server, &self.env),
+            accepted: accepted(server),
+            era: eras.get(&server.name).copied(),
+        });
+        self.servers.apply(wanted.collect()).await;
+    }
+
+    /// Makes the catalogue anew from what is stored.
+    pub(crate) async fn refresh(&self) -> Result<(), Problem> {
+        self.arrange(self.manifests().await?);
+        Ok(())
+    }
+
+    async fn manifests(&self) -> Result<Vec<Manifest>, Problem> {
+        let (store, principal) = (self.store.clone(), self.principal.clone());
+        Ok(blocking(move || store.manifests(&principal)).await?)
+    }
+
+    /// Puts the tools of the built-in servers and of `manifests` in force.
+    fn arrange(&self, manifests: Vec<Manifest>) {
+        let mut known: HashMap<ServerName, Manifest> =
+            manifests.into_iter().map(|manifest| (manifest.server.clone(), manifest)).collect();
+        let config = self.config();
+        let mut listings: Vec<Listing> = self.built_in_listings();
+        for server in config.servers.iter().filter(|server| server.enabled) {
+            // What another command told under this name says nothing about this one.
+            let manifest = known.remove(&server.name).filter(|m| m.launch == config::launch_digest(server));
+            listings.push(listing(server, manifest));
+        }
+        let before = self.catalogue.replace(Snapshot::new(listings, config.names));
+        let now = self.catalogue.snapshot();
+        let names = |snapshot: &Snapshot| -> Vec<(String, pml_model::Digest)> {
+            snapshot.tools.iter().map(|tool| (tool.exposed.clone(), tool.definition.digest.clone())).collect()
+        };
+        if names(&before) != names(&now) {
+            self.announce(Change::Tools);
+        }
+    }
+
+    fn built_in_listings(&self) -> Vec<Listing> {
+        let all = self.builtin.read().unwrap_or_else(PoisonError::into_inner);
+        let listing = |server: &builtin::Server| Listing {
+            server: catalogue::Server {
+                name: ServerName::new(server.name()).expect("built-in servers have plain names"),
+                description: Some(server.description().to_owned()),
+                known: true,
+                capabilities: None,
+            },
+            tools: catalogue::with_identifiers(server.definitions()),
+        };
+        all.values().map(listing).collect()
+    }
+
+    /// Takes in what happened to a server.
+    pub(crate) async fn hear(&self, told: Told) {
+        match told.what {
+            What::Listed(opened) => self.learn(&told.server, *opened).await,
+            What::Status => self.publish(&told.server).await,
+            What::Prompts => self.announce(Change::Prompts),
+            What::Resources => self.announce(Change::Resources),
+            What::Resource(uri) => self.announce(Change::Resource(uri)),
+        }
+    }
+
+    async fn learn(&self, server: &ServerName, opened: Opened) {
+        let Some(slot) = self.servers.get(server) else { return };
+        for refused in &opened.refused {
+            tracing::warn!(%server, refused, "a tool was left out");
+        }
+        self.refused
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(server.clone(), opened.refused.clone());
+        if let Err(problem) = self.record(&slot, opened).await {
+            tracing::error!(%server, %problem, "what a server told could not be stored");
+        }
+        self.listed.send_modify(|listed| *listed.entry(server.clone()).or_default() += 1);
+    }
+
+    async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {
+        let listing = StoredListing {
+            server: slot.name().clone(),
+            launch: config::launch_digest(slot.settings()),
+            about: ServerAbout {
+                info: opened.about.server.clone(),
+                instructions: opened.about.instructions.clone(),
+                protocol_version: Some(opened.about.version.clone()),
+                era: Some(if opened.about.era == Era::Legacy { "legacy" } else { "modern" }.to_owned()),
+                capabilities: Some(opened.about.capabilities.clone()),
+            },
+            tools: distinct(opened.tools),
+        };
+        let (store, principal, now) = (self.store.clone(), self.principal.clone(), now_ms());
+        let change = blocking(move || store.record_manifest(&principal, listing, now)).await?;
+        for changed in &change.changed {
+            tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
+                "the definition of a tool changed; `pml list --changes` shows it");
+        }
+        self.refresh().await
+    }
+
+    async fn publish(&self, server: &ServerName) {
+        let (Some(process), Some(slot)) = (self.process.clone(), self.servers.get(server)) else { return };
+        let state = describe_status(&slot.status());
+        let (store, principal, server, now) =
+            (self.store.clone(), self.principal.clone(), server.clone(), now_ms());
+        if let Err(error) =
+            blocking(move || store.publish_state(&principal, &process, &server, &state, now)).await
+        {
+            tracing::debug!(%error, "the state of a server could not be published");
+        }
+    }
+}
+
+/// A built-in server in use; holds on to it across a reload.
+pub struct BuiltIn {
+    all: Arc<HashMap<&'static str, builtin::Server>>,
+    name: String,
+}
+
+impl std::ops::Deref for BuiltIn {
+    type Target = builtin::Server;
+    fn deref(&self) -> &builtin::Server {
+        &self.all[self.name.as_str()]
+    }
+}
+
+/// A server's state in one word and, where it is down, why.
+pub fn describe_status(status: &Status) -> String {
+    match status {
+        Status::Idle => "idle".to_owned(),
+        Status::Starting => "starting".to_owned(),
+        Status::Ready(connection) => format!("ready ({})", connection.about().version),
+        Status::Down { reason, .. } => format!("down: {reason}"),
+        Status::Held => "waits for `pml accept`".to_owned(),
+        Status::Closed => "closed".to_owned(),
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Runs something that blocks, such as a database query, without holding up others.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+async fn open_store(paths: &Paths) -> Result<Store, Problem> {
+    let path = paths.database();
+    Ok(blocking(move || Store::open(&path)).await?)
+}
+
+fn built_in(
+    config: &Config,
+    cwd: &std::path::Path,
+) -> Result<HashMap<&'static str, builtin::Server>, Problem> {
+    let settings = builtin::Settings {
+        fs_root: Some(config.builtin.fs_root.clone().unwrap_or_else(|| cwd.to_owned())),
+        http_hosts: config.builtin.http_hosts.clone(),
+    };
+    let servers = builtin::servers(&settings)
+        .map_err(|error| Problem::new(crate::problem::Code::Config, error.to_string()))?;
+    let wanted = |server: &builtin::Server| !config.builtin.disabled.iter().any(|name| name == server.name());
+    Ok(servers.into_iter().filter(wanted).map(|server| (server.name(), server)).collect())
+}
+
+/// How servers spoke the last time.
+fn eras(manifests: &[Manifest]) -> HashMap<ServerName, Era> {
+    let era = |text: &str| if text == "legacy" { Era::Legacy } else { Era::Modern };
+    manifests.iter().filter_map(|m| Some((m.server.clone(), era(m.about.era.as_deref()?)))).collect()
+}
+
+fn listing(server: &config::Server, manifest: Option<Manifest>) -> Listing {
+    let about = manifest.as_ref().map(|manifest| &manifest.about);
+    let description = server.description.clone().or_else(|| about.and_then(|about| in_its_own_words(about)));
+    Listing {
+        server: catalogue::Server {
+            name: server.name.clone(),
+            description,
+            known: manifest.is_some(),
+            capabilities: about
+                .and_then(|about| about.capabilities.as_ref().map(|json| json.get().to_owned())),
+        },
+        tools: manifest
+            .into_iter()
+            .flat_map(|m| m.tools)
+            .map(|tool| (tool.definition, tool.identifier))
+            .collect(),
+    }
+}
+
+/// What a server calls itself, where the operator did not say what it is for.
+fn in_its_own_words(about: &ServerAbout) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Info {
+        title: Option<String>,
+        description: Option<String>,
+    }
+    let info: Info = serde_json::from_str(about.info.as_ref()?.get()).ok()?;
+    info.description.or(info.title)
+}
+
+/// A server that lists a name twice means the last one, as JSON does.
+fn distinct(tools: Vec<Definition>) -> Vec<Definition> {
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    let mut kept: Vec<Definition> = Vec::with_capacity(tools.len());
+    for tool in tools {
+        match by_name.get(&tool.name) {
+            Some(index) => kept[*index] = tool,
+            None => {
+                by_name.insert(tool.name.clone(), kept.len());
+                kept.push(tool);
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,505 @@
+//! Files below one directory.
+//!
+//! The root is opened once and every path is resolved beneath it by the system, step by step, so that a symbolic
+//! link that leads outside is refused even when another process puts it there during the call. Only regular
+//! files are read or written: a pipe or a device is refused, never waited for.
+
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use cap_fs_ext::OpenOptionsSyncExt as _;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::tool::{ADDS, Failure, Quoted, READS, REMOVES, REPLACES, Spec, Stop, Tool, failure, object};
+
+/// The most that one call reads or writes.
+const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The tools, below `root`.
+pub(super) fn tools(root: &Path) -> Result<Vec<Tool>, super::Error> {
+    let opened = Dir::open_ambient_dir(root, ambient_authority());
+    let root = Arc::new(opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?);
+    Ok(vec![
+        tool(&root, stat_spec(), stat),
+        tool(&root, read_spec(), read),
+        tool(&root, walk::list_spec(), walk::list),
+        tool(&root, walk::search_spec(), walk::search),
+        tool(&root, create_spec(), create),
+        tool(&root, write_spec(), write),
+        tool(&root, delete_spec(), delete),
+    ])
+}
+
+fn tool<A, R>(root: &Arc<Dir>, spec: Spec, run: fn(&Dir, &A, &Stop) -> Result<R, Failure>) -> Tool
+where
+    A: for<'de> Deserialize<'de> + 'static,
+    R: Serialize + 'static,
+{
+    let root = root.clone();
+    Tool::work(spec, move |arguments: &A, stop: &Stop| run(&root, arguments, stop))
+}
+
+fn path_schema(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "description": description })
+}
+
+fn encoding_schema(description: &str) -> Value {
+    json!({ "type": "string", "enum": ["utf8", "base64"], "description": description })
+}
+
+fn kind_schema() -> Value {
+    json!({ "type": "string", "enum": ["file", "directory", "symlink", "other"], "description": "What it is." })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stat {
+    path: String,
+}
+
+#[derive(Serialize)]
+struct Stated {
+    exists: bool,
+    r#type: Option<&'static str>,
+    size: Option<u64>,
+    modified: Option<String>,
+}
+
+fn stat_spec() -> Spec {
+    Spec {
+        name: "stat",
+        title: "Look at a path",
+        description:
+            "Says whether a path exists, what it is, how large it is and when it last changed. A path \
+                      that does not exist is no error. Symbolic links are not followed."
+                .into(),
+        effect: READS,
+        input: object(json!({ "path": path_schema("Path from the root.") }), &["path"]),
+        output: object(
+            json!({
+                "exists": { "type": "boolean", "description": "Whether there is something at the path." },
+                "type": {
+                    "type": ["string", "null"],
+                    "enum": ["file", "directory", "symlink", "other", null],
+                    "description": "What it is; null when it does not exist."
+                },
+                "size": { "type": ["integer", "null"], "description": "Bytes; null when it does not exist." },
+                "modified": {
+                    "type": ["string", "null"],
+                    "format": "date-time",
+                    "description": "Last change, RFC 3339 in UTC; null when unknown."
+                },
+            }),
+            &["exists", "type", "size", "modified"],
+        ),
+    }
+}
+
+fn stat(root: &Dir, arguments: &Stat, _: &Stop) -> Result<Stated, Failure> {
+    let path = inside(&arguments.path)?;
+    match root.symlink_metadata(&path) {
+        Ok(found) => Ok(Stated {
+            exists: true,
+            r#type: Some(kind(&found.file_type())),
+            size: Some(found.len()),
+            modified: modified(&found),
+        }),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Stated { exists: false, r#type: None, size: None, modified: None })
+        }
+        Err(error) => Err(problem("look at", &path, &error)),
+    }
+}
+
+fn modified(found: &Metadata) -> Option<String> {
+    let time = found.modified().ok()?.into_std();
+    jiff::Timestamp::try_from(time).ok().map(|time| time.to_string())
+}
+
+fn kind(file_type: &FileType) -> &'static str {
+    if file_type.is_file() {
+        "file"
+    } else if file_type.is_dir() {
+        "directory"
+    } else if file_type.is_symlink() {
+        "symlink"
+    } else {
+        "other"
+    }
+}
+
+#[derive(Deserialize, Serialize, Clone, Copy, Default)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    #[default]
+    Utf8,
+    Base64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    path: String,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    offset: u64,
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadAnswer {
+    content: String,
+    size: u64,
+    encoding: Encoding,
+    truncated: bool,
+    next_offset: Option<u64>,
+}
+
+fn read_spec() -> Spec {
+    Spec {
+        name: "read",
+        title: "Read a file",
+        description:
+            "Reads a file, or a part of it, as text or as base64. At most 4 MiB per call; `nextOffset` \
+                      says where to go on."
+                .into(),
+        effect: READS,
+        input: object(
+            json!({
+                "path": path_schema("Path of the file from the root."),
+                "encoding": encoding_schema("How to give the content; `utf8` unless told."),
+                "offset": { "type": "integer", "minimum": 0, "description": "First byte to read; 0 unless told." },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_CONTENT_BYTES,
+                    "description": "Most bytes to read; 4 MiB unless told."
+                },
+            }),
+            &["path"],
+        ),
+        output: object(
+            json!({
+                "content": { "type": "string", "description": "The content in the encoding asked for." },
+                "size": { "type": "integer", "description": "Bytes in the whole file." },
+                "encoding": encoding_schema("The encoding of `content`."),
+                "truncated": { "type": "boolean", "description": "Whether the file goes on after this." },
+                "nextOffset": {
+                    "type": ["integer", "null"],
+                    "description": "The `offset` at which the rest begins; null at the end."
+                },
+            }),
+            &["content", "size", "encoding", "truncated", "nextOffset"],
+        ),
+    }
+}
+
+fn read(root: &Dir, arguments: &Read, _: &Stop) -> Result<ReadAnswer, Failure> {
+    let path = inside(&arguments.path)?;
+    let limit = arguments.limit.unwrap_or(MAX_CONTENT_BYTES).clamp(1, MAX_CONTENT_BYTES);
+    let (mut file, size) = open(root, &path, OpenOptions::new().read(true))?;
+    let (mut bytes, truncated) =
+        part(&mut file, arguments.offset, limit).map_err(|error| problem("read", &path, &error))?;
+    let content = match arguments.encoding {
+        Encoding::Base64 => BASE64.encode(&bytes),
+        Encoding::Utf8 => {
+            if truncated {
+                drop_split_character(&mut bytes);
+            }
+            String::from_utf8(bytes.clone()).map_err(|_| not_text(&path))?
+        }
+    };
+    let next_offset = truncated.then(|| arguments.offset + bytes.len() as u64);
+    Ok(ReadAnswer { content, size, encoding: arguments.encoding, truncated, next_offset })
+}
+
+/// At most `limit` bytes from `offset` on, and whether there are more.
+fn part(file: &mut File, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool)> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    let more = bytes.len() > limit;
+    bytes.truncate(limit);
+    Ok((bytes, more))
+}
+
+/// Removes the beginning of a character whose end lies beyond the limit, unless nothing else would be left.
+fn drop_split_character(bytes: &mut Vec<u8>) {
+    if let Err(error) = std::str::from_utf8(bytes)
+        && error.error_len().is_none()
+        && error.valid_up_to() > 0
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+}
+
+fn not_text(path: &Path) -> Failure {
+    failure!("{} is not UTF-8 text from this offset on; read it with `encoding: \"base64\"`", quoted(path))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    path: String,
+    content: String,
+    #[serde(default)]
+    encoding: Encoding,
+}
+
+#[derive(Serialize)]
+struct Written {
+    path: String,
+    size: u64,
+}
+
+fn written_schema() -> Value {
+    object(
+        json!({
+            "path": { "type": "string", "description": "Path of the file from the root." },
+            "size": { "type": "integer", "description": "Bytes in the file now." },
+        }),
+        &["path", "size"],
+    )
+}
+
+fn create_spec() -> Spec {
+    Spec {
+        name: "create",
+        title: "Create a file",
+        description: "Creates a new file with the given content, and the directories it needs. Fails when \
+                      something is there already."
+            .into(),
+        effect: ADDS,
+        input: object(
+            json!({
+                "path": path_schema("Path of the new file from the root."),
+                "content": { "type": "string", "description": "What to put in; at most 4 MiB." },
+                "encoding": encoding_schema("How `content` is given; `utf8` unless told."),
+            }),
+            &["path", "content"],
+        ),
+        output: written_schema(),
+    }
+}
+
+fn create(root: &Dir, arguments: &Create, _: &Stop) -> Result<Written, Failure> {
+    let path = inside(&arguments.path)?;
+    let content = decode(&arguments.content, arguments.encoding)?;
+    make_parents(root, &path)?;
+    let (file, _) = open(root, &path, OpenOptions::new().write(true).create_new(true))?;
+    fill(file, &path, &content)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    path: String,
+    content: String,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    append: bool,
+}
+
+fn write_spec() -> Spec {
+    Spec {
+        name: "write",
+        title: "Write a file",
+        description:
+            "Replaces the content of a file, or adds to its end with `append`. Creates the file and the \
+                      directories it needs when they are not there."
+                .into(),
+        effect: REPLACES,
+        input: object(
+            json!({
+                "path": path_schema("Path of the file from the root."),
+                "content": { "type": "string", "description": "What to write; at most 4 MiB." },
+                "encoding": encoding_schema("How `content` is given; `utf8` unless told."),
+                "append": { "type": "boolean", "description": "Add to the end instead of replacing; false unless told." },
+            }),
+            &["path", "content"],
+        ),
+        output: written_schema(),
+    }
+}
+
+fn write(root: &Dir, arguments: &Write, _: &Stop) -> Result<Written, Failure> {
+    let path = inside(&arguments.path)?;
+    let content = decode(&arguments.content, arguments.encoding)?;
+    make_parents(root, &path)?;
+    let mut options = OpenOptions::new();
+    options.create(true);
+    if arguments.append {
+        options.append(true)
+    } else {
+        options.write(true)
+    };
+    let (file, _) = open(root, &path, &mut options)?;
+    if !arguments.append {
+        // Only now is it known to be a regular file, so only now may it be emptied.
+        file.set_len(0).map_err(|error| problem("empty", &path, &error))?;
+    }
+    fill(file, &path, &content)
+}
+
+fn fill(mut file: File, path: &Path, content: &[u8]) -> Result<Written, Failure> {
+    let filled = file.write_all(content).and_then(|()| file.metadata());
+    let size = filled.map_err(|error| problem("write", path, &error))?.len();
+    Ok(Written { path: walk::shown(path), size })
+}
+
+fn make_parents(root: &Dir, path: &Path) -> Result<(), Failure> {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => {
+            root.create_dir_all(parent).map_err(|error| problem("create", parent, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn decode(content: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, Failure> {
+    let bytes = match encoding {
+        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
+        Encoding::Base64 => BASE64
+            .decode(content)
+            .map(Cow::Owned)
+            .map_err(|_| failure!("`content` is not base64 with its padding"))?,
+    };
+    if bytes.len() > MAX_CONTENT_BYTES {
+        return Err(failure!(
+            "`content` is {} bytes; at most {MAX_CONTENT_BYTES} are written at a time, so append the rest",
+            bytes.len()
+        ));
+    }
+    Ok(bytes)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Delete {
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    deleted: bool,
+}
+
+fn delete_spec() -> Spec {
+    Spec {
+        name: "delete",
+        title: "Delete a path",
+        description: "Deletes a file, a symbolic link (not what it points to) or an empty directory; with \
+                      `recursive` also a directory and everything in it. A path that does not exist is no error.".into(),
+        effect: REMOVES,
+        input: object(
+            json!({
+                "path": path_schema("Path from the root; not the root itself."),
+                "recursive": { "type": "boolean", "description": "Delete a directory with its content; false unless told." },
+            }),
+            &["path"],
+        ),
+        output: object(
+            json!({ "deleted": { "type": "boolean", "description": "False when there was nothing at the path." } }),
+            &["deleted"],
+        ),
+    }
+}
+
+fn delete(root: &Dir, arguments: &Delete, _: &Stop) -> Result<Deleted, Failure> {
+    let path = inside(&arguments.path)?;
+    if path == Path::new(".") {
+        return Err(failure!("the root itself cannot be deleted; name a path below it"));
+    }
+    let removed = root.symlink_metadata(&path).and_then(|found| {
+        if !found.is_dir() {
+            root.remove_file(&path)
+        } else if arguments.recursive {
+            root.remove_dir_all(&path)
+        } else {
+            root.remove_dir(&path)
+        }
+    });
+    match removed {
+        Ok(()) => Ok(Deleted { deleted: true }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Deleted { deleted: false }),
+        Err(error) => Err(problem("delete", &path, &error)),
+    }
+}
+
+/// The path as the system will get it: relative, without `.` and `..`.
+fn inside(path: &str) -> Result<PathBuf, Failure> {
+    if path.contains('\0') {
+        return Err(failure!("path {} contains a NUL character; no file can be called that", Quoted(path)));
+    }
+    let mut kept = PathBuf::new();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(name) => kept.push(name),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(failure!(
+                    "path {} does not start at the root of this server; give it from there, without `..` and \
+                     without a leading `/`",
+                    Quoted(path)
+                ));
+            }
+        }
+    }
+    Ok(if kept.as_os_str().is_empty() { PathBuf::from(".") } else { kept })
+}
+
+/// Opens a regular file and gives its size. Without waiting, because opening a pipe waits for its other end.
+fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, u64), Failure> {
+    let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
+    let found = file.metadata().map_err(|error| problem("look at", path, &error))?;
+    if found.is_dir() {
+        return Err(is_directory(path));
+    }
+    if !found.is_file() {
+        return Err(failure!("{} is not a regular file; pipes and devices are not touched", quoted(path)));
+    }
+    Ok((file, found.len()))
+}
+
+fn is_directory(path: &Path) -> Failure {
+    failure!("{} is a directory; use `list` to see what is in it", quoted(path))
+}
+
+fn problem(verb: &str, path: &Path, error: &io::Error) -> Failure {
+    let path_shown = quoted(path);
+    match error.kind() {
+        io::ErrorKind::NotFound => failure!("{path_shown} does not exist; use `list` to see what does"),
+        io::ErrorKind::AlreadyExists => failure!("{path_shown} exists already; use `write` to replace it"),
+        io::ErrorKind::IsADirectory => is_directory(path),
+        io::ErrorKind::NotADirectory => failure!("{path_shown} is not a directory, or lies below a file"),
+        io::ErrorKind::DirectoryNotEmpty => {
+            failure!("directory {path_shown} is not empty; set `recursive` to delete what is in it too")
+        }
+        // The system's own refusal carries its number; the one without is that of the path resolution.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            failure!("{path_shown} leads outside the root through a symbolic link, which is refused")
+        }
+        _ => failure!("cannot {verb} {path_shown}: {error}"),
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    Quoted(&walk::shown(path)).to_string()
+}

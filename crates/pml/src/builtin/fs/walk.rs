@@ -1,0 +1,335 @@
+//! Going through directories: `list` and `search`.
+//!
+//! Symbolic links are shown and never followed, so that no walk goes in circles. Names come in order, and every
+//! walk ends: by the limit asked for, by the number of entries looked at, or when its time is up.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, FileType, OpenOptions};
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
+use crate::builtin::tool::{Failure, Quoted, READS, Spec, Stop, failure, object};
+
+/// The most entries one call gives.
+const MAX_ENTRIES: usize = 10_000;
+/// The most entries one call looks at.
+const MAX_VISITED: usize = 200_000;
+/// The longest line shown by `search`.
+const MAX_LINE_CHARACTERS: usize = 400;
+/// Where a file that is not text shows it.
+const BINARY_PROBE_BYTES: usize = 8 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    #[serde(default = "root")]
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+    limit: Option<usize>,
+}
+
+fn root() -> String {
+    ".".to_owned()
+}
+
+#[derive(Serialize)]
+pub(super) struct Listed {
+    entries: Vec<Entry>,
+    truncated: bool,
+    skipped: usize,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    path: String,
+    r#type: &'static str,
+    size: Option<u64>,
+}
+
+pub(super) fn list_spec() -> Spec {
+    Spec {
+        name: "list",
+        title: "List a directory",
+        description: "Lists a directory in order of name, or with `recursive` everything below it. Symbolic \
+                      links are shown and not followed."
+            .into(),
+        effect: READS,
+        input: object(
+            json!({
+                "path": path_schema("Path of the directory from the root; the root unless told."),
+                "recursive": { "type": "boolean", "description": "Go into directories; false unless told." },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_ENTRIES,
+                    "description": "Most entries to give; 1000 unless told."
+                },
+            }),
+            &[],
+        ),
+        output: object(
+            json!({
+                "entries": {
+                    "type": "array",
+                    "description": "What was found.",
+                    "items": object(
+                        json!({
+                            "path": { "type": "string", "description": "Path from the root." },
+                            "type": kind_schema(),
+                            "size": { "type": ["integer", "null"], "description": "Bytes, for files." },
+                        }),
+                        &["path", "type", "size"],
+                    ),
+                },
+                "truncated": { "type": "boolean", "description": "Whether there is more than was given." },
+                "skipped": { "type": "integer", "description": "How many directories could not be read." },
+            }),
+            &["entries", "truncated", "skipped"],
+        ),
+    }
+}
+
+pub(super) fn list(root: &Dir, arguments: &List, stop: &Stop) -> Result<Listed, Failure> {
+    let start = inside(&arguments.path)?;
+    let limit = arguments.limit.unwrap_or(1000).clamp(1, MAX_ENTRIES);
+    let depth = if arguments.recursive { Depth::All } else { Depth::One };
+    let mut entries = Vec::new();
+    let walk = walk(root, &start, depth, stop, |path, file_type| {
+        if entries.len() == limit {
+            return ControlFlow::Break(());
+        }
+        let size = file_type.is_file().then(|| root.symlink_metadata(path).ok().map(|found| found.len()));
+        entries.push(Entry { path: shown(path), r#type: kind(file_type), size: size.flatten() });
+        ControlFlow::Continue(())
+    })?;
+    Ok(Listed { entries, truncated: walk.truncated, skipped: walk.skipped })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Search {
+    pattern: Option<String>,
+    contains: Option<String>,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default = "root")]
+    path: String,
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Searched {
+    matches: Vec<Match>,
+    truncated: bool,
+    skipped: usize,
+}
+
+#[derive(Serialize)]
+struct Match {
+    path: String,
+    line: Option<usize>,
+    text: Option<String>,
+}
+
+pub(super) fn search_spec() -> Spec {
+    Spec {
+        name: "search",
+        title: "Search files",
+        description: "Finds files by a glob pattern on their path, by text they contain, or both. With \
+                      `contains`, every matching line is given with its number; binary files and files over \
+                      4 MiB are skipped. Symbolic links are not followed."
+            .into(),
+        effect: READS,
+        input: object(
+            json!({
+                "pattern": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1000,
+                    "description": "Glob such as `*.md` or `src/**/*.rs`. Without `/` it is compared with the file \
+                                    name, with `/` with the path from the root."
+                },
+                "contains": { "type": "string", "minLength": 1, "description": "Text a line must contain." },
+                "ignoreCase": { "type": "boolean", "description": "Take upper and lower case as equal; false unless told." },
+                "path": path_schema("Directory to search, from the root; the root unless told."),
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_ENTRIES,
+                    "description": "Most matches to give; 200 unless told."
+                },
+            }),
+            &[],
+        ),
+        output: object(
+            json!({
+                "matches": {
+                    "type": "array",
+                    "description": "One per matching line, or per file when only a pattern was given.",
+                    "items": object(
+                        json!({
+                            "path": { "type": "string", "description": "Path of the file from the root." },
+                            "line": { "type": ["integer", "null"], "description": "Number of the line, from 1." },
+                            "text": { "type": ["string", "null"], "description": "The line, at most 400 characters." },
+                        }),
+                        &["path", "line", "text"],
+                    ),
+                },
+                "truncated": { "type": "boolean", "description": "Whether the search ended early." },
+                "skipped": {
+                    "type": "integer",
+                    "description": "How many files and directories were not searched: binary, too large or unreadable."
+                },
+            }),
+            &["matches", "truncated", "skipped"],
+        ),
+    }
+}
+
+pub(super) fn search(root: &Dir, arguments: &Search, stop: &Stop) -> Result<Searched, Failure> {
+    if arguments.pattern.is_none() && arguments.contains.is_none() {
+        return Err(failure!("a search needs `pattern`, `contains` or both"));
+    }
+    let start = inside(&arguments.path)?;
+    let limit = arguments.limit.unwrap_or(200).clamp(1, MAX_ENTRIES);
+    let wanted = arguments
+        .pattern
+        .as_deref()
+        .map(|pattern| Pattern::new(pattern, arguments.ignore_case))
+        .transpose()?;
+    let needle = arguments.contains.as_deref().map(|text| Needle::new(text, arguments.ignore_case));
+    let (mut matches, mut unsearched) = (Vec::new(), 0);
+    let walk = walk(root, &start, Depth::All, stop, |path, file_type| {
+        if !file_type.is_file() || wanted.as_ref().is_some_and(|wanted| !wanted.fits(path)) {
+            return ControlFlow::Continue(());
+        }
+        match &needle {
+            None => matches.push(Match { path: shown(path), line: None, text: None }),
+            Some(needle) => match text_of(root, path) {
+                // One match more than the limit tells that there are more.
+                Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
+                None => unsearched += 1,
+            },
+        }
+        if matches.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    matches.truncate(limit);
+    Ok(Searched { matches, truncated: walk.truncated, skipped: walk.skipped + unsearched })
+}
+
+/// A glob that means the name alone when it has no `/`.
+struct Pattern {
+    glob: GlobMatcher,
+    whole_path: bool,
+}
+
+impl Pattern {
+    fn new(pattern: &str, ignore_case: bool) -> Result<Pattern, Failure> {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .case_insensitive(ignore_case)
+            .build()
+            .map_err(|error| failure!("`pattern` {} is no glob: {}", Quoted(pattern), error.kind()))?;
+        Ok(Pattern { glob: glob.compile_matcher(), whole_path: pattern.contains('/') })
+    }
+
+    fn fits(&self, path: &Path) -> bool {
+        if self.whole_path {
+            self.glob.is_match(path)
+        } else {
+            path.file_name().is_some_and(|name| self.glob.is_match(name))
+        }
+    }
+}
+
+struct Needle {
+    text: String,
+    ignore_case: bool,
+}
+
+impl Needle {
+    fn new(text: &str, ignore_case: bool) -> Needle {
+        Needle { text: if ignore_case { text.to_lowercase() } else { text.to_owned() }, ignore_case }
+    }
+
+    fn lines(&self, path: &Path, text: &str) -> impl Iterator<Item = Match> {
+        text.lines().enumerate().filter(|(_, line)| self.is_in(line)).map(|(index, line)| Match {
+            path: shown(path),
+            line: Some(index + 1),
+            text: Some(line.chars().take(MAX_LINE_CHARACTERS).collect()),
+        })
+    }
+
+    fn is_in(&self, line: &str) -> bool {
+        if self.ignore_case { line.to_lowercase().contains(&self.text) } else { line.contains(&self.text) }
+    }
+}
+
+/// The text of a file; nothing when it is binary, too large or not readable.
+fn text_of(root: &Dir, path: &Path) -> Option<String> {
+    let (mut file, _) = open(root, path, OpenOptions::new().read(true)).ok()?;
+    let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
+    let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
+    (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[derive(Clone, Copy)]
+enum Depth {
+    One,
+    All,
+}
+
+struct Walk {
+    truncated: bool,
+    skipped: usize,
+}
+
+/// Visits what is below `start` in order of path, until `visit` breaks.
+fn walk(
+    root: &Dir,
+    start: &Path,
+    depth: Depth,
+    stop: &Stop,
+    mut visit: impl FnMut(&Path, &FileType) -> ControlFlow<()>,
+) -> Result<Walk, Failure> {
+    let mut open = entries(root, start).map_err(|error| problem("list", start, &error))?;
+    let (mut visited, mut skipped) = (0, 0);
+    while let Some((path, file_type)) = open.pop() {
+        visited += 1;
+        if visited > MAX_VISITED || stop.is_due() || visit(&path, &file_type).is_break() {
+            return Ok(Walk { truncated: true, skipped });
+        }
+        if file_type.is_dir() && matches!(depth, Depth::All) {
+            match entries(root, &path) {
+                Ok(below) => open.extend(below),
+                Err(_) => skipped += 1,
+            }
+        }
+    }
+    Ok(Walk { truncated: false, skipped })
+}
+
+/// The entries of one directory, last name first, so that a stack of them is taken in order.
+fn entries(root: &Dir, path: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
+    let mut entries = Vec::new();
+    for entry in root.read_dir(path)?.take(MAX_VISITED + 1) {
+        let entry = entry?;
+        let name = entry.file_name();
+        let below = if path == Path::new(".") { PathBuf::from(name) } else { path.join(name) };
+        entries.push((below, entry.file_type()?));
+    }
+    entries.sort_by(|(a, _), (b, _)| b.cmp(a));
+    Ok(entries)
+}
+
+/// The path as callers write it: with `/` everywhere.
+pub(super) fn shown(path: &Path) -> String {
+    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}

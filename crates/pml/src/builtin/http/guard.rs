@@ -1,0 +1,233 @@
+//! Which URLs may be asked.
+//!
+//! A host has to be on the operator's list, and its address has to be a public one: an address in the URL is
+//! checked here, that of a name by [`PublicOnly`] at the moment of connecting, so that a name whose address
+//! changes between check and use gains nothing. An origin on the list is trusted wherever it lies.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Origin, Url};
+
+use crate::builtin::tool::{Failure, Quoted, failure};
+
+/// An entry of the host list that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{entry}` in `[builtin.http] hosts` is no host; write `api.example.com`, `*.example.com`, `*`, or an origin \
+     such as `http://127.0.0.1:8080`"
+)]
+pub struct BadHost {
+    /// The entry as configured.
+    pub entry: String,
+}
+
+/// The operator's list.
+pub(super) struct Allowed(Vec<Entry>);
+
+enum Entry {
+    Every,
+    Host(Host),
+    Below(String),
+    Origin(Origin),
+}
+
+/// How a URL may be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// At a public address only.
+    Public,
+    /// At whatever address it has.
+    Anywhere,
+}
+
+impl Allowed {
+    pub(super) fn parse(entries: &[String]) -> Result<Allowed, BadHost> {
+        let read =
+            |entry: &String| Entry::parse(entry.trim()).ok_or_else(|| BadHost { entry: entry.clone() });
+        entries.iter().map(read).collect::<Result<_, _>>().map(Allowed)
+    }
+
+    /// Whether `url` may be asked, as far as that can be seen without resolving its host.
+    pub(super) fn check(&self, url: &Url) -> Result<Reach, Failure> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(failure!(
+                "URLs with the scheme `{}` are not asked; use `http` or `https`",
+                url.scheme()
+            ));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(failure!(
+                "the URL carries a user name or password; send an `Authorization` header instead"
+            ));
+        }
+        let host = url.host().ok_or_else(|| failure!("the URL names no host"))?.to_owned();
+        if self.0.iter().any(|entry| matches!(entry, Entry::Origin(origin) if *origin == url.origin())) {
+            return Ok(Reach::Anywhere);
+        }
+        let host = without_root_dot(host);
+        let shown = host.to_string();
+        if !self.0.iter().any(|entry| entry.covers(&host)) {
+            return Err(failure!(
+                "host {} is not allowed; the operator can add it to `[builtin.http] hosts`",
+                Quoted(&shown)
+            ));
+        }
+        if let Some(port) = url.port() {
+            return Err(failure!(
+                "port {port} of host {} is not allowed; the operator can add the origin `{}` to \
+                 `[builtin.http] hosts`",
+                Quoted(&shown),
+                url.origin().ascii_serialization()
+            ));
+        }
+        match address(&host) {
+            Some(address) if !is_public(address) => {
+                Err(Failure(NotPublic { host: shown, address }.to_string()))
+            }
+            _ => Ok(Reach::Public),
+        }
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Entry> {
+        if text.contains("://") {
+            return origin(text).map(Entry::Origin);
+        }
+        match text.strip_prefix("*.") {
+            _ if text == "*" => Some(Entry::Every),
+            Some(parent) => match host(parent)? {
+                Host::Domain(parent) => Some(Entry::Below(parent)),
+                Host::Ipv4(_) | Host::Ipv6(_) => None,
+            },
+            None => host(text).map(Entry::Host),
+        }
+    }
+
+    fn covers(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Entry::Every, _) => true,
+            (Entry::Host(allowed), host) => allowed == host,
+            (Entry::Below(parent), Host::Domain(name)) => {
+                name.strip_suffix(parent.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (Entry::Below(_) | Entry::Origin(_), _) => false,
+        }
+    }
+}
+
+fn origin(text: &str) -> Option<Origin> {
+    let url = Url::parse(text).ok()?;
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    plain.then(|| url.origin())
+}
+
+fn host(text: &str) -> Option<Host> {
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Some(Host::Ipv6(address));
+    }
+    let host = Host::parse(text).ok()?;
+    let fits = match &host {
+        Host::Domain(name) => !name.is_empty() && !name.contains('*'),
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
+    };
+    fits.then(|| without_root_dot(host))
+}
+
+/// `example.com.` is the same host as `example.com`.
+fn without_root_dot(host: Host) -> Host {
+    match host {
+        Host::Domain(name) => Host::Domain(name.trim_end_matches('.').to_owned()),
+        address => address,
+    }
+}
+
+fn address(host: &Host) -> Option<IpAddr> {
+    match host {
+        Host::Domain(_) => None,
+        Host::Ipv4(address) => Some(IpAddr::V4(*address)),
+        Host::Ipv6(address) => Some(IpAddr::V6(*address)),
+    }
+}
+
+/// An address nobody outside should be able to name.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "host `{host}` is at {address}, which is not a public address; the operator can add its origin to \
+     `[builtin.http] hosts`"
+)]
+struct NotPublic {
+    host: String,
+    address: IpAddr,
+}
+
+/// Whether an address belongs to the public internet, by the registries of special addresses.
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    // Azure answers its machines' questions about themselves here, on an address that is otherwise public.
+    const AZURE_METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+    let [a, b, c, _] = address.octets();
+    let special = match (a, b, c) {
+        (0 | 10 | 127 | 224..=255, ..) => true,
+        (100, 64..=127, _) | (169, 254, _) | (172, 16..=31, _) | (192, 168, _) | (198, 18 | 19, _) => true,
+        (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => true,
+        _ => address == AZURE_METADATA,
+    };
+    !special
+}
+
+/// Only 2000::/3 is given out. Within it, what carries an IPv4 address (6to4, Teredo) or is no place is refused;
+/// mapped, compatible and NAT64 addresses lie outside.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    match address.segments() {
+        [0x2001, 0..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x2002, ..] | [0x3fff, 0..=0x0fff, ..] => false,
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+/// Looks names up.
+pub(super) type Lookup =
+    Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> + Send + Sync>;
+
+/// Asks the system.
+pub(super) fn system_lookup() -> Lookup {
+    Arc::new(|name| {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    })
+}
+
+/// Gives only the public addresses of a name, for the connection that is about to be made.
+pub(super) struct PublicOnly(pub(super) Lookup);
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let lookup = (self.0)(host.clone());
+        Box::pin(async move {
+            let (public, others): (Vec<IpAddr>, Vec<IpAddr>) =
+                lookup.await?.into_iter().partition(|a| is_public(*a));
+            match others.first() {
+                Some(&address) if public.is_empty() => Err(NotPublic { host, address }.into()),
+                _ => Ok(Box::new(public.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs),
+            }
+        })
+    }
+}

@@ -1,0 +1,387 @@
+//! Which tools there are: the built-in ones and those the servers told of, now or the last time.
+//!
+//! A [`Snapshot`] never changes; when something does, a new one takes its place. It is made from
+//! stored manifests, so it is there before any server has been started.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use pml_graph::lexical::{Document, Index};
+use pml_mcp::param_headers::{Mirrored, mirrored};
+use pml_model::name::{identifier, look_alike};
+use pml_model::{Definition, Digest, ServerName, ToolId};
+use serde_json::Value;
+
+use crate::problem::{Code, Problem, did_you_mean, nearest};
+
+/// The longest name a client is shown.
+pub const MAX_EXPOSED: usize = 64;
+
+/// One tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// `server:tool`.
+    pub id: ToolId,
+    /// What programs call it by: stable, and a JavaScript identifier.
+    pub identifier: String,
+    /// What clients are shown where every tool is listed.
+    pub exposed: String,
+    /// What its server says of it.
+    pub definition: Definition,
+    /// Parameters that HTTP clients mirror into headers.
+    pub mirrored: Vec<Mirrored>,
+}
+
+/// A server as the catalogue knows it.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Its name.
+    pub name: ServerName,
+    /// What it is for, in the operator's, its own or our words.
+    pub description: Option<String>,
+    /// Whether its tools are known yet.
+    pub known: bool,
+    /// Its capabilities as it declared them, where known.
+    pub capabilities: Option<String>,
+}
+
+/// A server's tools, from wherever they are known.
+#[derive(Debug)]
+pub struct Listing {
+    /// The server.
+    pub server: Server,
+    /// Its tools with the identifiers they keep.
+    pub tools: Vec<(Definition, String)>,
+}
+
+/// How tools are named where they are all listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Naming {
+    /// `server__tool`, always.
+    #[default]
+    Qualified,
+    /// The tool's own name where no other has it.
+    Plain,
+}
+
+/// All tools at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// In order of server and tool.
+    pub tools: Vec<Tool>,
+    /// In order of name.
+    pub servers: Vec<Server>,
+    /// Tools that are held back, with the reason.
+    pub held_back: Vec<(ToolId, String)>,
+    by_id: HashMap<ToolId, usize>,
+    by_exposed: HashMap<String, usize>,
+    index: OnceLock<Index>,
+}
+
+impl Snapshot {
+    /// Arranges the tools of all servers. Names reserved for PML's own tools are never given away.
+    pub fn new(listings: Vec<Listing>, naming: Naming) -> Snapshot {
+        let mut listings: BTreeMap<ServerName, Listing> =
+            listings.into_iter().map(|listing| (listing.server.name.clone(), listing)).collect();
+        let servers = listings.values().map(|listing| listing.server.clone()).collect();
+        let (mut tools, mut held_back) = (Vec::new(), Vec::new());
+        for (server, listing) in &mut listings {
+            for (definition, identifier) in
+                keep_distinct(server, std::mem::take(&mut listing.tools), &mut held_back)
+            {
+                let id = ToolId { server: server.clone(), tool: definition.name.clone() };
+                match mirrored(definition.input_schema.get()) {
+                    Ok(mirrored) => {
+                        tools.push(Tool { id, identifier, exposed: String::new(), definition, mirrored })
+                    }
+                    Err(reason) => held_back.push((id, reason)),
+                }
+            }
+        }
+        expose(&mut tools, naming);
+        let by_id = tools.iter().enumerate().map(|(index, tool)| (tool.id.clone(), index)).collect();
+        let by_exposed =
+            tools.iter().enumerate().map(|(index, tool)| (tool.exposed.clone(), index)).collect();
+        Snapshot { tools, servers, held_back, by_id, by_exposed, index: OnceLock::new() }
+    }
+
+    /// The tool of an id.
+    ///
+    /// # Errors
+    /// There is none; the problem names the nearest.
+    pub fn tool(&self, id: &ToolId) -> Result<&Tool, Problem> {
+        if let Some(index) = self.by_id.get(id) {
+            return Ok(&self.tools[*index]);
+        }
+        if let Some((_, reason)) = self.held_back.iter().find(|(held, _)| held == id) {
+            return Err(Problem::new(Code::Quarantined, format!("tool `{id}` is held back: {reason}"))
+                .hint("`pml list` shows what is held back and why"));
+        }
+        if !self.servers.iter().any(|server| server.name == id.server) {
+            let near = nearest(id.server.as_str(), self.servers.iter().map(|server| server.name.as_str()));
+            let hint =
+                did_you_mean(&near).unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
+            return Err(
+                Problem::new(Code::UnknownServer, format!("no server is called `{}`", id.server)).hint(hint)
+            );
+        }
+        Err(self.unknown_tool(&id.to_string()))
+    }
+
+    /// The tool a client means: by the name it was shown, by id, or by identifier.
+    ///
+    /// # Errors
+    /// There is none; the problem names the nearest.
+    pub fn named(&self, name: &str) -> Result<&Tool, Problem> {
+        if let Some(index) = self.by_exposed.get(name) {
+            return Ok(&self.tools[*index]);
+        }
+        match ToolId::parse(name) {
+            Ok(id) => self.tool(&id),
+            Err(_) => Err(self.unknown_tool(&pml_model::name::printable(name))),
+        }
+    }
+
+    fn unknown_tool(&self, wanted: &str) -> Problem {
+        let ids: Vec<String> = self.tools.iter().map(|tool| tool.id.to_string()).collect();
+        let near = nearest(wanted, ids.iter().map(String::as_str));
+        let hint = did_you_mean(&near)
+            .unwrap_or_else(|| "find tools with `pml_discover` or `pml discover`".to_owned());
+        Problem::new(Code::UnknownTool, format!("no tool is called `{wanted}`")).hint(hint)
+    }
+
+    /// The tools of one server.
+    pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Tool> {
+        self.tools.iter().filter(move |tool| tool.id.server == *server)
+    }
+
+    /// What ranking looks tools up in; made when first asked for, because a start must not wait.
+    pub fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let texts: Vec<Texts> = self.tools.iter().map(Texts::of).collect();
+            Index::build(self.tools.iter().zip(&texts).map(|(tool, texts)| Document {
+                server: tool.id.server.as_str(),
+                name: &tool.definition.name,
+                description: tool.definition.description.as_deref().unwrap_or_default(),
+                parameter_names: texts.names.iter().map(String::as_str).collect(),
+                parameter_descriptions: texts.descriptions.iter().map(String::as_str).collect(),
+                outputs: &texts.outputs,
+            }))
+        })
+    }
+}
+
+/// Leaves out tools that could be taken for one that came before them.
+fn keep_distinct(
+    server: &ServerName,
+    tools: Vec<(Definition, String)>,
+    held_back: &mut Vec<(ToolId, String)>,
+) -> Vec<(Definition, String)> {
+    let mut seen: HashMap<String, String> = HashMap::new();
+    let mut kept = Vec::with_capacity(tools.len());
+    for (definition, identifier) in tools {
+        let name = definition.name.clone();
+        match seen.get(&look_alike(&name)) {
+            // `get-sum` and `get_sum` can be told apart and have identifiers of their own.
+            Some(other) if !is_plainly_different(other, &name) => {
+                let reason = format!("its name can be taken for `{other}`");
+                held_back.push((ToolId { server: server.clone(), tool: name }, reason));
+            }
+            _ => {
+                seen.insert(look_alike(&name), name);
+                kept.push((definition, identifier));
+            }
+        }
+    }
+    kept
+}
+
+fn is_plainly_different(a: &str, b: &str) -> bool {
+    a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(b)
+}
+
+/// Gives every tool a name of its own for clients: at most 64 letters, digits, `_` and `-`.
+fn expose(tools: &mut [Tool], naming: Naming) {
+    let mut plain: HashMap<String, usize> = HashMap::new();
+    for tool in tools.iter() {
+        *plain.entry(tool.id.tool.clone()).or_default() += 1;
+    }
+    let mut taken = HashSet::new();
+    for tool in tools {
+        let free = |name: &str| plain.get(name) == Some(&1) && !name.starts_with("pml_");
+        let wanted = match naming {
+            Naming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
+            Naming::Plain | Naming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
+        };
+        let mut name: String = wanted.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
+        if name.len() > MAX_EXPOSED || name != wanted || taken.contains(&name) {
+            let mark = Digest::of(tool.id.to_string().as_bytes());
+            name.truncate(MAX_EXPOSED - 9);
+            name = format!("{name}_{}", &mark.as_str()[..8]);
+        }
+        taken.insert(name.clone());
+        tool.exposed = name;
+    }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.'
+}
+
+/// The words of a tool's schemas.
+struct Texts {
+    names: Vec<String>,
+    descriptions: Vec<String>,
+    outputs: String,
+}
+
+impl Texts {
+    fn of(tool: &Tool) -> Texts {
+        let schema: Value = serde_json::from_str(tool.definition.input_schema.get()).unwrap_or_default();
+        let mut texts = Texts { names: Vec::new(), descriptions: Vec::new(), outputs: String::new() };
+        for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
+            texts.names.push(name.clone());
+            texts.descriptions.extend(parameter["description"].as_str().map(str::to_owned));
+        }
+        if let Some(output) = &tool.definition.output_schema {
+            let output: Value = serde_json::from_str(output.get()).unwrap_or_default();
+            collect_words(&output, &mut texts.outputs);
+        }
+        texts
+    }
+}
+
+/// The property names and descriptions of an output schema, as far as ranking reads them.
+fn collect_words(schema: &Value, words: &mut String) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if words.len() > 1_500 {
+            return;
+        }
+        words.push_str(name);
+        words.push(' ');
+        if let Some(description) = property["description"].as_str() {
+            words.push_str(description);
+            words.push(' ');
+        }
+        collect_words(property, words);
+        collect_words(&property["items"], words);
+    }
+}
+
+/// The identifiers of tools that no store keeps: the built-in ones.
+pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<(Definition, String)> {
+    definitions
+        .into_iter()
+        .map(|definition| {
+            let id = identifier(&definition.name);
+            (definition, id)
+        })
+        .collect()
+}
+
+/// The snapshot in force.
+#[derive(Debug)]
+pub struct Catalogue {
+    current: RwLock<Arc<Snapshot>>,
+}
+
+impl Catalogue {
+    /// A catalogue that starts with `snapshot`.
+    pub fn new(snapshot: Snapshot) -> Catalogue {
+        Catalogue { current: RwLock::new(Arc::new(snapshot)) }
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a new snapshot in force and gives back the one it replaces.
+    pub fn replace(&self, snapshot: Snapshot) -> Arc<Snapshot> {
+        std::mem::replace(
+            &mut *self.current.write().unwrap_or_else(PoisonError::into_inner),
+            Arc::new(snapshot),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn listing(server: &str, tools: &[&str]) -> Listing {
+        let tools = tools
+            .iter()
+            .map(|name| {
+                Definition::parse(
+                    RawValue::from_string(serde_json::json!({"name": name}).to_string()).unwrap(),
+                )
+                .unwrap()
+            })
+            .collect();
+        let server = Server {
+            name: ServerName::new(server).unwrap(),
+            description: None,
+            known: true,
+            capabilities: None,
+        };
+        Listing { server, tools: with_identifiers(tools) }
+    }
+
+    fn exposed(listings: Vec<Listing>, naming: Naming) -> Vec<String> {
+        Snapshot::new(listings, naming).tools.into_iter().map(|tool| tool.exposed).collect()
+    }
+
+    #[test]
+    fn exposed_names_are_short_distinct_and_plain() {
+        let long = "x".repeat(100);
+        let names = exposed(
+            vec![listing("a", &["read", "ré", &long]), listing("a__read", &["x"]), listing("b", &["read"])],
+            Naming::Qualified,
+        );
+        assert!(
+            names
+                .iter()
+                .all(|name| name.len() <= MAX_EXPOSED && name.bytes().all(|b| is_name_character(b.into()))),
+            "{names:?}"
+        );
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("a__read", "b__read"));
+    }
+
+    #[test]
+    fn plain_names_are_kept_where_no_other_tool_has_them() {
+        let names = exposed(
+            vec![listing("a", &["read", "stat", "pml_execute"]), listing("b", &["read"])],
+            Naming::Plain,
+        );
+        assert_eq!(names, ["a__read", "stat", "a__pml_execute", "b__read"]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_told_apart_are_held_back() {
+        let snapshot = Snapshot::new(
+            vec![listing("a", &["read", "Read", "reаd", "get-sum", "get_sum"])],
+            Naming::Qualified,
+        );
+        let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
+        assert_eq!(kept, ["read", "get-sum", "get_sum"]);
+        let held = ToolId::parse("a:Read").unwrap();
+        assert_eq!(snapshot.tool(&held).unwrap_err().code, Code::Quarantined);
+    }
+
+    #[test]
+    fn unknown_names_come_with_the_nearest() {
+        let snapshot = Snapshot::new(vec![listing("files", &["read_text"])], Naming::Qualified);
+        let text = |name: &str| snapshot.named(name).unwrap_err().to_string();
+        assert!(
+            text("files:read_txt").contains("did you mean `files:read_text`?"),
+            "{}",
+            text("files:read_txt")
+        );
+        assert!(text("file:read_text").contains("no server is called `file`"), "{}", text("file:read_text"));
+        assert!(text("file:read_text").contains("did you mean `files`?"));
+        assert!(text("read_text").contains("did you mean `files:read_text`?"));
+    }
+}

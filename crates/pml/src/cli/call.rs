@@ -1,0 +1,196 @@
+//! `pml call` and `pml discover`.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use pml_mcp::caller::{Standing, ToCaller, new_session};
+use pml_mcp::{Caller, Era};
+use pml_model::ToolId;
+use pml_model::json::{Fields, empty_object, raw};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Here, out};
+use crate::app::Role;
+use crate::discover::{Detail, Filter, Kind, Request, default_limit};
+use crate::flow;
+use crate::problem::{Code, Problem};
+use crate::tools::{Context, Outcome, ToolError};
+
+/// Arguments of `pml call`.
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    /// The tool, as server:tool
+    tool: String,
+    /// Its arguments, a JSON object
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    args: String,
+}
+
+/// Arguments of `pml discover`.
+#[derive(Debug, Args)]
+pub(super) struct Discover {
+    /// What you want to do
+    intent: String,
+    /// How many results
+    #[arg(long, default_value_t = default_limit())]
+    limit: usize,
+    /// How many to pass over
+    #[arg(long, default_value_t = 0)]
+    offset: usize,
+    /// Only results with at least this score, from 0 to 1
+    #[arg(long, default_value_t = 0.0)]
+    min_score: f64,
+    /// Say why each result is there
+    #[arg(long)]
+    explain: bool,
+    /// Show the JSON Schemas (with --json)
+    #[arg(long)]
+    full: bool,
+}
+
+pub(super) async fn call(here: &Here, call: Call) -> Result<ExitCode, Problem> {
+    let tool =
+        ToolId::parse(&call.tool).map_err(|error| Problem::new(Code::InvalidRequest, error.to_string()))?;
+    let arguments: Box<RawValue> = serde_json::from_str(&call.args).map_err(|error| {
+        Problem::new(Code::InvalidRequest, format!("`--args` is not JSON: {error}"))
+            .hint(r#"write it as --args '{"path": "x"}'"#)
+    })?;
+    let app = here.open(Role::Command).await?;
+    let cancel = CancellationToken::new();
+    let (caller, messages) = terminal_caller();
+    let showing = tokio::spawn(show_progress(messages));
+    let context = Context::single(app.principal.clone(), caller, cancel.clone());
+    let calling = flow::call(&app, &context, &tool, &arguments, Fields::default());
+    tokio::pin!(calling);
+    let outcome = tokio::select! {
+        outcome = &mut calling => outcome,
+        () = super::serve::asked_to_stop() => {
+            cancel.cancel();
+            calling.await
+        }
+    };
+    app.close().await;
+    showing.abort();
+    match outcome {
+        Outcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => {
+            Err(Problem::new(Code::InputRequired, format!("`{tool}` asks for input while it works"))
+                .hint("call it from a client that can answer"))
+        }
+        Outcome::Ok(result) => {
+            print_result(here, &result);
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::ToolError(ToolError::Result(result)) => {
+            print_result(here, &result);
+            Ok(ExitCode::FAILURE)
+        }
+        Outcome::ToolError(ToolError::Rpc(error)) => Err(Problem::new(
+            Code::ServerError,
+            format!("`{tool}` answered: {}", pml_model::name::printable(&error.to_string())),
+        )),
+        Outcome::NotSent(problem) | Outcome::Unknown(problem) => Err(problem),
+    }
+}
+
+/// A caller that hears of progress where a person is watching, and cannot be asked anything.
+fn terminal_caller() -> (Caller, mpsc::Receiver<ToCaller>) {
+    Caller::new(Standing {
+        session: new_session(),
+        era: Era::Modern,
+        capabilities: empty_object(),
+        progress_token: std::io::stderr().is_terminal().then(|| raw(&"pml-call")),
+        wants_logs_from: None,
+    })
+}
+
+async fn show_progress(mut messages: mpsc::Receiver<ToCaller>) {
+    while let Some(message) = messages.recv().await {
+        if let ToCaller::Notify { params: Some(params), .. } = message {
+            let progress: Value = serde_json::from_str(params.get()).unwrap_or_default();
+            let total = progress["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
+            let text = progress["message"].as_str().map(pml_model::name::printable).unwrap_or_default();
+            out::note(format!("{}{}{total} {text}{}", out::DIM, progress["progress"], out::RESET));
+        }
+    }
+}
+
+/// Prints a result as a person wants it: its text, or the structured value where there is no text.
+fn print_result(here: &Here, result: &RawValue) {
+    if here.json {
+        return out::line(result.get());
+    }
+    let fields = Fields::parse(result.get()).unwrap_or_default();
+    let content: Vec<Value> = fields.read("content").unwrap_or_default();
+    for part in &content {
+        match (part["type"].as_str(), part["text"].as_str()) {
+            (Some("text"), Some(text)) => out::line(pml_model::name::printable(text)),
+            (Some(kind), _) => {
+                let size = part["data"]
+                    .as_str()
+                    .map(|data| format!(", {} bytes in base64", data.len()))
+                    .unwrap_or_default();
+                let uri = part["uri"]
+                    .as_str()
+                    .or(part["resource"]["uri"].as_str())
+                    .map(|uri| format!(" {uri}"))
+                    .unwrap_or_default();
+                out::line(format!("[{kind}{uri}{size}]"));
+            }
+            _ => {}
+        }
+    }
+    if content.is_empty()
+        && let Some(structured) = fields.get("structuredContent")
+    {
+        out::line(structured.get());
+    }
+}
+
+pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let request = Request {
+        intent: discover.intent,
+        filter: Filter { kind: Kind::All, min_score: discover.min_score },
+        limit: discover.limit,
+        offset: discover.offset,
+        detail: if discover.full { Detail::Full } else { Detail::Brief },
+    };
+    let page = flow::discover(&app, &request);
+    app.close().await;
+    let page = page?;
+    if here.json {
+        out::json(&page);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for found in &page.results {
+        out::line(format!(
+            "{}{}{} {}{:.2}{}",
+            out::BOLD,
+            found.id,
+            out::RESET,
+            out::DIM,
+            found.score,
+            out::RESET
+        ));
+        out::line(indent(&found.signature));
+        if discover.explain {
+            found
+                .reasons
+                .iter()
+                .for_each(|reason| out::line(format!("  {}because {reason}{}", out::CYAN, out::RESET)));
+        }
+    }
+    if page.total > page.results.len() {
+        out::note(format!("{} of {}; see more with --offset and --limit", page.results.len(), page.total));
+    }
+    page.suggestions.iter().flatten().for_each(out::note);
+    Ok(if page.total == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,188 @@
+//! `pml doctor`: what is wrong and how to put it right.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{Here, out};
+use crate::app::{App, Role};
+use crate::config::{self, Declared};
+use crate::problem::Problem;
+use crate::servers::Slot;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    verdict: Verdict,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Good,
+    Warning,
+    Bad,
+}
+
+pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
+    let mut findings = Vec::new();
+    match here.open(Role::Command).await {
+        Ok(app) => {
+            look(&app, &mut findings).await;
+            app.close().await;
+        }
+        Err(problem) => findings.push(bad(problem.message, problem.hint)),
+    }
+    let worst = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    if here.json {
+        out::json(&findings);
+    } else {
+        findings.iter().for_each(show);
+    }
+    Ok(if worst { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn look(app: &App, findings: &mut Vec<Finding>) {
+    let config = app.config();
+    findings.push(good(match app.paths.config.exists() {
+        true => format!("configuration {}", app.paths.config.display()),
+        false => format!(
+            "no configuration at {}; the defaults are used (`pml init` writes one)",
+            app.paths.config.display()
+        ),
+    }));
+    findings.push(good(format!("database {}", app.store.path().display())));
+    for problem in &config.problems {
+        findings.push(bad(problem.complaint_text(), problem.complaint.hint.clone()));
+    }
+    for warning in &config.warnings {
+        findings.push(warn(warning.message.clone(), Some(warning.hint.clone())));
+    }
+    for server in &config.servers {
+        findings.extend(
+            config::warnings(server.name.as_str(), &server.declared)
+                .into_iter()
+                .map(|w| warn(w.message, Some(w.hint))),
+        );
+        findings.extend(plain_secrets(server.name.as_str(), &server.declared));
+    }
+    for path in &config.untrusted {
+        let hint = "read it, then run `pml trust` in its directory";
+        findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
+    }
+    findings.push(guarded());
+    let trying: Vec<_> =
+        app.servers.all().into_iter().map(|slot| async move { try_out(app, &slot).await }).collect();
+    for found in futures_util::future::join_all(trying).await {
+        findings.extend(found);
+    }
+    let snapshot = app.catalogue.snapshot();
+    for (id, reason) in &snapshot.held_back {
+        findings.push(warn(
+            format!("tool `{}` is held back: {reason}", pml_model::name::printable(&id.to_string())),
+            None,
+        ));
+    }
+    for tool in &snapshot.tools {
+        if let Some(reason) = app.validators.schema_problem(&tool.definition) {
+            let text = format!(
+                "the input schema of `{}` cannot be used, so its arguments are not checked: {}",
+                tool.id,
+                pml_model::name::printable(&reason)
+            );
+            findings.push(warn(text, Some("tell the author of the server".to_owned())));
+        }
+    }
+}
+
+/// Whether the processes of servers end with us, however we end.
+fn guarded() -> Finding {
+    if cfg!(target_os = "linux") {
+        good("server processes end with PML, however it ends".to_owned())
+    } else {
+        let hint = "on this system a server may outlive PML when PML is killed";
+        warn("server processes are not tied to PML".to_owned(), Some(hint.to_owned()))
+    }
+}
+
+async fn try_out(app: &App, slot: &std::sync::Arc<Slot>) -> Vec<Finding> {
+    let started = Instant::now();
+    let deadline = started + slot.settings().start_timeout;
+    let name = slot.name();
+    match slot.connection(deadline, &CancellationToken::new()).await {
+        Ok(connection) => {
+            app.settled(name).await;
+            let tools = app.catalogue.snapshot().tools_of(name).count();
+            let about = connection.about();
+            let text = format!(
+                "server `{name}`: {tools} tools, protocol {}, ready after {} ms",
+                about.version,
+                started.elapsed().as_millis()
+            );
+            let refused =
+                app.refused(name).into_iter().map(|reason| warn(format!("server `{name}`: {reason}"), None));
+            std::iter::once(good(text)).chain(refused).collect()
+        }
+        Err(unavailable) => {
+            let Problem { message, .. } = unavailable.0;
+            vec![bad(
+                message,
+                Some(format!(
+                    "start it by hand to see more: {}",
+                    super::list::how(&slot.settings().declared)
+                )),
+            )]
+        }
+    }
+}
+
+/// Values that look like credentials and stand in the file as they are.
+fn plain_secrets(name: &str, declared: &Declared) -> Vec<Finding> {
+    let values = match declared {
+        Declared::Stdio { env, .. } => env,
+        Declared::Http { headers, .. } => headers,
+    };
+    let telling = ["token", "key", "secret", "password", "authorization"];
+    values
+        .iter()
+        .filter(|(key, value)| {
+            let key = key.to_ascii_lowercase();
+            value.len() >= 12 && !value.contains("${") && telling.iter().any(|word| key.contains(word))
+        })
+        .map(|(key, _)| {
+            let hint = format!(
+                "put it into the environment and write `${{{key}}}`, or into a file and write `${{file:…}}`"
+            );
+            warn(format!("`{key}` of server `{name}` stands in the configuration as it is"), Some(hint))
+        })
+        .collect()
+}
+
+fn good(what: String) -> Finding {
+    Finding { verdict: Verdict::Good, what, hint: None }
+}
+
+fn warn(what: String, hint: Option<String>) -> Finding {
+    Finding { verdict: Verdict::Warning, what, hint }
+}
+
+fn bad(what: String, hint: Option<String>) -> Finding {
+    Finding { verdict: Verdict::Bad, what, hint }
+}
+
+fn show(finding: &Finding) {
+    let mark = match finding.verdict {
+        Verdict::Good => format!("{}ok{}  ", out::GREEN, out::RESET),
+        Verdict::Warning => format!("{}warn{}", out::YELLOW, out::RESET),
+        Verdict::Bad => format!("{}bad{} ", out::BOLD_RED, out::RESET),
+    };
+    out::line(format!("{mark} {}", finding.what));
+    if let Some(hint) = &finding.hint {
+        out::line(format!("     {}hint{}: {hint}", out::CYAN, out::RESET));
+    }
+}

@@ -1,0 +1,217 @@
+//! `pml list`: servers, their state and their tools.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::Args;
+use pml_model::ServerName;
+use pml_model::name::printable;
+use pml_store::{CatalogueChange, ServerState};
+use serde::Serialize;
+
+use super::{Here, out};
+use crate::accepted::Accepted;
+use crate::app::{App, Role, blocking, now_ms};
+use crate::catalogue::Snapshot;
+use crate::config::{self, Declared, Transport};
+use crate::problem::Problem;
+
+/// Arguments of `pml list`.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Show the tools of this server
+    server: Option<String>,
+    /// Show definitions that changed, with what changed in them
+    #[arg(long)]
+    changes: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    state: String,
+    tools: usize,
+    how: String,
+}
+
+pub(super) async fn run(here: &Here, list: &List) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let printed = match (&list.server, list.changes) {
+        (_, true) => changes(here, &app).await,
+        (Some(server), false) => tools(here, &app.catalogue.snapshot(), server),
+        (None, false) => servers(here, &app).await,
+    };
+    app.close().await;
+    printed.map(|()| ExitCode::SUCCESS)
+}
+
+async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
+    let snapshot = app.catalogue.snapshot();
+    let states = live_states(app).await?;
+    let config = app.config();
+    let accepted = Accepted::open(&app.paths).read();
+    let mut rows = Vec::new();
+    for server in &config.servers {
+        let live = states.get(&server.name);
+        let held = matches!(server.transport, Transport::Stdio { .. })
+            && !accepted.contains(&config::launch_digest(server));
+        let state = match live {
+            _ if !server.enabled => "disabled".to_owned(),
+            Some(state) => format!("{} in process {}", state.state, state.process.pid),
+            None if held => "not started yet".to_owned(),
+            None => "not running".to_owned(),
+        };
+        rows.push(Row {
+            name: server.name.to_string(),
+            state,
+            tools: snapshot.tools_of(&server.name).count(),
+            how: how(&server.declared),
+        });
+    }
+    for server in snapshot.servers.iter().filter(|server| app.builtin(server.name.as_str()).is_some()) {
+        rows.push(Row {
+            name: server.name.to_string(),
+            state: "built in".to_owned(),
+            tools: snapshot.tools_of(&server.name).count(),
+            how: server.description.clone().unwrap_or_default(),
+        });
+    }
+    if here.json {
+        let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
+        let held_back: Vec<String> =
+            snapshot.held_back.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
+        out::json(
+            &serde_json::json!({ "servers": rows, "leftOut": left_out, "heldBack": held_back, "untrusted": config.untrusted }),
+        );
+        return Ok(());
+    }
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| vec![row.name.clone(), row.state.clone(), row.tools.to_string(), row.how.clone()])
+        .collect();
+    out::line(out::table(&["SERVER", "STATE", "TOOLS", "HOW"], &cells));
+    for problem in &config.problems {
+        out::line(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
+    }
+    for (id, reason) in &snapshot.held_back {
+        out::line(format!(
+            "{}held back{}: {}: {reason}",
+            out::YELLOW,
+            out::RESET,
+            printable(&id.to_string())
+        ));
+    }
+    for path in &config.untrusted {
+        out::line(format!(
+            "{}not trusted{}: {}; `pml trust` makes it count",
+            out::YELLOW,
+            out::RESET,
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// What running gateways say; the best state where several do.
+async fn live_states(app: &App) -> Result<BTreeMap<ServerName, ServerState>, Problem> {
+    let (store, principal, now) = (app.store.clone(), app.principal.clone(), now_ms());
+    let mut best: BTreeMap<ServerName, ServerState> = BTreeMap::new();
+    for state in blocking(move || store.states(&principal, now)).await? {
+        let better = best.get(&state.server).is_none_or(|known| !known.state.starts_with("ready"));
+        if better {
+            best.insert(state.server.clone(), state);
+        }
+    }
+    Ok(best)
+}
+
+/// How a server is started or reached, without what may be secret.
+pub(super) fn how(declared: &Declared) -> String {
+    match declared {
+        Declared::Stdio { command, args, .. } => {
+            printable(&[std::slice::from_ref(command), args].concat().join(" "))
+        }
+        Declared::Http { url, .. } => printable(url),
+    }
+}
+
+fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> {
+    let id = pml_model::ToolId::parse(&format!("{server}:*"))
+        .map_err(|error| Problem::new(crate::problem::Code::InvalidRequest, error.to_string()))?;
+    let tools: Vec<_> = snapshot.tools_of(&id.server).collect();
+    if tools.is_empty() && !snapshot.servers.iter().any(|known| known.name == id.server) {
+        return snapshot.tool(&id).map(|_| ());
+    }
+    if here.json {
+        let all: Vec<_> = tools
+            .iter()
+            .map(|tool| serde_json::json!({ "id": tool.id, "name": tool.exposed, "identifier": tool.identifier, "digest": tool.definition.digest, "definition": tool.definition.raw }))
+            .collect();
+        out::json(&all);
+        return Ok(());
+    }
+    let cells: Vec<Vec<String>> = tools
+        .iter()
+        .map(|tool| {
+            let reads = if tool.definition.annotations.read_only_hint == Some(true) { "reads" } else { "" };
+            let description = tool.definition.description.as_deref().unwrap_or_default();
+            let first: String =
+                description.trim().lines().next().unwrap_or_default().chars().take(70).collect();
+            vec![printable(&tool.id.to_string()), reads.to_owned(), printable(&first)]
+        })
+        .collect();
+    out::line(out::table(&["TOOL", "CLAIMS", "DESCRIPTION"], &cells));
+    Ok(())
+}
+
+const SHOWN_CHANGES: u32 = 50;
+
+async fn changes(here: &Here, app: &App) -> Result<(), Problem> {
+    let (store, principal) = (app.store.clone(), app.principal.clone());
+    let changes = blocking(move || store.recent_changes(&principal, SHOWN_CHANGES)).await?;
+    if here.json {
+        let all: Vec<_> = changes
+            .iter()
+            .map(|change| serde_json::json!({ "tool": change.tool, "before": change.before, "after": change.after, "at": change.at }))
+            .collect();
+        out::json(&all);
+        return Ok(());
+    }
+    if changes.is_empty() {
+        out::line("no definition has changed");
+    }
+    for change in changes {
+        show_change(app, &change).await?;
+    }
+    Ok(())
+}
+
+async fn show_change(app: &App, change: &CatalogueChange) -> Result<(), Problem> {
+    let when = jiff::Timestamp::from_millisecond(change.at)
+        .map_or_else(|_| "?".to_owned(), |time| time.strftime("%F %T UTC").to_string());
+    let short = |digest: &Option<pml_model::Digest>| {
+        digest.as_ref().map_or_else(|| "–".to_owned(), |digest| digest.short().to_owned())
+    };
+    let id = printable(&change.tool.to_string());
+    out::line(format!(
+        "{when}  {}{id}{}  {} → {}",
+        out::BOLD,
+        out::RESET,
+        short(&change.before),
+        short(&change.after)
+    ));
+    let (store, principal, tool) = (app.store.clone(), app.principal.clone(), change.tool.clone());
+    let history = blocking(move || store.definition_history(&principal, &tool)).await?;
+    let text = |digest: &Option<pml_model::Digest>| {
+        let known = history.iter().find(|known| Some(&known.digest) == digest.as_ref())?;
+        let value: serde_json::Value = serde_json::from_str(known.definition.as_ref()?.raw.get()).ok()?;
+        serde_json::to_string_pretty(&value).ok()
+    };
+    if let (Some(before), Some(after)) = (text(&change.before), text(&change.after)) {
+        let diff = similar::TextDiff::from_lines(&before, &after);
+        for hunk in diff.unified_diff().context_radius(1).iter_hunks() {
+            out::line(printable(&hunk.to_string()).trim_end());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The terminal door.
+//!
+//! Commands read arguments, call `flow` or edit the configuration, and print. Exit codes: 0 it
+//! worked; 1 it did not; 2 the command line or the configuration is wrong.
+
+mod call;
+mod doctor;
+mod list;
+mod out;
+mod serve;
+mod servers;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::app::{App, Role};
+use crate::bench;
+use crate::config::{Env, Paths};
+use crate::problem::{Code, Problem};
+
+/// One MCP server in front of all of an agent's MCP servers.
+#[derive(Debug, Parser)]
+#[command(name = "pml", version = env!("PML_VERSION"), max_term_width = 100, after_help = "Exit codes: 0 it worked; 1 it did not; 2 the command line or the configuration is wrong.")]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+struct Global {
+    /// Use this configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// Log more; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a configuration to start from
+    Init,
+    /// Add a server, start it once and show its tools
+    Add(servers::Add),
+    /// Remove a server
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Show servers, their state and their tools
+    List(list::List),
+    /// Let a new or changed command of the configuration be started
+    Accept {
+        /// The server
+        name: String,
+    },
+    /// Let the pml.toml of a project count, as it is now
+    Trust {
+        /// The project's directory
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Serve MCP over HTTP
+    Serve(serve::Serve),
+    /// Serve MCP over standard input and output, for a client's configuration
+    Stdio(serve::Stdio),
+    /// Call one tool
+    Call(call::Call),
+    /// Find tools for an intent
+    Discover(call::Discover),
+    /// Check everything and say what to do
+    Doctor,
+    /// Measure this program
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Print completions for a shell
+    Completions {
+        /// Which
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let env = Env::of_process();
+    log_to_stderr(&cli, &env);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            out::error(&Problem::new(Code::Config, format!("the program cannot start: {error}")));
+            return ExitCode::from(2);
+        }
+    };
+    let json = cli.global.json;
+    let code = match runtime.block_on(run(cli, env)) {
+        Ok(code) => code,
+        Err(problem) => {
+            if json {
+                out::json(&serde_json::json!({ "error": problem }));
+            } else {
+                out::error(&problem);
+            }
+            ExitCode::from(if matches!(problem.code, Code::Config | Code::InvalidRequest) { 2 } else { 1 })
+        }
+    };
+    // A thread may be stuck reading standard input; nothing is left to wait for.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| Problem::new(Code::Config, format!("the current directory is gone: {error}")))?;
+    if let Command::Completions { shell } = cli.command {
+        clap_complete::generate(shell, &mut Cli::command(), "pml", &mut std::io::stdout());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut paths = Paths::discover(&env)?;
+    if let Some(config) = &cli.global.config {
+        paths = paths.with_config(config, &cwd);
+    }
+    let here = Here { paths, env, cwd, json: cli.global.json };
+    match cli.command {
+        Command::Init => servers::init(&here),
+        Command::Add(add) => servers::add(&here, add).await,
+        Command::Remove { name } => servers::remove(&here, &name).await,
+        Command::List(list) => list::run(&here, &list).await,
+        Command::Accept { name } => servers::accept(&here, &name),
+        Command::Trust { dir } => servers::trust(&here, &dir),
+        Command::Serve(serve) => serve::serve(&here, serve).await,
+        Command::Stdio(stdio) => serve::stdio(&here, stdio).await,
+        Command::Call(call) => call::call(&here, call).await,
+        Command::Discover(discover) => call::discover(&here, discover).await,
+        Command::Doctor => doctor::run(&here).await,
+        Command::Bench(bench) => bench::run(bench, here.json).await,
+        Command::Completions { .. } => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Where and how a command runs.
+struct Here {
+    paths: Paths,
+    env: Env,
+    cwd: PathBuf,
+    json: bool,
+}
+
+impl Here {
+    async fn open(&self, role: Role) -> Result<Arc<App>, Problem> {
+        App::open(self.paths.clone(), self.env.clone(), self.cwd.clone(), role).await
+    }
+}
+
+/// Logs go to standard error; standard output belongs to results and to the protocol.
+fn log_to_stderr(cli: &Cli, env: &Env) {
+    use tracing_subscriber::EnvFilter;
+    let usual = match (cli.global.verbose, &cli.command) {
+        (0, Command::Serve(_)) => "pml=info,pml_mcp=info,pml_store=info,warn",
+        (0, Command::Stdio(_)) => "warn",
+        (0, _) => "error",
+        (1, _) => "pml=debug,pml_mcp=debug,pml_store=debug,info",
+        (_, _) => "trace",
+    };
+    let filter = env
+        .get("PML_LOG")
+        .and_then(|text| EnvFilter::try_new(text).ok())
+        .unwrap_or_else(|| EnvFilter::new(usual));
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
+}

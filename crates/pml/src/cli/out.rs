@@ -1,0 +1,63 @@
+//! Printing. A reader that went away is no error of ours.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use crate::problem::Problem;
+
+/// Prints a line of a result.
+pub(super) fn line(text: impl AsRef<str>) {
+    written(writeln!(anstream::stdout(), "{}", text.as_ref()));
+}
+
+/// Prints a result for programs.
+pub(super) fn json(value: &impl Serialize) {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => line(text),
+        Err(error) => note(format!("the result cannot be printed: {error}")),
+    }
+}
+
+/// Prints something that is not the result.
+pub(super) fn note(text: impl AsRef<str>) {
+    written(writeln!(anstream::stderr(), "{}", text.as_ref()));
+}
+
+/// Prints why a command failed.
+pub(super) fn error(problem: &Problem) {
+    note(format!("{BOLD_RED}error{RESET}: {}", problem.message));
+    if let Some(hint) = &problem.hint {
+        note(format!("{CYAN}hint{RESET}: {hint}"));
+    }
+}
+
+pub(super) const BOLD: &str = "\u{1b}[1m";
+pub(super) const BOLD_RED: &str = "\u{1b}[1;31m";
+pub(super) const CYAN: &str = "\u{1b}[36m";
+pub(super) const DIM: &str = "\u{1b}[2m";
+pub(super) const GREEN: &str = "\u{1b}[32m";
+pub(super) const YELLOW: &str = "\u{1b}[33m";
+pub(super) const RESET: &str = "\u{1b}[0m";
+
+/// Rows in columns as wide as their widest cell.
+pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let render = |cells: &[&str]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![format!("{DIM}{}{RESET}", render(head))];
+    lines.extend(rows.iter().map(|row| render(&row.iter().map(String::as_str).collect::<Vec<_>>())));
+    lines.join("\n")
+}
+
+fn written(result: std::io::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "nobody reads the output");
+    }
+}

@@ -1,0 +1,165 @@
+//! `pml serve` and `pml stdio`.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use clap::Args;
+use pml_mcp::server::access::{self, Access};
+use pml_mcp::server::{Server, http};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Here, out};
+use crate::app::{App, Role};
+use crate::config::{self, Expose};
+use crate::gateway::Gateway;
+use crate::problem::{Code, Problem};
+
+/// Arguments of `pml serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Address and port; overrides `serve.listen`
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    exposure: Exposure,
+}
+
+/// Arguments of `pml stdio`.
+#[derive(Debug, Args)]
+pub(super) struct Stdio {
+    #[command(flatten)]
+    exposure: Exposure,
+}
+
+#[derive(Debug, Args)]
+struct Exposure {
+    /// Which tools clients see: meta, full, or tools such as fs:read or fs:*; overrides `expose`
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    expose: Vec<String>,
+}
+
+impl Exposure {
+    fn read(&self) -> Option<Expose> {
+        match self.expose.as_slice() {
+            [] => None,
+            [one] if one == "meta" => Some(Expose::Meta),
+            [one] if one == "full" => Some(Expose::Full),
+            tools => Some(Expose::Only(tools.to_vec())),
+        }
+    }
+}
+
+pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Gateway).await?;
+    let settings = app.config().serve.clone();
+    let address = serve.listen.unwrap_or(settings.listen);
+    let listener = TcpListener::bind(address).await.map_err(|error| in_use(address, &error))?;
+    let address = listener.local_addr().unwrap_or(address);
+    let token = config::token(&app.paths)?;
+    let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
+        .with_token(token.reveal(), app.principal.clone());
+    let stop = CancellationToken::new();
+    let gateway = Gateway::new(Arc::clone(&app), serve.exposure.read());
+    let router = Router::new()
+        .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
+        .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check));
+    greet(&app, address, token.reveal());
+    let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
+    asked_to_stop().await;
+    out::note("stopping");
+    stop.cancel();
+    if let Err(error) = serving.await {
+        tracing::debug!(%error, "the listener failed at the end");
+    }
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Gateway).await?;
+    let stop = CancellationToken::new();
+    let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.read());
+    let serving =
+        pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), app.principal.clone(), stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        () = asked_to_stop() => {
+            stop.cancel();
+            serving.await;
+        }
+    }
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns when the program is asked to end.
+pub(super) async fn asked_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let terminate = signal(SignalKind::terminate());
+        let hang_up = signal(SignalKind::hangup());
+        if let (Ok(mut terminate), Ok(mut hang_up)) = (terminate, hang_up) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
+    let problem = Problem::new(Code::Config, format!("cannot listen on {address}: {error}"));
+    if error.kind() == std::io::ErrorKind::AddrInUse {
+        let hint =
+            "another `pml serve` may be running; stop it, or choose a port with `--listen 127.0.0.1:0`";
+        return problem.hint(hint);
+    }
+    problem.hint("choose another address with `--listen` or `serve.listen` in pml.toml")
+}
+
+fn greet(app: &App, address: SocketAddr, token: &str) {
+    let snapshot = app.catalogue.snapshot();
+    let url = format!("http://{address}/mcp");
+    let program =
+        std::env::current_exe().map_or_else(|_| "pml".to_owned(), |path| path.display().to_string());
+    let http = json!({ "mcpServers": { "pml": { "type": "http", "url": url, "headers": { "Authorization": format!("Bearer {token}") } } } });
+    let stdio = json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio"] } } });
+    let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    out::line(format!(
+        "{bold}PML {} serves {} tools of {} servers at {url}{reset}",
+        env!("PML_VERSION"),
+        snapshot.tools.len(),
+        snapshot.servers.len(),
+        bold = out::BOLD,
+        reset = out::RESET
+    ));
+    out::line("\nFor a client that speaks HTTP:");
+    out::line(pretty(&http));
+    out::line("\nFor a client that starts its servers itself:");
+    out::line(pretty(&stdio));
+    for problem in &app.config().problems {
+        out::note(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
+    }
+    for path in &app.config().untrusted {
+        out::note(format!(
+            "{}not trusted{}: {}; run `pml trust` in its directory to use it",
+            out::YELLOW,
+            out::RESET,
+            path.display()
+        ));
+    }
+    out::line("\nPress Ctrl-C to stop.");
+}

@@ -1,0 +1,204 @@
+//! Commands that change which servers there are: `init`, `add`, `remove`, `accept`, `trust`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use pml_model::{Definition, ServerName};
+use tokio_util::sync::CancellationToken;
+
+use super::{Here, out};
+use crate::accepted::Accepted;
+use crate::app::{App, Role, blocking};
+use crate::config::edit::{self, Existing, Init, NewServer};
+use crate::config::trust::Project;
+use crate::config::{self, Declared};
+use crate::problem::{Code, Problem};
+
+/// Arguments of `pml add`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pml add time -- uvx mcp-server-time\n  pml add github --env GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github\n  pml add search --url https://example.com/mcp --header Authorization='Bearer ${SEARCH_TOKEN}'"
+)]
+pub(super) struct Add {
+    /// What to call it
+    name: String,
+    /// Where it is reached, instead of a command
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// A variable of its environment; `${VAR}` is filled in when it starts
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// A header sent with every request
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    header: Vec<(String, String)>,
+    /// The directory it runs in
+    #[arg(long)]
+    cwd: Option<String>,
+    /// What it is for, shown to agents
+    #[arg(long)]
+    description: Option<String>,
+    /// Replace a server of the same name
+    #[arg(long)]
+    replace: bool,
+    /// Its command and arguments, after --
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+pub(super) fn init(here: &Here) -> Result<ExitCode, Problem> {
+    let created = edit::init(&here.paths.config)?;
+    if here.json {
+        out::json(&serde_json::json!({ "config": here.paths.config, "created": created == Init::Created }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    match created {
+        Init::Created => out::line(format!("wrote {}", here.paths.config.display())),
+        Init::AlreadyThere => {
+            out::line(format!("{} is there already and was not touched", here.paths.config.display()))
+        }
+    }
+    out::line("next: `pml add NAME -- COMMAND` adds a server, `pml serve` starts the gateway");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
+    let server = new_server(&add)?;
+    for warning in config::warnings(&add.name, &server.declared) {
+        out::note(format!("{}warning{}: {warning}", out::YELLOW, out::RESET));
+    }
+    let existing = if add.replace { Existing::Replace } else { Existing::Keep };
+    edit::add_server(&here.paths.config, &server, existing)?;
+    let app = here.open(Role::Command).await?;
+    let added = try_out(&app, &server.name).await;
+    app.close().await;
+    let tools = added?;
+    if here.json {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        out::json(&serde_json::json!({ "server": server.name, "tools": names }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    out::line(format!("added `{}` to {}: {} tools", server.name, here.paths.config.display(), tools.len()));
+    show_tools(&tools);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn new_server(add: &Add) -> Result<NewServer, Problem> {
+    let invalid = |text: String| Problem::new(Code::InvalidRequest, text);
+    let name = ServerName::new(&add.name).map_err(|error| invalid(error.to_string()))?;
+    let declared = match (&add.url, add.command.split_first()) {
+        (Some(url), _) => Declared::Http { url: url.clone(), headers: add.header.iter().cloned().collect() },
+        (None, Some((command, args))) => Declared::Stdio {
+            command: command.clone(),
+            args: args.to_vec(),
+            env: add.env.iter().cloned().collect::<BTreeMap<_, _>>(),
+            cwd: add.cwd.clone(),
+        },
+        (None, None) => {
+            return Err(invalid("a server needs a command after `--`, or `--url`".to_owned())
+                .hint("for example `pml add time -- uvx mcp-server-time`"));
+        }
+    };
+    Ok(NewServer { name, declared, description: add.description.clone() })
+}
+
+/// Starts a server that was just added; adding it is the word that its command may run.
+async fn try_out(app: &App, name: &ServerName) -> Result<Vec<Definition>, Problem> {
+    let config = app.config();
+    let Some(server) = config.servers.iter().find(|server| server.name == *name) else {
+        let why = config.problems.iter().find(|problem| problem.server == name.as_str());
+        return Err(Problem::new(
+            Code::Config,
+            why.map_or_else(|| format!("server `{name}` cannot be used"), ToString::to_string),
+        ));
+    };
+    Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
+    let slot = app
+        .servers
+        .get(name)
+        .ok_or_else(|| Problem::new(Code::Config, format!("server `{name}` is not enabled")))?;
+    let deadline = Instant::now() + server.start_timeout;
+    slot.connection(deadline, &CancellationToken::new()).await.map_err(|unavailable| {
+        let Problem { message, .. } = unavailable.0;
+        Problem::new(Code::ServerDown, format!("`{name}` was added, but {message}"))
+            .hint(format!("correct it in {} or run `pml remove {name}`", app.paths.config.display()))
+    })?;
+    app.settled(name).await;
+    let snapshot = app.catalogue.snapshot();
+    Ok(snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect())
+}
+
+/// Tools apart by what they claim to do.
+fn show_tools(tools: &[Definition]) {
+    let (reading, writing): (Vec<&Definition>, Vec<&Definition>) =
+        tools.iter().partition(|tool| tool.annotations.read_only_hint == Some(true));
+    for (title, tools) in [("reading, by their own word", reading), ("writing, or silent about it", writing)]
+    {
+        if !tools.is_empty() {
+            let names: Vec<String> =
+                tools.iter().map(|tool| pml_model::name::printable(&tool.name)).collect();
+            out::line(format!("  {title}: {}", names.join(", ")));
+        }
+    }
+}
+
+pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem> {
+    let removed = edit::remove_server(&here.paths.config, name)?;
+    if !removed {
+        let config = config::load(&here.paths, &here.cwd, &here.env)?;
+        let near = crate::problem::nearest(name, config.servers.iter().map(|server| server.name.as_str()));
+        let hint = crate::problem::did_you_mean(&near)
+            .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
+        let text =
+            format!("{} has no server `{}`", here.paths.config.display(), pml_model::name::printable(name));
+        return Err(Problem::new(Code::UnknownServer, text).hint(hint));
+    }
+    if let Ok(server) = ServerName::new(name) {
+        let store = pml_store::Store::open(&here.paths.database())?;
+        let principal = pml_model::Principal::local();
+        blocking(move || store.remove_server(&principal, &server)).await?;
+    }
+    out::line(format!("removed `{name}` from {}", here.paths.config.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn accept(here: &Here, name: &str) -> Result<ExitCode, Problem> {
+    let config = config::load(&here.paths, &here.cwd, &here.env)?;
+    let Some(server) = config.servers.iter().find(|server| server.name.as_str() == name) else {
+        let near = crate::problem::nearest(name, config.servers.iter().map(|server| server.name.as_str()));
+        let hint = crate::problem::did_you_mean(&near)
+            .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
+        return Err(Problem::new(
+            Code::UnknownServer,
+            format!("no server is called `{}`", pml_model::name::printable(name)),
+        )
+        .hint(hint));
+    };
+    Accepted::open(&here.paths).accept(std::iter::once(config::launch_digest(server)))?;
+    out::line(format!("accepted `{name}`: {}", super::list::how(&server.declared)));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn trust(here: &Here, dir: &Path) -> Result<ExitCode, Problem> {
+    let projects = Project::find(&here.cwd.join(dir))?;
+    let Some(project) = projects.first() else {
+        return Err(Problem::new(
+            Code::Config,
+            format!("there is no pml.toml in or above `{}`", dir.display()),
+        )
+        .hint("a project's file is called pml.toml or .pml/pml.toml"));
+    };
+    config::trust::trust(&here.paths, project)?;
+    out::line(format!(
+        "trusted {} as it is now; a change of it needs `pml trust` again",
+        project.path.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,131 @@
+//! What the user configured: the only reader of the environment and of config files.
+//!
+//! [`load`] reads everything once into [`Config`], a plain struct of meanings. It starts nothing,
+//! reaches no network, and never hands a text to a shell. A mistake in a file of the user's own is an
+//! [`Error`] with its place; a single server that cannot be used (a clash of names, a variable that is
+//! not set) is left out and listed in [`Config::problems`], and the others stay usable.
+//!
+//! ```toml
+//! # ~/.config/pml/pml.toml
+//! expose = "meta"                          # or "full", or ["fs:read", …]
+//! names = "qualified"                      # `server__tool`; or "plain"
+//! import = ["~/.config/other/mcp.json"]    # `mcpServers` or `servers` of another program
+//!
+//! [servers.github]
+//! command = "npx"                          # an argument vector, never a shell
+//! args = ["-y", "@modelcontextprotocol/server-github@2025.4.8"]
+//! env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }
+//! cwd = "~/work"
+//! description = "issues and pull requests" # shown to agents
+//! enabled = true
+//! start = "lazy"                           # or "eager"
+//! idle_stop = "10m"                        # never by default
+//! call_timeout = "60s"
+//! start_timeout = "30s"
+//!
+//! [servers.search]
+//! url = "https://example.com/mcp"
+//! headers = { X-Key = "${file:~/.secrets/search}" }
+//! bearer = "${SEARCH_TOKEN}"               # short for an `Authorization` header
+//!
+//! [builtin.fs]
+//! root = "~/work"
+//! [builtin.http]
+//! hosts = ["api.example.com"]
+//! [builtin.math]
+//! enabled = false
+//!
+//! [serve]
+//! listen = "127.0.0.1:7717"
+//! hosts = ["pml.example.com"]
+//! origins = ["https://app.example.com"]
+//!
+//! [clients.claude]                         # by the name a client gives itself
+//! expose = "full"
+//! ```
+//!
+//! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers` and `bearer`;
+//! `$$` is a dollar sign. Relative paths are below the directory of the file that names them. A project's
+//! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust).
+
+mod disk;
+pub mod edit;
+mod error;
+mod launch;
+mod load;
+mod names;
+mod node;
+mod paths;
+mod secret;
+mod section;
+mod server;
+mod settings;
+pub mod trust;
+mod variables;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pml_model::Digest;
+
+use crate::catalogue::Naming;
+
+pub use error::{Complaint, Error, Problem};
+pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
+pub use load::load;
+pub use paths::{Env, Paths};
+pub use secret::{Secret, token};
+pub use server::{Declared, Server, Start, Transport};
+pub use settings::{BUILT_IN, Builtin, Expose, Serve};
+pub use watch::{POLL_INTERVAL, Watcher};
+
+/// How long one call may take where the config does not say.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a server may take to be ready where the config does not say: `npx` downloads first.
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Everything the user configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The usable servers, also those that are not enabled; no two names can be confused.
+    pub servers: Vec<Server>,
+    /// Which tools clients see, unless `clients` says otherwise for one.
+    pub expose: Expose,
+    /// Which tools a certain client sees, by the name it gives itself.
+    pub clients: BTreeMap<String, Expose>,
+    /// Settings of the built-in servers.
+    pub builtin: Builtin,
+    /// Settings of `pml serve`.
+    pub serve: Serve,
+    /// How tools are named where all of them are shown.
+    pub names: Naming,
+    /// Every file that was read or looked for, for the [`Watcher`].
+    pub sources: Vec<Source>,
+    /// Project files that were found and do not count, because nobody trusts them as they are.
+    pub untrusted: Vec<PathBuf>,
+    /// Servers that were left out.
+    pub problems: Vec<Problem>,
+    /// What is not wrong enough to leave anything out.
+    pub warnings: Vec<Warning>,
+}
+
+impl Config {
+    /// Which tools the client that calls itself `client` sees.
+    pub fn expose_to(&self, client: &str) -> &Expose {
+        self.clients.get(client).unwrap_or(&self.expose)
+    }
+}
+
+/// A file as it was when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its content; `None` where it did not exist.
+    pub digest: Option<Digest>,
+}
+
+#[cfg(test)]
+mod tests;

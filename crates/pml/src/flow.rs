@@ -1,0 +1,32 @@
+//! The spine: what happens to an intent, in order.
+//!
+//! Doors (MCP, HTTP, terminal) call these functions and nothing else; every choice about what comes
+//! next is made here, and the work is done in the stages.
+
+use pml_model::ToolId;
+use pml_model::json::Fields;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::discover::{self, Page, Request};
+use crate::problem::Problem;
+use crate::tools::{self, Context, Outcome};
+
+/// An intent comes in; what could serve it goes out.
+///
+/// # Errors
+/// The request cannot be understood.
+pub fn discover(app: &App, request: &Request) -> Result<Page, Problem> {
+    discover::find(&app.catalogue.snapshot(), request)
+}
+
+/// A tool is called by name: checked against its schema, sent, answered.
+pub async fn call(
+    app: &App,
+    context: &Context,
+    tool: &ToolId,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> Outcome {
+    tools::call(app, context, tool, arguments, passing).await
+}

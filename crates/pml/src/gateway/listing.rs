@@ -1,0 +1,109 @@
+//! Lists in pages, and definitions as clients may see them.
+
+use pml_mcp::{RpcError, code};
+use pml_model::json::{Fields, raw};
+use pml_model::name::is_plain;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::catalogue::Tool;
+
+/// Items on one page.
+const PAGE: usize = 500;
+/// The longest description a client is shown, in bytes.
+const MAX_DESCRIPTION: usize = 2 * 1024;
+
+/// One page of `items` under `key`, from the cursor in `params` on.
+pub(super) fn page(
+    items: impl Iterator<Item = Box<RawValue>>,
+    key: &'static str,
+    params: &RawValue,
+) -> Result<Box<RawValue>, RpcError> {
+    let cursor: Option<String> = Fields::parse(params.get()).unwrap_or_default().read("cursor");
+    let start = match cursor {
+        None => 0,
+        Some(text) => text.parse::<usize>().map_err(|_| {
+            RpcError::new(code::INVALID_PARAMS, format!("cursor `{text}` was not given by this server"))
+        })?,
+    };
+    let mut items = items.skip(start);
+    let page: Vec<Box<RawValue>> = items.by_ref().take(PAGE).collect();
+    let mut result = Fields::default();
+    result.set(key, raw(&page));
+    if items.next().is_some() {
+        result.set("nextCursor", raw(&(start + PAGE).to_string()));
+    }
+    Ok(result.to_raw())
+}
+
+/// A tool's definition under its exposed name, with nothing in it that does not show.
+pub(super) fn shown(tool: &Tool) -> Box<RawValue> {
+    let clean = clean(&tool.definition.raw);
+    let mut fields = Fields::parse(clean.get()).unwrap_or_default();
+    let description: String = fields.read("description").unwrap_or_default();
+    if description.len() > MAX_DESCRIPTION {
+        let cut = description
+            .char_indices()
+            .map(|(index, _)| index)
+            .take_while(|index| *index <= MAX_DESCRIPTION)
+            .last();
+        fields.set("description", raw(&format!("{}…", &description[..cut.unwrap_or(0)])));
+    }
+    fields.set("name", raw(&tool.exposed));
+    if fields.get("inputSchema").is_none() {
+        fields.set("inputSchema", raw(&serde_json::json!({ "type": "object" })));
+    }
+    fields.to_raw()
+}
+
+/// The same JSON without control, zero-width and direction characters. Untouched where it has none,
+/// so that numbers keep their spelling.
+fn clean(json: &RawValue) -> Box<RawValue> {
+    let text = json.get();
+    if !text.contains("\\u") && text.chars().all(|c| is_plain(c) || c == '\n' || c == '\r' || c == '\t') {
+        return json.to_owned();
+    }
+    let mut value: Value = serde_json::from_str(text).unwrap_or_default();
+    strip(&mut value);
+    raw(&value)
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::String(text) if !text.chars().all(|c| is_plain(c) || c == '\n' || c == '\t') => {
+            text.retain(|c| is_plain(c) || c == '\n' || c == '\t');
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::Object(members) => members.values_mut().for_each(strip),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn pages_follow_one_another_and_end() {
+        let items = || (0..1200).map(|n| raw(&n));
+        let first = page(items(), "tools", &json("{}")).unwrap();
+        let cursor: String = Fields::parse(first.get()).unwrap().read("nextCursor").unwrap();
+        let last = page(items(), "tools", &json(r#"{"cursor":"1000"}"#)).unwrap();
+        let last = Fields::parse(last.get()).unwrap();
+        assert_eq!(cursor, "500");
+        assert_eq!(last.read::<Vec<u32>>("tools").unwrap().len(), 200);
+        assert!(last.get("nextCursor").is_none());
+        assert!(page(items(), "tools", &json(r#"{"cursor":"x"}"#)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_show_is_taken_out_and_the_rest_is_not_touched() {
+        let harmless = json(r#"{"a":10e110,"b":"é"}"#);
+        assert_eq!(clean(&harmless).get(), harmless.get());
+        assert_eq!(clean(&json(r#"{"a":["x\u200by\u001b[31m"]}"#)).get(), r#"{"a":["xy[31m"]}"#);
+    }
+}

@@ -1,0 +1,180 @@
+//! PML's own tools, as clients see them.
+
+use pml_model::json::{Fields, raw};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::catalogue::Snapshot;
+use crate::discover::{Page, Request};
+use crate::flow;
+use crate::problem::{Code, Problem};
+
+/// Servers that descriptions name; the others are counted.
+const NAMED_SERVERS: usize = 20;
+/// The longest word on what a server is for.
+const PURPOSE_CHARACTERS: usize = 60;
+
+/// Tools of the first version, each with the call that replaced it.
+const REMOVED: &[(&str, &str)] = &[
+    ("pml_search_tools", r#"call `pml_discover` with {"intent": "…", "filter": {"type": "tool"}}"#),
+    ("pml_search_capabilities", r#"call `pml_discover` with {"intent": "…"}"#),
+    ("pml_find_capabilities", r#"call `pml_discover` with {"intent": "…"}"#),
+    (
+        "pml_execute_dag",
+        r#"find the tools with `pml_discover` with {"intent": "…"}, then call each by its `name`"#,
+    ),
+    (
+        "pml_execute_code",
+        r#"find the tools with `pml_discover` with {"intent": "…"}, then call each by its `name`"#,
+    ),
+];
+
+/// The definitions of PML's own tools.
+pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
+    vec![raw(&json!({
+        "name": "pml_discover",
+        "title": "Find tools for an intent",
+        "description": format!(
+            "Find the right tools for what you want to do. Say it in plain words; get a ranked list with TypeScript \
+             signatures. Call a found tool by its `name`. Connected: {}.",
+            connected(snapshot)
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "intent": { "type": "string", "description": "what you want to do, in your own words" },
+                "filter": {
+                    "type": "object",
+                    "properties": {
+                        "type": { "enum": ["tool", "all"], "default": "all" },
+                        "minScore": { "type": "number", "minimum": 0, "maximum": 1 }
+                    },
+                    "additionalProperties": false
+                },
+                "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 10 },
+                "offset": { "type": "integer", "minimum": 0, "default": 0 },
+                "detail": { "enum": ["brief", "full"], "default": "brief", "description": "full adds the JSON Schemas" }
+            },
+            "required": ["intent"],
+            "additionalProperties": false
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {
+                "results": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "type": { "type": "string" }, "id": { "type": "string" }, "name": { "type": "string" },
+                        "description": { "type": "string" }, "score": { "type": "number" },
+                        "reasons": { "type": "array", "items": { "type": "string" } },
+                        "signature": { "type": "string" }, "schemas": { "type": "object" }
+                    },
+                    "required": ["type", "id", "name", "score", "signature"]
+                } },
+                "total": { "type": "integer" },
+                "suggestions": { "type": "array", "items": { "type": "string" } }
+            },
+            "required": ["results", "total"]
+        },
+        "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
+    }))]
+}
+
+/// How the gateway is meant to be used.
+pub(super) fn instructions(snapshot: &Snapshot) -> String {
+    format!(
+        "PML stands in front of all connected MCP servers. 1. Call `pml_discover` with what you want to do; it ranks \
+         the tools of all servers and gives TypeScript signatures. 2. Call the tool you chose by the `name` in the \
+         result. 3. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
+        connected(snapshot)
+    )
+}
+
+/// The connected servers and what they are for, bounded.
+fn connected(snapshot: &Snapshot) -> String {
+    let mut named: Vec<String> = snapshot
+        .servers
+        .iter()
+        .take(NAMED_SERVERS)
+        .map(|server| match &server.description {
+            Some(purpose) => format!("{} ({})", server.name, plain(purpose)),
+            None => server.name.to_string(),
+        })
+        .collect();
+    if snapshot.servers.len() > NAMED_SERVERS {
+        named.push(format!("and {} more", snapshot.servers.len() - NAMED_SERVERS));
+    }
+    if named.is_empty() { "no servers yet".to_owned() } else { named.join(", ") }
+}
+
+/// A server's word on itself is data: one short line without anything that does not show.
+fn plain(text: &str) -> String {
+    let line: String =
+        text.lines().next().unwrap_or_default().chars().filter(|c| pml_model::name::is_plain(*c)).collect();
+    let mut short: String = line.trim_end_matches('.').chars().take(PURPOSE_CHARACTERS).collect();
+    if short.len() < line.trim_end_matches('.').len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Answers a call of one of PML's own tools; `None` where the name is not one of them.
+pub(super) fn call(app: &App, name: &str, arguments: &RawValue) -> Option<Box<RawValue>> {
+    if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
+        return Some(
+            Problem::new(Code::RemovedTool, format!("`{name}` no longer exists"))
+                .hint(*replacement)
+                .to_tool_result(),
+        );
+    }
+    match name {
+        "pml_discover" => Some(discover(app, arguments)),
+        _ => None,
+    }
+}
+
+fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
+    let request: Request = match serde_json::from_str(arguments.get()) {
+        Ok(request) => request,
+        Err(error) => {
+            let problem = Problem::new(
+                Code::InvalidArguments,
+                format!("the arguments of `pml_discover` are wrong: {error}"),
+            );
+            return problem
+                .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
+                .to_tool_result();
+        }
+    };
+    match flow::discover(app, &request) {
+        Ok(page) => {
+            let mut result = Fields::default();
+            result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));
+            result.set("structuredContent", raw(&page));
+            result.set("isError", raw(&Value::Bool(false)));
+            result.to_raw()
+        }
+        Err(problem) => problem.to_tool_result(),
+    }
+}
+
+/// A page as a model reads it.
+fn text(page: &Page) -> String {
+    let mut blocks: Vec<String> = page
+        .results
+        .iter()
+        .map(|found| {
+            format!("{} [{:.2}] call as `{}`\n{}\n", found.id, found.score, found.name, found.signature)
+        })
+        .collect();
+    if page.total > page.results.len() {
+        blocks.push(format!(
+            "{} of {} results; ask for more with `offset` and `limit`",
+            page.results.len(),
+            page.total
+        ));
+    }
+    blocks.extend(page.suggestions.iter().flatten().map(|suggestion| format!("nothing found: {suggestion}")));
+    blocks.join("\n")
+}

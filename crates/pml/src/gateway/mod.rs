@@ -1,0 +1,186 @@
+//! PML as an MCP server: which requests of clients mean what.
+//!
+//! The protocol itself is `pml-mcp`'s business; what happens to an intent or a call is `flow`'s.
+//! Here names are resolved, lists are put together and results take their wire shape.
+
+mod listing;
+mod meta_tools;
+mod passthrough;
+
+use std::sync::Arc;
+
+use pml_mcp::param_headers::Mirrored;
+use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
+use pml_mcp::{RpcError, code};
+use pml_model::json::{Fields, empty_object, raw};
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+
+use crate::app::App;
+use crate::catalogue::{Snapshot, Tool};
+use crate::config::Expose;
+use crate::flow;
+use crate::problem::{Code, Problem};
+use crate::tools::{Context, Outcome, ToolError};
+
+/// The gateway as clients see it; clones are the same gateway.
+#[derive(Clone)]
+pub struct Gateway {
+    app: Arc<App>,
+    expose: Option<Expose>,
+    routes: Arc<passthrough::Routes>,
+}
+
+impl Gateway {
+    /// A gateway over `app`; `expose` overrides the configuration for all clients.
+    pub fn new(app: Arc<App>, expose: Option<Expose>) -> Gateway {
+        Gateway { app, expose, routes: Arc::default() }
+    }
+
+    fn exposure(&self, client: &Client) -> Expose {
+        self.expose.clone().unwrap_or_else(|| self.app.config().expose_to(&client.name).clone())
+    }
+
+    async fn serve(self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
+        match request.method.as_str() {
+            "tools/list" => self.list_tools(&request),
+            "tools/call" => self.call_tool(request).await,
+            "logging/setLevel" => Ok(empty_object()),
+            _ => self.pass(request).await,
+        }
+    }
+
+    fn list_tools(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+        let snapshot = self.app.catalogue.snapshot();
+        let own = meta_tools::definitions(&snapshot);
+        let exposure = self.exposure(&request.client);
+        let shown = snapshot.tools.iter().filter(|tool| is_listed(tool, &exposure)).map(listing::shown);
+        listing::page(own.into_iter().chain(shown), "tools", &request.params)
+    }
+
+    async fn call_tool(&self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
+        let params = Fields::parse(request.params.get()).unwrap_or_default();
+        let Some(name) = params.read::<String>("name") else {
+            return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
+        };
+        let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
+        if let Some(answer) = meta_tools::call(&self.app, &name, &arguments) {
+            return Ok(answer);
+        }
+        let snapshot = self.app.catalogue.snapshot();
+        let id = match self.resolve(&snapshot, &name, &request.client) {
+            Ok(id) => id,
+            Err(problem) => return Ok(problem.to_tool_result()),
+        };
+        let mut passing = params;
+        for ours in ["name", "arguments", "task"] {
+            passing.remove(ours);
+        }
+        let context =
+            Context::single(request.client.principal.clone(), request.caller.clone(), request.cancel.clone());
+        answer(flow::call(&self.app, &context, &id, &arguments, passing).await)
+    }
+
+    /// The tool a client means, if it may call it.
+    fn resolve(
+        &self,
+        snapshot: &Snapshot,
+        name: &str,
+        client: &Client,
+    ) -> Result<pml_model::ToolId, Problem> {
+        let exposure = self.exposure(client);
+        match snapshot.named(name) {
+            Ok(tool) if is_callable(tool, &exposure) => Ok(tool.id.clone()),
+            Ok(tool) => Err(Problem::new(
+                Code::UnknownTool,
+                format!("tool `{}` is not exposed to this client", tool.id),
+            )
+            .hint("add it to `expose` in pml.toml")),
+            // A server whose tools are not known yet may have it; the call finds out.
+            Err(problem) => match pml_model::ToolId::parse(name) {
+                Ok(id)
+                    if !matches!(exposure, Expose::Only(_))
+                        && snapshot.servers.iter().any(|s| s.name == id.server && !s.known) =>
+                {
+                    Ok(id)
+                }
+                _ => Err(problem),
+            },
+        }
+    }
+}
+
+impl Handler for Gateway {
+    fn welcome(&self, _: &Client) -> Welcome {
+        let snapshot = self.app.catalogue.snapshot();
+        Welcome { capabilities: capabilities(&snapshot), instructions: meta_tools::instructions(&snapshot) }
+    }
+
+    fn handle(&self, request: Incoming) -> Answer {
+        Box::pin(self.clone().serve(request))
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.app.changes()
+    }
+
+    fn mirrored(&self, _: &Client, tool: &str) -> Vec<Mirrored> {
+        let snapshot = self.app.catalogue.snapshot();
+        snapshot.named(tool).map(|tool| tool.mirrored.clone()).unwrap_or_default()
+    }
+}
+
+/// What is declared: tools always, and what some server has or, not yet known, may have.
+fn capabilities(snapshot: &Snapshot) -> Box<RawValue> {
+    let may_have = |capability: &str| {
+        snapshot.servers.iter().any(|server| {
+            let declared = server
+                .capabilities
+                .as_deref()
+                .map(|text| Fields::parse(text).is_ok_and(|f| f.get(capability).is_some()));
+            declared.unwrap_or(!server.known)
+        })
+    };
+    let mut all = serde_json::Map::new();
+    all.insert("tools".into(), json!({ "listChanged": true }));
+    all.insert("logging".into(), json!({}));
+    for (capability, settings) in [
+        ("prompts", json!({ "listChanged": true })),
+        ("resources", json!({ "listChanged": true, "subscribe": true })),
+        ("completions", json!({})),
+    ] {
+        if may_have(capability) {
+            all.insert(capability.into(), settings);
+        }
+    }
+    raw(&all)
+}
+
+fn is_listed(tool: &Tool, exposure: &Expose) -> bool {
+    match exposure {
+        Expose::Meta => false,
+        Expose::Full => true,
+        Expose::Only(_) => is_callable(tool, exposure),
+    }
+}
+
+/// Listing less saves a client's context; only a list of names takes tools away from it.
+fn is_callable(tool: &Tool, exposure: &Expose) -> bool {
+    match exposure {
+        Expose::Meta | Expose::Full => true,
+        Expose::Only(names) => {
+            let id = tool.id.to_string();
+            names.iter().any(|name| *name == id || name.strip_suffix(":*") == Some(tool.id.server.as_str()))
+        }
+    }
+}
+
+/// The outcome of a call as a client is told of it.
+fn answer(outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
+    match outcome {
+        Outcome::Ok(result) | Outcome::ToolError(ToolError::Result(result)) => Ok(result),
+        Outcome::ToolError(ToolError::Rpc(error)) => Err(error),
+        Outcome::NotSent(problem) | Outcome::Unknown(problem) => Ok(problem.to_tool_result()),
+    }
+}

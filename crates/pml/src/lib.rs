@@ -1,0 +1,19 @@
+//! PML: one MCP server in front of all of an agent's MCP servers.
+//!
+//! Reading order: [`config`], [`app`], [`gateway`], [`flow`], then the stages `flow` calls.
+
+pub mod accepted;
+pub mod app;
+pub mod bench;
+pub mod builtin;
+pub mod catalogue;
+pub mod cli;
+pub mod config;
+pub mod discover;
+pub mod flow;
+pub mod gateway;
+pub mod problem;
+pub mod servers;
+pub mod tasks;
+pub mod tools;
+pub mod validate;

@@ -1,0 +1,227 @@
+//! Any failure, as a person or an agent is told of it: a code, a sentence and what to do.
+//!
+//! Stages have error types of their own; here they become MCP results, JSON for programs and text
+//! for terminals, all saying the same.
+
+use pml_mcp::client::{Failure, Lost, NotSent};
+use pml_mcp::{RpcError, code};
+use pml_model::json::raw;
+use pml_model::name::printable;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// What went wrong, ready to be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// For programs; stable.
+    pub code: Code,
+    /// One sentence that names the thing.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The kinds of problem a caller may act on differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// No such server.
+    UnknownServer,
+    /// No such tool.
+    UnknownTool,
+    /// A tool of earlier versions that another one replaces.
+    RemovedTool,
+    /// A tool that is held back.
+    Quarantined,
+    /// The arguments break the schema.
+    InvalidArguments,
+    /// The server cannot be used now.
+    ServerDown,
+    /// The server is not ready yet.
+    ServerStarting,
+    /// The server waits for a person's word before it may be started.
+    NotAccepted,
+    /// The server ended while it worked on the request.
+    DownstreamDied,
+    /// No answer in time.
+    Timeout,
+    /// The caller cancelled.
+    Cancelled,
+    /// The server wants fewer requests.
+    RateLimited,
+    /// The server wants other credentials.
+    Unauthorized,
+    /// The server's answer cannot be used.
+    BadAnswer,
+    /// The server answered with an error.
+    ServerError,
+    /// The tool needs input that this caller cannot be asked for.
+    InputRequired,
+    /// The request is larger than may be.
+    TooLarge,
+    /// The request itself is malformed.
+    InvalidRequest,
+    /// The database cannot be used.
+    Storage,
+    /// The configuration cannot be used.
+    Config,
+}
+
+impl Problem {
+    /// A problem and, mostly, a way out.
+    pub fn new(code: Code, message: impl Into<String>) -> Problem {
+        Problem { code, message: message.into(), hint: None }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The code as it is written.
+    pub fn code_text(&self) -> String {
+        serde_json::to_value(self.code)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// As the result of a tool call.
+    pub fn to_tool_result(&self) -> Box<RawValue> {
+        raw(&json!({
+            "content": [{ "type": "text", "text": self.to_string() }],
+            "structuredContent": { "error": self },
+            "isError": true,
+        }))
+    }
+
+    /// As a protocol error.
+    pub fn to_rpc(&self) -> RpcError {
+        RpcError::new(code::INVALID_PARAMS, self.to_string()).with_data(&json!({ "error": self }))
+    }
+
+    /// Why a request to server `server` has no result.
+    pub fn of_failure(server: &str, failure: &Failure) -> Problem {
+        let retry = "whether it acted is not known: check before you call again";
+        match failure {
+            Failure::NotSent(reason) => Problem::of_not_sent(server, reason),
+            Failure::Rpc(error) => Problem::new(
+                Code::ServerError,
+                format!("server `{server}` answered: {}", printable(&error.message)),
+            ),
+            Failure::Unknown(Lost::Died(reason)) => Problem::new(
+                Code::DownstreamDied,
+                format!("server `{server}` ended during the call: {reason}"),
+            )
+            .hint(format!("{retry}; it is started again when next needed, and `pml doctor` tells more")),
+            Failure::Unknown(Lost::Timeout) => {
+                Problem::new(Code::Timeout, format!("server `{server}` did not answer in time"))
+                    .hint(format!("{retry}; `call_timeout` of the server sets the time"))
+            }
+            Failure::Unknown(Lost::Cancelled) => {
+                Problem::new(Code::Cancelled, format!("the call to server `{server}` was cancelled"))
+                    .hint(retry)
+            }
+            Failure::Unknown(Lost::Garbage(reason)) => Problem::new(
+                Code::BadAnswer,
+                format!("server `{server}` gave an unusable answer: {}", printable(reason)),
+            )
+            .hint(retry),
+        }
+    }
+
+    fn of_not_sent(server: &str, reason: &NotSent) -> Problem {
+        let text =
+            format!("the request was not sent to server `{server}`: {}", printable(&reason.to_string()));
+        match reason {
+            NotSent::Closed(_) | NotSent::Connect(_) | NotSent::SessionEnded | NotSent::Stalled => {
+                Problem::new(Code::ServerDown, text).hint("nothing was done; try again, or see `pml doctor`")
+            }
+            NotSent::Cancelled => Problem::new(Code::Cancelled, text),
+            NotSent::Unauthorized(_) => Problem::new(Code::Unauthorized, text)
+                .hint(format!("set `bearer` or `headers` of `[servers.{server}]` in pml.toml")),
+            NotSent::RateLimited(wait) => {
+                Problem::new(Code::RateLimited, text).hint(format!("try again after {} s", wait.as_secs()))
+            }
+            NotSent::TooLarge => Problem::new(Code::TooLarge, text).hint("send less, or in parts"),
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code_text(), self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<pml_store::Error> for Problem {
+    fn from(error: pml_store::Error) -> Problem {
+        Problem::new(Code::Storage, error.to_string()).hint("`pml doctor` checks the database")
+    }
+}
+
+impl From<crate::config::Error> for Problem {
+    fn from(error: crate::config::Error) -> Problem {
+        let text = error.to_string();
+        match text.split_once("\nhint: ") {
+            Some((message, hint)) => Problem::new(Code::Config, message).hint(hint),
+            None => Problem::new(Code::Config, text),
+        }
+    }
+}
+
+/// The words nearest to `wanted`, best first, at most three.
+pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .map(|word| {
+            let lower = word.to_lowercase();
+            let tail = lower.rsplit(':').next().unwrap_or(&lower);
+            let tail_wanted = wanted.rsplit(':').next().unwrap_or(&wanted);
+            let likeness =
+                strsim::jaro_winkler(&wanted, &lower).max(strsim::jaro_winkler(tail_wanted, tail) - 0.02);
+            (likeness, word)
+        })
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, word)| word).collect()
+}
+
+/// "did you mean …" for the nearest words, where there are any.
+pub fn did_you_mean(nearest: &[&str]) -> Option<String> {
+    let quoted: Vec<String> = nearest.iter().map(|word| format!("`{word}`")).collect();
+    (!quoted.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
+        let known = ["fs:read", "fs:write", "git:log", "everything:get-sum"];
+        assert_eq!(nearest("fs:raed", known.into_iter())[0], "fs:read");
+        assert_eq!(nearest("everything:get_sum", known.into_iter())[0], "everything:get-sum");
+        assert_eq!(nearest("get-sum", known.into_iter())[0], "everything:get-sum");
+        assert!(nearest("zzz", known.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn one_problem_says_the_same_everywhere() {
+        let problem = Problem::new(Code::UnknownTool, "no tool `x`").hint("did you mean `y`?");
+        assert_eq!(problem.to_string(), "UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?");
+        assert_eq!(
+            problem.to_tool_result().get(),
+            r#"{"content":[{"type":"text","text":"UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?"}],"structuredContent":{"error":{"code":"UNKNOWN_TOOL","message":"no tool `x`","hint":"did you mean `y`?"}},"isError":true}"#
+        );
+    }
+}

@@ -1,0 +1,464 @@
+//! One downstream server through its life.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pml_mcp::client::{Connection, Event, Launch, Remote, Target};
+use pml_mcp::{Era, client::About};
+use pml_model::name::printable;
+use pml_model::{Definition, ServerName};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Wanted;
+use crate::config::{self, Start, Transport};
+use crate::problem::{Code, Problem};
+
+/// Something that happened to a server.
+#[derive(Debug)]
+pub struct Told {
+    /// Which.
+    pub server: ServerName,
+    /// What.
+    pub what: What,
+}
+
+/// What may happen.
+#[derive(Debug)]
+pub enum What {
+    /// It is ready, and these are its tools.
+    Listed(Box<Opened>),
+    /// Its state changed.
+    Status,
+    /// Its prompts changed.
+    Prompts,
+    /// Its list of resources changed.
+    Resources,
+    /// One of its resources changed.
+    Resource(String),
+}
+
+/// What a server told when it was opened, or when its tools changed.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// What it says of itself.
+    pub about: About,
+    /// Its tools.
+    pub tools: Vec<Definition>,
+    /// Definitions that could not be taken in, and why.
+    pub refused: Vec<String>,
+}
+
+/// How a server is.
+#[derive(Debug, Clone)]
+pub enum Status {
+    /// Not started: nobody needed it yet.
+    Idle,
+    /// Being started.
+    Starting,
+    /// Usable.
+    Ready(Arc<Connection>),
+    /// Ended or not reached; not tried again before `until`.
+    Down {
+        /// Why.
+        reason: String,
+        /// When it may be tried again.
+        until: Instant,
+    },
+    /// Its command waits for a person's word.
+    Held,
+    /// Removed from the configuration, or we are ending.
+    Closed,
+}
+
+/// Why a server cannot be used.
+#[derive(Debug, Clone)]
+pub struct Unavailable(pub Problem);
+
+/// One server.
+#[derive(Debug)]
+pub struct Slot {
+    name: ServerName,
+    settings: config::Server,
+    env: std::collections::BTreeMap<String, String>,
+    accepted: bool,
+    era: Option<Era>,
+    status: watch::Sender<Status>,
+    failures: AtomicU32,
+    in_use: AtomicU32,
+    used_ms: AtomicU64,
+    born: Instant,
+    rate_limit: watch::Sender<Option<Instant>>,
+    told: mpsc::Sender<Told>,
+    stop: CancellationToken,
+}
+
+/// How long a call waits for a server that is about to be tried again.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+/// The pause after the first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long a server must have been well for its earlier failures to be forgotten.
+const WELL_AFTER: Duration = Duration::from_secs(60);
+
+impl Slot {
+    pub(super) fn new(wanted: Wanted, told: mpsc::Sender<Told>) -> Slot {
+        let status = if wanted.accepted { Status::Idle } else { Status::Held };
+        Slot {
+            name: wanted.settings.name.clone(),
+            settings: wanted.settings,
+            env: wanted.env,
+            accepted: wanted.accepted,
+            era: wanted.era,
+            status: watch::Sender::new(status),
+            failures: AtomicU32::new(0),
+            in_use: AtomicU32::new(0),
+            used_ms: AtomicU64::new(0),
+            born: Instant::now(),
+            rate_limit: watch::Sender::new(None),
+            told,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Whether this slot is already what is wanted.
+    pub(super) fn is_for(&self, wanted: &Wanted) -> bool {
+        self.settings == wanted.settings && self.env == wanted.env && self.accepted == wanted.accepted
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &config::Server {
+        &self.settings
+    }
+
+    /// How it is now.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// A live connection, starting the server if need be. Starting goes on if the caller gives up.
+    ///
+    /// # Errors
+    /// It is held, down, or not ready before the deadline.
+    pub async fn connection(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Connection>, Unavailable> {
+        self.used_ms.store(self.since_born(), Ordering::Relaxed);
+        let mut status = self.status.subscribe();
+        loop {
+            let now = status.borrow_and_update().clone();
+            match now {
+                Status::Ready(connection) => match connection.closed() {
+                    None => return Ok(connection),
+                    Some(reason) => self.fail(&reason),
+                },
+                Status::Idle => self.begin(),
+                Status::Down { until, .. } if until <= Instant::now() => self.begin(),
+                Status::Down { reason, until } => {
+                    let wait = until.saturating_duration_since(Instant::now());
+                    if wait > SHORT_WAIT || until > deadline {
+                        return Err(self.down(&reason, wait));
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = cancel.cancelled() => return Err(self.not_ready()),
+                    }
+                }
+                Status::Held => return Err(self.held()),
+                Status::Closed => {
+                    return Err(self.down("it was removed from the configuration", Duration::ZERO));
+                }
+                Status::Starting => {
+                    let changed = tokio::time::timeout_at(deadline.into(), status.changed());
+                    tokio::select! {
+                        changed = changed => match changed {
+                            Ok(Ok(())) => {}
+                            Ok(Err(_)) | Err(_) => return Err(self.not_ready()),
+                        },
+                        () = cancel.cancelled() => return Err(self.not_ready()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that a call is under way until the value is dropped, so that the server is not
+    /// stopped as idle meanwhile.
+    pub fn in_use(self: &Arc<Self>) -> InUse {
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        InUse(Arc::clone(self))
+    }
+
+    /// Holds back requests to this server for a while, because it asked for that.
+    pub fn limit_rate(&self, wait: Duration) {
+        self.rate_limit.send_replace(Some(Instant::now() + wait.min(Duration::from_secs(3600))));
+    }
+
+    /// How long the server still wants no requests.
+    pub fn rate_limited(&self) -> Option<Duration> {
+        let until = (*self.rate_limit.borrow())?;
+        until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
+    }
+
+    /// Starts the server if it should run without being asked.
+    pub fn start_if_eager(self: &Arc<Self>) {
+        if self.settings.start == Start::Eager {
+            self.start();
+        }
+    }
+
+    /// Starts the server unless it runs, is held or must wait.
+    pub fn start(self: &Arc<Self>) {
+        let due = match &*self.status.borrow() {
+            Status::Idle => true,
+            Status::Down { until, .. } => *until <= Instant::now(),
+            Status::Starting | Status::Ready(_) | Status::Held | Status::Closed => false,
+        };
+        if due {
+            self.begin();
+        }
+    }
+
+    /// Ends the server for good.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        let before = self.status.send_replace(Status::Closed);
+        if let Status::Ready(connection) = before {
+            connection.close().await;
+        }
+    }
+
+    fn begin(self: &Arc<Self>) {
+        let started = self.status.send_if_modified(|status| match status {
+            Status::Idle | Status::Down { .. } => {
+                *status = Status::Starting;
+                true
+            }
+            Status::Starting | Status::Ready(_) | Status::Held | Status::Closed => false,
+        });
+        if started {
+            let slot = Arc::clone(self);
+            tokio::spawn(async move { slot.live().await });
+        }
+    }
+
+    /// One life of the server, from its start to its end.
+    async fn live(self: Arc<Self>) {
+        self.tell(What::Status).await;
+        let (events, mut heard) = mpsc::channel(64);
+        let opening = self.open(events);
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = self.stop.cancelled() => return,
+        };
+        let (connection, opened) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => {
+                self.fail(&reason);
+                return self.tell(What::Status).await;
+            }
+        };
+        let connection = Arc::new(connection);
+        let well_since = Instant::now();
+        self.tell(What::Listed(Box::new(opened))).await;
+        let ready = self.status.send_if_modified(|status| {
+            let ready = matches!(status, Status::Starting);
+            if ready {
+                *status = Status::Ready(Arc::clone(&connection));
+            }
+            ready
+        });
+        if !ready {
+            return connection.close().await;
+        }
+        self.tell(What::Status).await;
+        let reason = self.attend(&connection, &mut heard).await;
+        connection.close().await;
+        if well_since.elapsed() > WELL_AFTER {
+            self.failures.store(0, Ordering::Relaxed);
+        }
+        match reason {
+            Some(reason) => self.fail(&reason),
+            None => self.rest(),
+        }
+        self.tell(What::Status).await;
+        // One that should always run is tried again without being asked.
+        if self.settings.start == Start::Eager
+            && let Status::Down { until, .. } = self.status()
+        {
+            tokio::time::sleep_until(until.into()).await;
+            self.begin();
+        }
+    }
+
+    /// Opens a connection and asks for the tools.
+    async fn open(&self, events: mpsc::Sender<Event>) -> Result<(Connection, Opened), String> {
+        let patience = self.settings.start_timeout;
+        let deadline = Instant::now() + patience;
+        let opened = Connection::open(&self.target(), self.era, patience, events).await;
+        let connection = opened.map_err(|error| printable(&error.to_string()))?;
+        match list(&connection, deadline).await {
+            Ok(opened) => Ok((connection, opened)),
+            Err(reason) => {
+                connection.close().await;
+                Err(reason)
+            }
+        }
+    }
+
+    /// Follows a live connection; gives the reason of its end, or `None` when it was stopped as idle.
+    async fn attend(
+        &self,
+        connection: &Arc<Connection>,
+        heard: &mut mpsc::Receiver<Event>,
+    ) -> Option<String> {
+        loop {
+            let event = tokio::select! {
+                event = heard.recv() => event,
+                () = self.idle() => return None,
+                () = self.stop.cancelled() => return Some("it was removed from the configuration".to_owned()),
+            };
+            match event {
+                None => return Some("the connection ended".to_owned()),
+                Some(Event::Closed(reason)) => return Some(reason),
+                Some(Event::ToolsChanged) => {
+                    match list(connection, Instant::now() + self.settings.call_timeout).await {
+                        Ok(opened) => self.tell(What::Listed(Box::new(opened))).await,
+                        Err(error) => {
+                            tracing::warn!(server = %self.name, error, "the changed tools could not be listed")
+                        }
+                    }
+                }
+                Some(Event::PromptsChanged) => self.tell(What::Prompts).await,
+                Some(Event::ResourcesChanged) => self.tell(What::Resources).await,
+                Some(Event::ResourceUpdated(uri)) => self.tell(What::Resource(uri)).await,
+            }
+        }
+    }
+
+    /// Returns when the server has been unused for as long as the configuration allows.
+    async fn idle(&self) {
+        let Some(allowed) = self.settings.idle_stop else { return std::future::pending().await };
+        loop {
+            let used = Duration::from_millis(self.used_ms.load(Ordering::Relaxed));
+            let unused = self.born.elapsed().saturating_sub(used);
+            if unused >= allowed && self.in_use.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            tokio::time::sleep(allowed.saturating_sub(unused).max(Duration::from_millis(100))).await;
+        }
+    }
+
+    fn target(&self) -> Target {
+        match &self.settings.transport {
+            Transport::Stdio { command, args, cwd, .. } => Target::Process(Launch {
+                command: command.clone(),
+                args: args.clone(),
+                env: self.env.clone(),
+                cwd: cwd.clone(),
+                guard: guard(),
+            }),
+            Transport::Http { url, headers } => Target::Remote(Remote {
+                url: url.to_string(),
+                headers: headers
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
+                    .collect(),
+            }),
+        }
+    }
+
+    fn fail(&self, reason: &str) {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed);
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
+        let down = Status::Down { reason: reason.to_owned(), until: Instant::now() + pause };
+        self.status.send_if_modified(|status| match status {
+            Status::Closed | Status::Down { .. } => false,
+            Status::Idle | Status::Starting | Status::Ready(_) | Status::Held => {
+                *status = down;
+                true
+            }
+        });
+    }
+
+    fn rest(&self) {
+        self.status.send_if_modified(|status| {
+            let ready = matches!(status, Status::Ready(_));
+            if ready {
+                *status = Status::Idle;
+            }
+            ready
+        });
+    }
+
+    async fn tell(&self, what: What) {
+        if self.told.send(Told { server: self.name.clone(), what }).await.is_err() {
+            tracing::debug!(server = %self.name, "nobody keeps the catalogue any more");
+        }
+    }
+
+    fn since_born(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn down(&self, reason: &str, wait: Duration) -> Unavailable {
+        let problem = Problem::new(Code::ServerDown, format!("server `{}` is down: {reason}", self.name));
+        let hint =
+            format!("it is tried again in {:.0} s; `pml doctor` checks it now", wait.as_secs_f64().ceil());
+        Unavailable(problem.hint(hint))
+    }
+
+    fn not_ready(&self) -> Unavailable {
+        let problem = Problem::new(Code::ServerStarting, format!("server `{}` is not ready yet", self.name));
+        Unavailable(problem.hint("nothing was sent; try again in a moment"))
+    }
+
+    fn held(&self) -> Unavailable {
+        let problem = Problem::new(
+            Code::NotAccepted,
+            format!("the command of server `{}` is new and not accepted yet", self.name),
+        );
+        Unavailable(problem.hint(format!("look at it and run `pml accept {}`", self.name)))
+    }
+}
+
+/// A call that is under way.
+#[derive(Debug)]
+pub struct InUse(Arc<Slot>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.0.used_ms.store(self.0.since_born(), Ordering::Relaxed);
+    }
+}
+
+async fn list(connection: &Connection, deadline: Instant) -> Result<Opened, String> {
+    let raw = if connection.about().has("tools") {
+        connection.list("tools/list", deadline).await.map_err(|failure| printable(&failure.to_string()))?
+    } else {
+        Vec::new()
+    };
+    let (mut tools, mut refused) = (Vec::with_capacity(raw.len()), Vec::new());
+    for definition in raw {
+        match Definition::parse(definition) {
+            Ok(definition) => tools.push(definition),
+            Err(error) => refused.push(printable(&error.to_string())),
+        }
+    }
+    Ok(Opened { about: connection.about().clone(), tools, refused })
+}
+
+/// This program, which guards the processes it starts.
+fn guard() -> Option<std::path::PathBuf> {
+    if cfg!(unix) { std::env::current_exe().ok() } else { None }
+}

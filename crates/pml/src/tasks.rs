@@ -1,0 +1,76 @@
+//! Everything that runs for as long as the program does. Each ends when the app stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::accepted::Accepted;
+use crate::app::{App, blocking};
+use crate::config::{Source, Watcher};
+use crate::servers::Told;
+
+/// How often another process's changes to the catalogue are looked for.
+const STORE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Keeps the catalogue in step with what servers tell.
+pub(crate) async fn keep_catalogue(app: Arc<App>, mut hears: mpsc::Receiver<Told>) {
+    loop {
+        tokio::select! {
+            Some(told) = hears.recv() => app.hear(told).await,
+            () = app.stopping().cancelled() => return,
+        }
+    }
+}
+
+/// Takes over changes of configuration files.
+pub(crate) async fn follow_config(app: Arc<App>) {
+    loop {
+        let mut sources = app.config().sources.clone();
+        let accepted = Accepted::open(&app.paths);
+        let content = std::fs::read(accepted.path()).ok();
+        sources.push(Source {
+            path: accepted.path().to_owned(),
+            digest: content.map(|content| pml_model::Digest::of(&content)),
+        });
+        let mut watcher = Watcher::new(&sources);
+        let changed = tokio::select! {
+            changed = watcher.changed() => changed,
+            () = app.stopping().cancelled() => return,
+        };
+        match app.reload().await {
+            Ok(()) => tracing::info!(?changed, "the configuration was read again"),
+            Err(problem) => {
+                tracing::error!(%problem, "the changed configuration is broken; the old one stays in force");
+                // Nothing new to see before the file changes once more.
+                tokio::select! {
+                    _ = watcher.changed() => {}
+                    () = app.stopping().cancelled() => return,
+                }
+            }
+        }
+    }
+}
+
+/// Takes over what other processes learned about servers.
+pub(crate) async fn follow_store(app: Arc<App>) {
+    let mut seen = None;
+    loop {
+        let store = app.store.clone();
+        match blocking(move || store.catalogue_version()).await {
+            Ok(version) => {
+                if seen.is_some_and(|seen| seen != version)
+                    && let Err(problem) = app.refresh().await
+                {
+                    tracing::warn!(%problem, "the catalogue could not be read again");
+                }
+                seen = Some(version);
+            }
+            Err(error) => tracing::warn!(%error, "the database does not answer"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(STORE_INTERVAL) => {}
+            () = app.stopping().cancelled() => return,
+        }
+    }
+}

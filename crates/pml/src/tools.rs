@@ -1,0 +1,229 @@
+//! The one way to call a tool.
+//!
+//! Every call of every kind goes through [`call`]: what it checks is checked for all of them, and
+//! there is no second path. Arguments stay the bytes they came as.
+
+use std::time::{Duration, Instant};
+
+use pml_mcp::client::{Call, Failure, NotSent};
+use pml_mcp::{Caller, RpcError};
+use pml_model::json::{Fields, raw};
+use pml_model::{Principal, ToolId};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::catalogue::Tool;
+use crate::problem::{Code, Problem};
+use crate::servers::Slot;
+
+/// In whose name and within which bounds a call is made.
+#[derive(Debug)]
+pub struct Context {
+    /// Who acts.
+    pub principal: Principal,
+    /// The run the call belongs to, where it belongs to one.
+    pub run: Option<String>,
+    /// Which step of that run.
+    pub step: Option<u32>,
+    /// Which attempt at that step, from 1.
+    pub attempt: u32,
+    /// When to give up; the server's own limit holds as well.
+    pub deadline: Option<Instant>,
+    /// When to give up earlier.
+    pub cancel: CancellationToken,
+    /// Whether effects are wanted.
+    pub mode: Mode,
+    /// Who can be told and asked things meanwhile.
+    pub caller: Caller,
+}
+
+/// What a call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything the tool does.
+    Real,
+}
+
+impl Context {
+    /// A single call, outside any run.
+    pub fn single(principal: Principal, caller: Caller, cancel: CancellationToken) -> Context {
+        Context {
+            principal,
+            run: None,
+            step: None,
+            attempt: 1,
+            deadline: None,
+            cancel,
+            mode: Mode::Real,
+            caller,
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The tool's result.
+    Ok(Box<RawValue>),
+    /// The tool or its server said no.
+    ToolError(ToolError),
+    /// Nothing reached the server.
+    NotSent(Problem),
+    /// It was sent, and whether the tool acted is not known.
+    Unknown(Problem),
+}
+
+/// The two ways in which a server says no.
+#[derive(Debug)]
+pub enum ToolError {
+    /// A result marked as an error.
+    Result(Box<RawValue>),
+    /// A protocol error.
+    Rpc(RpcError),
+}
+
+/// Calls `id` with `arguments`. `passing` are further members of the request's parameters, such as
+/// `_meta`, that go to the server with it.
+pub async fn call(
+    app: &App,
+    context: &Context,
+    id: &ToolId,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> Outcome {
+    let snapshot = app.catalogue.snapshot();
+    let tool = match snapshot.tool(id) {
+        Ok(tool) => tool,
+        // A server that was never started may have it.
+        Err(problem) => match learn_tools(app, context, id).await {
+            Ok(()) => return Box::pin(call_known(app, context, id, arguments, passing)).await,
+            Err(None) => return Outcome::NotSent(problem),
+            Err(Some(other)) => return Outcome::NotSent(other),
+        },
+    };
+    checked(app, context, tool, arguments, passing).await
+}
+
+/// Starts the server of a tool nobody knows, if its tools are not known either.
+async fn learn_tools(app: &App, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
+    let known =
+        app.catalogue.snapshot().servers.iter().any(|server| server.name == id.server && server.known);
+    let Some(slot) = app.servers.get(&id.server).filter(|_| !known) else { return Err(None) };
+    let deadline = Instant::now() + slot.settings().start_timeout;
+    slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
+    app.settled(&id.server).await;
+    Ok(())
+}
+
+async fn call_known(
+    app: &App,
+    context: &Context,
+    id: &ToolId,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> Outcome {
+    match app.catalogue.snapshot().tool(id) {
+        Ok(tool) => checked(app, context, tool, arguments, passing).await,
+        Err(problem) => Outcome::NotSent(problem),
+    }
+}
+
+async fn checked(
+    app: &App,
+    context: &Context,
+    tool: &Tool,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> Outcome {
+    if let Err(problem) = app.validators.check(&tool.id.to_string(), &tool.definition, arguments) {
+        return Outcome::NotSent(problem);
+    }
+    match app.builtin(tool.id.server.as_str()) {
+        Some(server) => {
+            let work = server.call(&tool.id.tool, arguments);
+            tokio::select! {
+                result = work => match result {
+                    Ok(result) => ended(result),
+                    Err(unknown) => Outcome::NotSent(Problem::new(Code::UnknownTool, unknown.to_string())),
+                },
+                () = context.cancel.cancelled() => {
+                    Outcome::Unknown(Problem::new(Code::Cancelled, format!("the call to `{}` was cancelled", tool.id)))
+                }
+            }
+        }
+        None => downstream(app, context, tool, arguments, passing).await,
+    }
+}
+
+async fn downstream(
+    app: &App,
+    context: &Context,
+    tool: &Tool,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> Outcome {
+    let Some(slot) = app.servers.get(&tool.id.server) else {
+        return Outcome::NotSent(Problem::new(
+            Code::UnknownServer,
+            format!("server `{}` is gone", tool.id.server),
+        ));
+    };
+    let started = Instant::now();
+    let within = |time: Duration| context.deadline.map_or(started + time, |own| own.min(started + time));
+    let _in_use = slot.in_use();
+    let passing = passing.to_raw();
+    // A connection that was already gone has taken nothing, so one more try is safe.
+    for last in [false, true] {
+        let connection = match slot.connection(within(slot.settings().start_timeout), &context.cancel).await {
+            Ok(connection) => connection,
+            Err(unavailable) => return Outcome::NotSent(unavailable.0),
+        };
+        if let Some(wait) = slot.rate_limited() {
+            return not_sent(&slot, &NotSent::RateLimited(wait));
+        }
+        let mut params = Fields::parse(passing.get()).unwrap_or_default();
+        params.set("name", raw(&tool.id.tool));
+        params.set("arguments", arguments.to_owned());
+        let call = Call {
+            method: "tools/call",
+            params,
+            mirrored: mirrored(tool, arguments),
+            caller: &context.caller,
+            deadline: within(slot.settings().call_timeout),
+            cancel: &context.cancel,
+        };
+        match connection.request(call).await {
+            Ok(result) => return ended(result),
+            Err(Failure::Rpc(error)) => return Outcome::ToolError(ToolError::Rpc(error)),
+            Err(Failure::NotSent(NotSent::Closed(_) | NotSent::SessionEnded)) if !last => {}
+            Err(Failure::NotSent(reason)) => return not_sent(&slot, &reason),
+            Err(failure @ Failure::Unknown(_)) => {
+                return Outcome::Unknown(Problem::of_failure(slot.name().as_str(), &failure));
+            }
+        }
+    }
+    not_sent(&slot, &NotSent::Closed("it ended twice".to_owned()))
+}
+
+fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {
+    if let NotSent::RateLimited(wait) = reason {
+        slot.limit_rate(*wait);
+    }
+    Outcome::NotSent(Problem::of_failure(slot.name().as_str(), &Failure::NotSent(reason.clone())))
+}
+
+fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
+    if tool.mirrored.is_empty() {
+        return Vec::new();
+    }
+    let arguments = serde_json::from_str(arguments.get()).unwrap_or_default();
+    tool.mirrored.iter().filter_map(|m| Some((m.header.clone(), m.value(&arguments)?))).collect()
+}
+
+fn ended(result: Box<RawValue>) -> Outcome {
+    // Looked for as text first: most results are no errors and some are large.
+    let is_error = result.get().contains("\"isError\"")
+        && Fields::parse(result.get()).is_ok_and(|fields| fields.read("isError") == Some(true));
+    if is_error { Outcome::ToolError(ToolError::Result(result)) } else { Outcome::Ok(result) }
+}

@@ -1,0 +1,166 @@
+//! Whether arguments fit a tool's JSON Schema, told before anything is sent.
+//!
+//! Compiled schemas are kept by definition digest. A schema that cannot be compiled checks nothing:
+//! its server is the judge then, and `pml list` says so. References to other documents are never
+//! followed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jsonschema::{PatternOptions, Validator};
+use pml_model::json::{MAX_DEPTH, depth};
+use pml_model::{Definition, Digest};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::problem::{Code, Problem};
+
+/// Compiled schemas.
+#[derive(Debug, Default)]
+pub struct Validators {
+    compiled: Mutex<HashMap<Digest, Arc<Compiled>>>,
+}
+
+type Compiled = Result<Validator, String>;
+
+/// Schemas kept compiled before all are dropped and made again on need.
+const KEPT: usize = 512;
+/// Violations named in one answer.
+const NAMED: usize = 5;
+
+impl Validators {
+    /// Checks `arguments` against the input schema of `definition`.
+    ///
+    /// # Errors
+    /// They are no object, nest too deep, or break the schema; each violation is named by its path.
+    pub fn check(&self, tool: &str, definition: &Definition, arguments: &RawValue) -> Result<(), Problem> {
+        let text = arguments.get();
+        let invalid = |message: String| Problem::new(Code::InvalidArguments, message);
+        if depth(text) > MAX_DEPTH {
+            return Err(invalid(format!(
+                "the arguments of `{tool}` are nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        let compiled = self.compiled(definition);
+        let Ok(validator) = &*compiled else { return Ok(()) };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| invalid(format!("the arguments of `{tool}` are not JSON: {error}")))?;
+        if !value.is_object() {
+            return Err(invalid(format!("the arguments of `{tool}` are not a JSON object")));
+        }
+        if validator.is_valid(&value) {
+            return Ok(());
+        }
+        let violations: Vec<String> =
+            validator.iter_errors(&value).take(NAMED).map(|error| describe(&error)).collect();
+        let problem =
+            invalid(format!("the arguments of `{tool}` break its schema: {}", violations.join("; ")));
+        Err(problem.hint(expected(definition)))
+    }
+
+    /// Why the schema of a definition cannot be used, if it cannot.
+    pub fn schema_problem(&self, definition: &Definition) -> Option<String> {
+        self.compiled(definition).as_ref().as_ref().err().cloned()
+    }
+
+    fn compiled(&self, definition: &Definition) -> Arc<Compiled> {
+        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(&definition.digest) {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(compile(definition.input_schema.get()));
+        if all.len() >= KEPT {
+            all.clear();
+        }
+        all.insert(definition.digest.clone(), Arc::clone(&made));
+        made
+    }
+}
+
+fn compile(schema: &str) -> Compiled {
+    let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
+    jsonschema::options()
+        // The linear engine: a server's pattern must not be able to stall the gateway.
+        .with_pattern_options(PatternOptions::regex())
+        .build(&schema)
+        .map_err(|error| error.to_string())
+}
+
+fn describe(error: &jsonschema::ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    let at = if path.is_empty() { "the whole".to_owned() } else { format!("`{path}`") };
+    let mut reason = error.to_string();
+    if reason.len() > 200 {
+        let cut = reason
+            .char_indices()
+            .map(|(index, _)| index)
+            .take_while(|index| *index <= 200)
+            .last()
+            .unwrap_or(0);
+        reason.truncate(cut);
+        reason.push('…');
+    }
+    format!("{at}: {}", pml_model::name::printable(&reason))
+}
+
+/// Which parameters there are, as a hint.
+fn expected(definition: &Definition) -> String {
+    let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys());
+    let listed: Vec<String> = names
+        .take(30)
+        .map(|name| {
+            if required.contains(&name.as_str()) {
+                format!("`{name}` (required)")
+            } else {
+                format!("`{name}`")
+            }
+        })
+        .collect();
+    if listed.is_empty() {
+        "it takes no parameters".to_owned()
+    } else {
+        format!("its parameters are {}", listed.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(schema: &str, arguments: &str) -> Result<(), String> {
+        let raw = RawValue::from_string(format!(r#"{{"name":"t","inputSchema":{schema}}}"#)).unwrap();
+        let definition = Definition::parse(raw).unwrap();
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        Validators::default().check("s:t", &definition, &arguments).map_err(|problem| problem.to_string())
+    }
+
+    const SUM: &str = r#"{"type":"object","properties":{"a":{"type":"number"},"list":{"type":"array","items":{"type":"integer"}}},"required":["a"]}"#;
+
+    #[test]
+    fn violations_are_named_by_path_and_reason() {
+        let text = check(SUM, r#"{"list":[1,"two"]}"#).unwrap_err();
+        assert!(text.contains("`/list/1`: \"two\" is not of type \"integer\""), "{text}");
+        assert!(text.contains("\"a\" is a required property"), "{text}");
+        assert!(text.contains("hint: its parameters are `a` (required), `list`"), "{text}");
+    }
+
+    #[test]
+    fn numbers_no_machine_holds_are_still_numbers() {
+        assert_eq!(check(SUM, r#"{"a":10e110,"list":[1234567890123456789012345678901234567890]}"#), Ok(()));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_compiled_checks_nothing() {
+        assert_eq!(check(r#"{"type":"int"}"#, "{}"), Ok(()));
+        assert_eq!(check(r#"{"$ref":"https://example.com/x.json"}"#, "{}"), Ok(()));
+    }
+
+    #[test]
+    fn deep_arguments_are_refused_before_they_are_parsed() {
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        assert!(check(SUM, &deep).unwrap_err().contains("nested deeper"));
+    }
+}
