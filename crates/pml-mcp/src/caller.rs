@@ -105,6 +105,11 @@ impl Caller {
         self.inner.session
     }
 
+    /// Whether there is anybody to tell or ask.
+    pub fn is_reachable(&self) -> bool {
+        self.inner.outgoing.is_some()
+    }
+
     /// How it speaks.
     pub fn era(&self) -> Era {
         self.inner.era

@@ -100,11 +100,11 @@ impl Pending {
         self.lock().get(&id).map(|(_, caller)| caller.clone())
     }
 
-    /// The caller that something without an address must be for: all open requests are of one
-    /// session. With several sessions open it could be anybody's, so it is nobody's.
+    /// The caller that something without an address must be for: all open requests with somebody
+    /// behind them are of one session. With several sessions open it could be anybody's, so it is nobody's.
     pub(crate) fn only_caller(&self) -> Option<Caller> {
         let waiting = self.lock();
-        let mut callers = waiting.values().map(|(_, caller)| caller);
+        let mut callers = waiting.values().map(|(_, caller)| caller).filter(|caller| caller.is_reachable());
         let first = callers.next()?;
         callers.all(|other| other.session() == first.session()).then(|| first.clone())
     }

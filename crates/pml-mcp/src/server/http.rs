@@ -179,7 +179,7 @@ impl Endpoint {
             method if envelope::is_gone(method) => {
                 refuse(StatusCode::NOT_FOUND, Some(&request.id), method_not_found(method))
             }
-            _ => match self.server.start(&request, sender, CancellationToken::new()) {
+            _ => match self.server.start(&request, sender, &CancellationToken::new()) {
                 Ok(running) => self.respond(running, None, request.id, handler_status).await,
                 Err(error) => refuse(modern_status(&error), Some(&request.id), error),
             },
@@ -297,7 +297,7 @@ impl Endpoint {
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
         let started =
-            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, cancel));
+            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, &cancel));
         match started {
             Ok(running) => self.respond(running, Some(session), request.id, |_| StatusCode::OK).await,
             Err(error) => {

@@ -61,7 +61,7 @@ impl Server {
         &self,
         request: &Request,
         sender: Sender,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<Running, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
         let asked = asked(&request.method, &params);
@@ -71,6 +71,8 @@ impl Server {
         let era = sender.standing.era;
         let principal = sender.client.principal.clone();
         let (caller, messages) = Caller::new(sender.standing);
+        // A token of its own: that a request has ended must not look as if its sender had cancelled it.
+        let cancel = cancel.child_token();
         let guard = cancel.clone().drop_guard();
         let incoming =
             Incoming { method: request.method.clone(), params, client: sender.client, caller, cancel };

@@ -39,9 +39,11 @@ pub async fn serve(server: Server, principal: Principal, stop: CancellationToken
     let announcing = connection.tasks.spawn(Arc::clone(&connection).announce(changes));
     loop {
         tokio::select! {
-            Some(line) = incoming.recv() => connection.take(&line),
+            line = incoming.recv() => match line {
+                Some(line) => connection.take(&line),
+                None => break,
+            },
             () = stop.cancelled() => break,
-            else => break,
         }
     }
     announcing.abort();
@@ -211,7 +213,7 @@ impl Connection {
             Era::Modern => (envelope::modern(params, self.session.principal()), None),
             Era::Legacy => (envelope::legacy(params, &self.session), Some(&self.session)),
         };
-        let running = match sender.and_then(|sender| self.server.start(request, sender, cancel.clone())) {
+        let running = match sender.and_then(|sender| self.server.start(request, sender, cancel)) {
             Ok(running) => running,
             Err(error) => return Some(Err(error)),
         };
