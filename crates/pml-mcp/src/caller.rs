@@ -3,8 +3,9 @@
 //! A downstream server may report progress, log, or ask (for input, a completion, the roots) while
 //! it works. All of that is about one request of one client, so it travels with that request.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
@@ -48,6 +49,21 @@ struct Inner {
     progress_token: Option<Box<RawValue>>,
     wants_logs_from: Option<usize>,
     outgoing: Option<mpsc::Sender<ToCaller>>,
+    asked: Mutex<Asked>,
+}
+
+/// How long the caller has been thinking about questions.
+#[derive(Debug, Default)]
+struct Asked {
+    open: u32,
+    since: Option<Instant>,
+    before: Duration,
+}
+
+impl Asked {
+    fn total(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 /// What is known of a caller when its request arrives.
@@ -96,7 +112,7 @@ impl Caller {
     fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
         let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
         Caller {
-            inner: Arc::new(Inner { session, era, capabilities, progress_token, wants_logs_from, outgoing }),
+            inner: Arc::new(Inner { session, era, capabilities, progress_token, wants_logs_from, outgoing, asked: Mutex::default() }),
         }
     }
 
@@ -164,6 +180,19 @@ impl Caller {
         }
     }
 
+    /// Returns at `deadline`, put off by the time the caller spends on answering questions: a person
+    /// may think longer than a server may work.
+    pub async fn patience(&self, deadline: Instant) {
+        loop {
+            let thought = self.inner.lock().total();
+            let wait = (deadline + thought).saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                return;
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
     /// Asks the caller something and waits for the answer.
     ///
     /// # Errors
@@ -185,11 +214,42 @@ impl Caller {
             let message = format!("the client behind this gateway does not support `{capability}`");
             return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
         };
+        let _thinking = Thinking::begin(&self.inner);
         let (answer, answered) = oneshot::channel();
         let question = ToCaller::Ask { method: method.to_owned(), params, answer };
         let gone = || RpcError::new(code::INTERNAL_ERROR, "the client behind this gateway is gone");
         outgoing.send(question).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that is open.
+struct Thinking<'a>(&'a Inner);
+
+impl Thinking<'_> {
+    fn begin(inner: &Inner) -> Thinking<'_> {
+        let mut asked = inner.lock();
+        asked.open += 1;
+        asked.since.get_or_insert_with(Instant::now);
+        Thinking(inner)
+    }
+}
+
+impl Drop for Thinking<'_> {
+    fn drop(&mut self) {
+        let mut asked = self.0.lock();
+        asked.open -= 1;
+        if asked.open == 0
+            && let Some(since) = asked.since.take()
+        {
+            asked.before += since.elapsed();
+        }
     }
 }
 

@@ -195,13 +195,30 @@ struct Envelope<'a> {
     error: Option<RpcError>,
 }
 
+impl<'a> Envelope<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, ParseError> {
+        let other = ParseError::Shape("not one object with the members of a message");
+        match serde_json::from_slice(bytes) {
+            // An array with the members' values in their order would be read as well.
+            Ok(_) if !bytes.trim_ascii_start().starts_with(b"{") => Err(other),
+            Ok(envelope) => Ok(envelope),
+            Err(error) if error.is_data() && is_json(bytes) => Err(other),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(bytes).is_ok()
+}
+
 impl Message {
     /// Reads one message.
     ///
     /// # Errors
     /// The bytes are not JSON, or JSON of another shape.
     pub fn parse(bytes: &[u8]) -> Result<Message, ParseError> {
-        let envelope: Envelope<'_> = serde_json::from_slice(bytes)?;
+        let envelope = Envelope::read(bytes)?;
         if envelope.jsonrpc.as_deref() != Some("2.0") {
             return Err(ParseError::Shape("`jsonrpc` is not \"2.0\""));
         }
@@ -309,7 +326,11 @@ mod tests {
     #[test]
     fn what_is_no_message_says_why() {
         for (text, expected) in [
-            ("[]", "not JSON"),
+            ("[]", "not one object"),
+            ("42", "not one object"),
+            (r#"["2.0",1,"m",{},null,null]"#, "not one object"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, "not one object"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5"#, "not JSON"),
             ("{}", "`jsonrpc` is not \"2.0\""),
             (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, "`id` is neither"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, "`params` is not an object"),

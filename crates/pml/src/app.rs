@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pml_mcp::Era;
 use pml_mcp::server::Change;
@@ -45,8 +45,12 @@ pub struct App {
     listed: watch::Sender<HashMap<ServerName, u64>>,
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
     process: Option<Process>,
+    acquainted_by: OnceLock<Instant>,
     stop: CancellationToken,
 }
+
+/// How long the first request that needs them waits for servers whose tools nobody knows yet.
+const ACQUAINTANCE: Duration = Duration::from_secs(5);
 
 /// How a process treats the servers of its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,7 @@ impl App {
             listed: watch::Sender::default(),
             refused: RwLock::default(),
             process: (role == Role::Gateway).then(Process::current).and_then(Result::ok),
+            acquainted_by: OnceLock::new(),
             stop: CancellationToken::new(),
             principal: Principal::local(),
             paths,
@@ -99,6 +104,7 @@ impl App {
         if role == Role::Gateway {
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
+            tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
             app.servers.all().iter().for_each(Slot::start_if_eager);
         }
         Ok(app)
@@ -142,6 +148,28 @@ impl App {
         let arrived = listed.wait_for(|known| known.contains_key(server));
         if tokio::time::timeout(Duration::from_secs(5), arrived).await.is_err() {
             tracing::warn!(%server, "its tools did not arrive in the catalogue");
+        }
+    }
+
+    /// Starts the servers whose tools nobody knows yet and waits a little for them. Only the first
+    /// request after a start waits, and only if there are such servers: a server that was ever seen
+    /// is known by what it told then.
+    pub async fn get_acquainted(&self) {
+        let snapshot = self.catalogue.snapshot();
+        let unknown = snapshot.servers.iter().filter(|server| !server.known);
+        let strangers: Vec<Arc<Slot>> = unknown.filter_map(|server| self.servers.get(&server.name)).collect();
+        if strangers.is_empty() {
+            return;
+        }
+        strangers.iter().for_each(Slot::start);
+        let until = *self.acquainted_by.get_or_init(|| Instant::now() + ACQUAINTANCE);
+        let meeting = strangers.iter().map(|slot| async {
+            if slot.tried().await {
+                self.settled(slot.name()).await;
+            }
+        });
+        if tokio::time::timeout_at(until.into(), futures_util::future::join_all(meeting)).await.is_err() {
+            tracing::debug!("some servers are not known yet; they are announced when they are");
         }
     }
 

@@ -16,7 +16,8 @@ use crate::tools::{self, Context, Outcome};
 ///
 /// # Errors
 /// The request cannot be understood.
-pub fn discover(app: &App, request: &Request) -> Result<Page, Problem> {
+pub async fn discover(app: &App, request: &Request) -> Result<Page, Problem> {
+    app.get_acquainted().await;
     discover::find(&app.catalogue.snapshot(), request)
 }
 

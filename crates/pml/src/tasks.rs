@@ -13,6 +13,18 @@ use crate::servers::Told;
 /// How often another process's changes to the catalogue are looked for.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long after the start servers that nobody knows are met: some clients start us only to ask for
+/// our version, and what they wait for comes first.
+const BEFORE_MEETING: Duration = Duration::from_millis(500);
+
+/// Meets the servers whose tools nobody knows yet, so that they can be found.
+pub(crate) async fn get_acquainted(app: Arc<App>) {
+    tokio::select! {
+        () = tokio::time::sleep(BEFORE_MEETING) => app.get_acquainted().await,
+        () = app.stopping().cancelled() => {}
+    }
+}
+
 /// Keeps the catalogue in step with what servers tell.
 pub(crate) async fn keep_catalogue(app: Arc<App>, mut hears: mpsc::Receiver<Told>) {
     loop {

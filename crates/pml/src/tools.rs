@@ -194,7 +194,10 @@ async fn downstream(
             cancel: &context.cancel,
         };
         match connection.request(call).await {
-            Ok(result) => return ended(result),
+            Ok(result) => {
+                slot.answered();
+                return ended(result);
+            }
             Err(Failure::Rpc(error)) => return Outcome::ToolError(ToolError::Rpc(error)),
             Err(Failure::NotSent(NotSent::Closed(_) | NotSent::SessionEnded)) if !last => {}
             Err(Failure::NotSent(reason)) => return not_sent(&slot, &reason),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::Caller;
 use crate::client::failure::{Failure, Lost, NotSent};
 use crate::client::pending::{Event, Pending};
-use crate::client::stream::answer;
+use crate::client::stream::{answer, too_many_questions};
 use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Response, RpcError, code};
 use crate::param_headers;
 use crate::protocol::{Era, MODERN};
@@ -133,7 +133,7 @@ impl HttpLink {
                 outcome
             }
             () = post.cancel.cancelled() => Err(Failure::Unknown(Lost::Cancelled)),
-            () = tokio::time::sleep_until(post.deadline.into()) => Err(Failure::Unknown(Lost::Timeout)),
+            () = post.caller.patience(post.deadline) => Err(Failure::Unknown(Lost::Timeout)),
             () = inner.stop.cancelled() => Err(Failure::Unknown(Lost::Died("PML closed the connection".into()))),
         };
         if let Err(Failure::NotSent(reason @ (NotSent::SessionEnded | NotSent::Connect(_)))) = &outcome {
@@ -308,7 +308,15 @@ impl HttpLink {
             Ok(Message::Request(request)) => {
                 let (link, pending) = (self.clone(), &self.inner.pending);
                 let caller = about.and_then(|id| pending.caller(id)).or_else(|| pending.only_caller());
+                let Some(room) = pending.question() else {
+                    let body = message::response(Some(&request.id), &Err(too_many_questions()));
+                    if let Err(error) = self.post(body, "", None, &[]).await {
+                        tracing::debug!(%error, "an answer did not reach the server");
+                    }
+                    return None;
+                };
                 tokio::spawn(async move {
+                    let _room = room;
                     let outcome = answer(&request.method, request.params, caller).await;
                     let body = message::response(Some(&request.id), &outcome);
                     if let Err(error) = link.post(body, "", None, &[]).await {

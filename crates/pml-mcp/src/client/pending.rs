@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pml_model::json::Fields;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::caller::Caller;
 use crate::client::failure::{Failure, Lost};
@@ -35,6 +35,19 @@ type Answer = oneshot::Sender<Result<Box<RawValue>, Failure>>;
 pub(crate) struct Pending {
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, (Answer, Caller)>>,
+    questions: Questions,
+}
+
+/// Questions of one server that may wait for their answers at once.
+const MAX_QUESTIONS: usize = 64;
+
+#[derive(Debug)]
+struct Questions(Arc<Semaphore>);
+
+impl Default for Questions {
+    fn default() -> Questions {
+        Questions(Arc::new(Semaphore::new(MAX_QUESTIONS)))
+    }
 }
 
 impl Pending {
@@ -88,6 +101,11 @@ impl Pending {
                 tracing::trace!("a failed request had no caller left");
             }
         }
+    }
+
+    /// Room for one more question of the server, until it is dropped; none where too many are open.
+    pub(crate) fn question(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.questions.0).try_acquire_owned().ok()
     }
 
     /// Whether a caller still waits for `id`.

@@ -40,18 +40,31 @@ pub(crate) struct Ending {
 
 impl Ending {
     /// The reason with the exit status, which mostly follows within a moment, and the last words.
-    async fn explain(&mut self, reason: String) -> String {
+    async fn explain(&mut self, end: StreamEnd) -> String {
         let exited = self.exit.wait_for(Option::is_some);
         let status = match tokio::time::timeout(EXIT_PATIENCE, exited).await {
             Ok(Ok(status)) => status.clone(),
             Ok(Err(_)) | Err(_) => None,
         };
-        let mut text = status.map_or(reason, |status| format!("it ended with {status}"));
+        let mut text = match (end, status) {
+            // That its output closed says less than how it ended; anything else was the cause of its end.
+            (StreamEnd::Closed, Some(status)) => format!("it ended with {status}"),
+            (StreamEnd::Closed, None) => "it closed its output".to_owned(),
+            (StreamEnd::Broken(reason), _) => reason,
+        };
         if let Some(words) = self.last_words.last() {
             text.push_str(&format!("; its last words: {words}"));
         }
         text
     }
+}
+
+/// Why nothing more is read from a server.
+enum StreamEnd {
+    /// It closed its output, mostly by ending.
+    Closed,
+    /// What it wrote cannot be read on.
+    Broken(String),
 }
 
 /// How long to wait for the exit status after the output has closed.
@@ -159,8 +172,13 @@ impl StreamLink {
                 };
             }
             () = cancel.cancelled() => Lost::Cancelled,
-            () = tokio::time::sleep_until(deadline.into()) => Lost::Timeout,
+            // What was put in the queue after everyone who waited was told of the end.
+            reason = ended(self.closed.clone()) => Lost::Died(reason),
+            () = caller.patience(deadline) => Lost::Timeout,
         };
+        if let (Lost::Died(reason), true) = (&lost, unfinished.withdraw()) {
+            return Err(Failure::NotSent(NotSent::Closed(reason.clone())));
+        }
         if unfinished.withdraw() {
             let reason = if matches!(lost, Lost::Timeout) { NotSent::Stalled } else { NotSent::Cancelled };
             return Err(Failure::NotSent(reason));
@@ -214,6 +232,14 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+async fn ended(mut closed: watch::Receiver<Option<String>>) -> String {
+    let reason = match closed.wait_for(Option::is_some).await {
+        Ok(reason) => reason.clone(),
+        Err(_) => None,
+    };
+    reason.unwrap_or_else(|| "the connection ended".to_owned())
+}
+
 async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) {
     while let Some(mut next) = queue.recv().await {
         if next.state.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -235,18 +261,19 @@ struct Reader {
 
 impl Reader {
     /// Reads until the stream ends; says why it did.
-    async fn run(&self, stream: impl AsyncRead + Unpin) -> String {
+    async fn run(&self, stream: impl AsyncRead + Unpin) -> StreamEnd {
         let mut stream = BufReader::with_capacity(32 * 1024, stream);
         let mut buffer = Vec::new();
         loop {
             match line::read(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
                 Ok(Line::Whole) if line::is_blank(&buffer) => {}
                 Ok(Line::Whole) => self.take(&buffer).await,
-                Ok(Line::End) => return "it closed its output".to_owned(),
+                Ok(Line::End) => return StreamEnd::Closed,
                 Ok(Line::TooLong) => {
-                    return format!("it wrote a line longer than {} MiB", MAX_MESSAGE_BYTES / (1024 * 1024));
+                    let limit = MAX_MESSAGE_BYTES / (1024 * 1024);
+                    return StreamEnd::Broken(format!("it wrote a line longer than {limit} MiB"));
                 }
-                Err(error) => return format!("its output could not be read: {error}"),
+                Err(error) => return StreamEnd::Broken(format!("its output could not be read: {error}")),
             }
         }
     }
@@ -272,11 +299,20 @@ impl Reader {
     /// Answers what a server asks: pings at once, questions by asking the caller they are for.
     fn answer(&self, request: Request) {
         let link = self.link.clone();
+        let Some(room) = link.pending.question() else {
+            return link.send(message::response(Some(&request.id), &Err(too_many_questions())));
+        };
         tokio::spawn(async move {
+            let _room = room;
             let outcome = answer(&request.method, request.params, link.pending.only_caller()).await;
             link.send(message::response(Some(&request.id), &outcome));
         });
     }
+}
+
+/// The answer to a question beyond those that may be open.
+pub(crate) fn too_many_questions() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "too many questions are open; wait for their answers first")
 }
 
 /// The answer to a server's question.

@@ -121,7 +121,8 @@ async fn take(
     body: Bytes,
 ) -> Response {
     if !header(&headers, CONTENT_TYPE.as_str())
-        .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"))
+        .and_then(|kind| kind.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     {
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json").into_response();
     }

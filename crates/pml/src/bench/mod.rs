@@ -1,17 +1,109 @@
-//! Measures the program by its own figures.
+//! Measures the program by the figures it promises, against something in the same run.
 
-use crate::problem::Problem;
-use clap::Subcommand;
+mod echo;
+mod gateway;
+mod ingest;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::problem::{Code, Problem};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// x
-    Gateway,
+    /// What the gateway adds to a call, how soon it answers and how much memory it takes
+    Gateway {
+        /// Calls per measurement
+        #[arg(long, default_value_t = 2000)]
+        calls: usize,
+    },
+    /// Take in a file of real tool definitions, and rank 5,000 of them
+    Ingest {
+        /// A directory with a `dev.jsonl` of tool definitions
+        #[arg(long)]
+        data: PathBuf,
+    },
+    /// The server that the gateway is measured with
+    #[command(hide = true)]
+    EchoServer {
+        /// How many tools it lists
+        #[arg(long, default_value_t = 1)]
+        tools: usize,
+    },
 }
 
-/// Measures.
-pub async fn run(_bench: Bench, _json: bool) -> Result<ExitCode, Problem> {
+/// One measured figure and what it should be.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figure {
+    what: String,
+    measured: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
+}
+
+impl Figure {
+    fn of(what: impl Into<String>, measured: impl Into<String>) -> Figure {
+        Figure { what: what.into(), measured: measured.into(), target: None, met: None }
+    }
+
+    fn target(mut self, target: impl Into<String>, met: bool) -> Figure {
+        self.target = Some(target.into());
+        self.met = Some(met);
+        self
+    }
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// Something needed for the measurement is missing or fails.
+pub async fn run(bench: Bench, json: bool) -> Result<ExitCode, Problem> {
+    let figures = match bench {
+        Bench::Gateway { calls } => gateway::measure(calls).await?,
+        Bench::Ingest { data } => ingest::measure(&data)?,
+        Bench::EchoServer { tools } => {
+            echo::serve(tools).await;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    print(&figures, json);
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "figures are the result of the command")]
+fn print(figures: &[Figure], json: bool) {
+    if json {
+        println!("{}", serde_json::to_string_pretty(figures).unwrap_or_default());
+        return;
+    }
+    for figure in figures {
+        let verdict = match (&figure.target, figure.met) {
+            (Some(target), Some(true)) => format!("  (to reach: {target}; reached)"),
+            (Some(target), _) => format!("  (to reach: {target}; MISSED)"),
+            (None, _) => String::new(),
+        };
+        println!("{:<58} {}{verdict}", figure.what, figure.measured);
+    }
+}
+
+fn failed(what: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::InvalidRequest, format!("the measurement failed: {what}"))
+}
+
+/// The value below which a share of the samples lies.
+fn quantile(samples: &mut [Duration], share: f64) -> Duration {
+    samples.sort_unstable();
+    let index = ((samples.len().saturating_sub(1)) as f64 * share).round() as usize;
+    samples.get(index).copied().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1000.0)
 }

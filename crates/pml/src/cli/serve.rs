@@ -69,7 +69,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
         .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check));
-    greet(&app, address, token.reveal());
+    greet(&app, address, token.reveal(), serve.exposure.read().as_ref());
     let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
     asked_to_stop().await;
     out::note("stopping");
@@ -130,13 +130,13 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
     problem.hint("choose another address with `--listen` or `serve.listen` in pml.toml")
 }
 
-fn greet(app: &App, address: SocketAddr, token: &str) {
+fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
     let snapshot = app.catalogue.snapshot();
     let url = format!("http://{address}/mcp");
     let program =
         std::env::current_exe().map_or_else(|_| "pml".to_owned(), |path| path.display().to_string());
     let http = json!({ "mcpServers": { "pml": { "type": "http", "url": url, "headers": { "Authorization": format!("Bearer {token}") } } } });
-    let stdio = json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio"] } } });
+    let stdio = json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio", "--expose", "full"] } } });
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
     out::line(format!(
         "{bold}PML {} serves {} tools of {} servers at {url}{reset}",
@@ -150,6 +150,12 @@ fn greet(app: &App, address: SocketAddr, token: &str) {
     out::line(pretty(&http));
     out::line("\nFor a client that starts its servers itself:");
     out::line(pretty(&stdio));
+    if *expose.unwrap_or(&app.config().expose) == Expose::Meta {
+        out::line(
+            "\nClients here are shown PML's own tools only. One that calls nothing but what is listed needs\n\
+             `pml serve --expose full`, or `expose = \"full\"` in pml.toml.",
+        );
+    }
     for problem in &app.config().problems {
         out::note(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }

@@ -120,7 +120,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Answers a call of one of PML's own tools; `None` where the name is not one of them.
-pub(super) fn call(app: &App, name: &str, arguments: &RawValue) -> Option<Box<RawValue>> {
+pub(super) async fn call(app: &App, name: &str, arguments: &RawValue) -> Option<Box<RawValue>> {
     if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
         return Some(
             Problem::new(Code::RemovedTool, format!("`{name}` no longer exists"))
@@ -129,12 +129,12 @@ pub(super) fn call(app: &App, name: &str, arguments: &RawValue) -> Option<Box<Ra
         );
     }
     match name {
-        "pml_discover" => Some(discover(app, arguments)),
+        "pml_discover" => Some(discover(app, arguments).await),
         _ => None,
     }
 }
 
-fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
+async fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
     let request: Request = match serde_json::from_str(arguments.get()) {
         Ok(request) => request,
         Err(error) => {
@@ -147,7 +147,7 @@ fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
                 .to_tool_result();
         }
     };
-    match flow::discover(app, &request) {
+    match flow::discover(app, &request).await {
         Ok(page) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use pml_mcp::param_headers::Mirrored;
 use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
 use pml_mcp::{RpcError, code};
+use pml_model::ToolId;
 use pml_model::json::{Fields, empty_object, raw};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -44,17 +45,20 @@ impl Gateway {
 
     async fn serve(self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
         match request.method.as_str() {
-            "tools/list" => self.list_tools(&request),
+            "tools/list" => self.list_tools(&request).await,
             "tools/call" => self.call_tool(request).await,
             "logging/setLevel" => Ok(empty_object()),
             _ => self.pass(request).await,
         }
     }
 
-    fn list_tools(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn list_tools(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+        let exposure = self.exposure(&request.client);
+        if exposure != Expose::Meta {
+            self.app.get_acquainted().await;
+        }
         let snapshot = self.app.catalogue.snapshot();
         let own = meta_tools::definitions(&snapshot);
-        let exposure = self.exposure(&request.client);
         let shown = snapshot.tools.iter().filter(|tool| is_listed(tool, &exposure)).map(listing::shown);
         listing::page(own.into_iter().chain(shown), "tools", &request.params)
     }
@@ -65,11 +69,10 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
-        if let Some(answer) = meta_tools::call(&self.app, &name, &arguments) {
+        if let Some(answer) = meta_tools::call(&self.app, &name, &arguments).await {
             return Ok(answer);
         }
-        let snapshot = self.app.catalogue.snapshot();
-        let id = match self.resolve(&snapshot, &name, &request.client) {
+        let id = match self.resolve(&name, &request.client).await {
             Ok(id) => id,
             Err(problem) => return Ok(problem.to_tool_result()),
         };
@@ -82,33 +85,24 @@ impl Gateway {
         answer(flow::call(&self.app, &context, &id, &arguments, passing).await)
     }
 
-    /// The tool a client means, if it may call it.
-    fn resolve(
-        &self,
-        snapshot: &Snapshot,
-        name: &str,
-        client: &Client,
-    ) -> Result<pml_model::ToolId, Problem> {
+    /// The tool a client means, if it may call it. A name nobody knows may belong to a server that
+    /// nobody has met.
+    async fn resolve(&self, name: &str, client: &Client) -> Result<ToolId, Problem> {
         let exposure = self.exposure(client);
-        match snapshot.named(name) {
-            Ok(tool) if is_callable(tool, &exposure) => Ok(tool.id.clone()),
-            Ok(tool) => Err(Problem::new(
-                Code::UnknownTool,
-                format!("tool `{}` is not exposed to this client", tool.id),
-            )
-            .hint("add it to `expose` in pml.toml")),
-            // A server whose tools are not known yet may have it; the call finds out.
-            Err(problem) => match pml_model::ToolId::parse(name) {
-                Ok(id)
-                    if !matches!(exposure, Expose::Only(_))
-                        && snapshot.servers.iter().any(|s| s.name == id.server && !s.known) =>
-                {
-                    Ok(id)
-                }
-                _ => Err(problem),
-            },
+        if let Ok(tool) = self.app.catalogue.snapshot().named(name) {
+            return allowed(tool, &exposure);
         }
+        self.app.get_acquainted().await;
+        allowed(self.app.catalogue.snapshot().named(name)?, &exposure)
     }
+}
+
+fn allowed(tool: &Tool, exposure: &Expose) -> Result<ToolId, Problem> {
+    if is_callable(tool, exposure) {
+        return Ok(tool.id.clone());
+    }
+    Err(Problem::new(Code::UnknownTool, format!("tool `{}` is not exposed to this client", tool.id))
+        .hint("add it to `expose` in pml.toml"))
 }
 
 impl Handler for Gateway {

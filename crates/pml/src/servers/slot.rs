@@ -8,7 +8,7 @@ use pml_mcp::client::{Connection, Event, Launch, Remote, Target};
 use pml_mcp::{Era, client::About};
 use pml_model::name::printable;
 use pml_model::{Definition, ServerName};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Wanted;
@@ -100,8 +100,8 @@ const SHORT_WAIT: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a server must have been well for its earlier failures to be forgotten.
-const WELL_AFTER: Duration = Duration::from_secs(60);
+/// The shortest time between two listings of a server's tools, however often they change.
+const LISTING_PAUSE: Duration = Duration::from_millis(100);
 
 impl Slot {
     pub(super) fn new(wanted: Wanted, told: mpsc::Sender<Told>) -> Slot {
@@ -159,7 +159,7 @@ impl Slot {
             match now {
                 Status::Ready(connection) => match connection.closed() {
                     None => return Ok(connection),
-                    Some(reason) => self.fail(&reason),
+                    Some(reason) => self.fail(&reason, |status| is_life(status, &connection)),
                 },
                 Status::Idle => self.begin(),
                 Status::Down { until, .. } if until <= Instant::now() => self.begin(),
@@ -194,8 +194,13 @@ impl Slot {
     /// Notes that a call is under way until the value is dropped, so that the server is not
     /// stopped as idle meanwhile.
     pub fn in_use(self: &Arc<Self>) -> InUse {
-        self.in_use.fetch_add(1, Ordering::Relaxed);
+        self.in_use.fetch_add(1, Ordering::SeqCst);
         InUse(Arc::clone(self))
+    }
+
+    /// Notes that it answered a call: whatever went wrong before is over.
+    pub fn answered(&self) {
+        self.failures.store(0, Ordering::Relaxed);
     }
 
     /// Holds back requests to this server for a while, because it asked for that.
@@ -226,6 +231,13 @@ impl Slot {
         if due {
             self.begin();
         }
+    }
+
+    /// Waits until a start that is due or under way has come to something; says whether it is ready.
+    pub async fn tried(&self) -> bool {
+        let mut status = self.status.subscribe();
+        let tried = status.wait_for(|status| !matches!(status, Status::Idle | Status::Starting)).await;
+        tried.is_ok_and(|status| matches!(*status, Status::Ready(_)))
     }
 
     /// Ends the server for good.
@@ -263,12 +275,11 @@ impl Slot {
         let (connection, opened) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
-                self.fail(&reason);
+                self.fail(&reason, |status| matches!(status, Status::Starting));
                 return self.tell(What::Status).await;
             }
         };
         let connection = Arc::new(connection);
-        let well_since = Instant::now();
         self.tell(What::Listed(Box::new(opened))).await;
         let ready = self.status.send_if_modified(|status| {
             let ready = matches!(status, Status::Starting);
@@ -282,15 +293,12 @@ impl Slot {
         }
         self.tell(What::Status).await;
         let reason = self.attend(&connection, &mut heard).await;
-        connection.close().await;
-        if well_since.elapsed() > WELL_AFTER {
-            self.failures.store(0, Ordering::Relaxed);
-        }
-        match reason {
-            Some(reason) => self.fail(&reason),
-            None => self.rest(),
+        // Before the process is gone, which may take it seconds: nobody shall find the dead connection.
+        if let Some(reason) = reason {
+            self.fail(&reason, |status| is_life(status, &connection));
         }
         self.tell(What::Status).await;
+        connection.close().await;
         // One that should always run is tried again without being asked.
         if self.settings.start == Start::Eager
             && let Status::Down { until, .. } = self.status()
@@ -321,27 +329,44 @@ impl Slot {
         connection: &Arc<Connection>,
         heard: &mut mpsc::Receiver<Event>,
     ) -> Option<String> {
+        // Tools are listed beside hearing events: the answer comes on the stream that events would block.
+        let changed = Notify::new();
+        let listing = self.keep_listed(connection, &changed);
+        tokio::pin!(listing);
         loop {
             let event = tokio::select! {
                 event = heard.recv() => event,
-                () = self.idle() => return None,
+                () = &mut listing => None,
+                () = self.idle() => {
+                    if self.rest(connection) {
+                        return None;
+                    }
+                    continue;
+                }
                 () = self.stop.cancelled() => return Some("it was removed from the configuration".to_owned()),
             };
             match event {
                 None => return Some("the connection ended".to_owned()),
                 Some(Event::Closed(reason)) => return Some(reason),
-                Some(Event::ToolsChanged) => {
-                    match list(connection, Instant::now() + self.settings.call_timeout).await {
-                        Ok(opened) => self.tell(What::Listed(Box::new(opened))).await,
-                        Err(error) => {
-                            tracing::warn!(server = %self.name, error, "the changed tools could not be listed")
-                        }
-                    }
-                }
+                Some(Event::ToolsChanged) => changed.notify_one(),
                 Some(Event::PromptsChanged) => self.tell(What::Prompts).await,
                 Some(Event::ResourcesChanged) => self.tell(What::Resources).await,
                 Some(Event::ResourceUpdated(uri)) => self.tell(What::Resource(uri)).await,
             }
+        }
+    }
+
+    /// Lists the tools again whenever `changed` says so, however often it does; runs until dropped.
+    async fn keep_listed(&self, connection: &Connection, changed: &Notify) {
+        loop {
+            changed.notified().await;
+            match list(connection, Instant::now() + self.settings.call_timeout).await {
+                Ok(opened) => self.tell(What::Listed(Box::new(opened))).await,
+                Err(error) => {
+                    tracing::warn!(server = %self.name, error, "the changed tools could not be listed");
+                }
+            }
+            tokio::time::sleep(LISTING_PAUSE).await;
         }
     }
 
@@ -351,7 +376,7 @@ impl Slot {
         loop {
             let used = Duration::from_millis(self.used_ms.load(Ordering::Relaxed));
             let unused = self.born.elapsed().saturating_sub(used);
-            if unused >= allowed && self.in_use.load(Ordering::Relaxed) == 0 {
+            if unused >= allowed && self.in_use.load(Ordering::SeqCst) == 0 {
                 return;
             }
             tokio::time::sleep(allowed.saturating_sub(unused).max(Duration::from_millis(100))).await;
@@ -377,27 +402,29 @@ impl Slot {
         }
     }
 
-    fn fail(&self, reason: &str) {
-        let failures = self.failures.fetch_add(1, Ordering::Relaxed);
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
-        let down = Status::Down { reason: reason.to_owned(), until: Instant::now() + pause };
-        self.status.send_if_modified(|status| match status {
-            Status::Closed | Status::Down { .. } => false,
-            Status::Idle | Status::Starting | Status::Ready(_) | Status::Held => {
-                *status = down;
-                true
+    /// Puts the server down, and for longer each time, if its state is the one that has just ended.
+    fn fail(&self, reason: &str, ended: impl FnOnce(&Status) -> bool) {
+        self.status.send_if_modified(|status| {
+            let ended = ended(status);
+            if ended {
+                let failures = self.failures.fetch_add(1, Ordering::Relaxed);
+                let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
+                *status = Status::Down { reason: reason.to_owned(), until: Instant::now() + pause };
             }
+            ended
         });
     }
 
-    fn rest(&self) {
+    /// Lets the server be idle unless somebody uses it. Whoever comes later finds it idle, and
+    /// whoever came before has counted as a user, so nobody is left with a connection about to close.
+    fn rest(&self, connection: &Arc<Connection>) -> bool {
         self.status.send_if_modified(|status| {
-            let ready = matches!(status, Status::Ready(_));
-            if ready {
+            let rests = is_life(status, connection) && self.in_use.load(Ordering::SeqCst) == 0;
+            if rests {
                 *status = Status::Idle;
             }
-            ready
-        });
+            rests
+        })
     }
 
     async fn tell(&self, what: What) {
@@ -431,13 +458,18 @@ impl Slot {
     }
 }
 
+/// Whether a state is that of the life which `connection` belongs to.
+fn is_life(status: &Status, connection: &Arc<Connection>) -> bool {
+    matches!(status, Status::Ready(current) if Arc::ptr_eq(current, connection))
+}
+
 /// A call that is under way.
 #[derive(Debug)]
 pub struct InUse(Arc<Slot>);
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.0.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_use.fetch_sub(1, Ordering::SeqCst);
         self.0.used_ms.store(self.0.since_born(), Ordering::Relaxed);
     }
 }

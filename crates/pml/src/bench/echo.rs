@@ -1,0 +1,71 @@
+//! The smallest useful MCP server: what a call costs when nothing is done for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pml_mcp::param_headers::Mirrored;
+use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Server, Welcome, stdio};
+use pml_mcp::{RpcError, code};
+use pml_model::Principal;
+use pml_model::json::{Fields, raw};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+struct Echo {
+    tools: usize,
+    changes: broadcast::Sender<Change>,
+}
+
+/// Serves on standard input and output until the input ends.
+pub(super) async fn serve(tools: usize) {
+    let echo = Echo { tools, changes: broadcast::Sender::new(1) };
+    stdio::serve(Server::new(Arc::new(echo)), Principal::local(), CancellationToken::new()).await;
+}
+
+impl Handler for Echo {
+    fn welcome(&self, _: &Client) -> Welcome {
+        Welcome { capabilities: raw(&json!({ "tools": {} })), instructions: String::new() }
+    }
+
+    fn handle(&self, request: Incoming) -> Answer {
+        let tools = self.tools;
+        Box::pin(async move {
+            match request.method.as_str() {
+                "tools/list" => Ok(raw(&json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() }))),
+                "tools/call" => {
+                    let arguments: Value = Fields::parse(request.params.get()).unwrap_or_default().read("arguments").unwrap_or_default();
+                    if let Some(wait) = arguments["wait_ms"].as_u64() {
+                        tokio::time::sleep(Duration::from_millis(wait)).await;
+                    }
+                    Ok(raw(&json!({ "content": [{ "type": "text", "text": arguments["text"] }] })))
+                }
+                other => Err(RpcError::new(code::METHOD_NOT_FOUND, other)),
+            }
+        })
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    fn mirrored(&self, _: &Client, _: &str) -> Vec<Mirrored> {
+        Vec::new()
+    }
+}
+
+fn tool(number: usize) -> Value {
+    let name = if number == 0 { "echo".to_owned() } else { format!("echo_{number}") };
+    json!({
+        "name": name,
+        "description": format!("Gives back the text it was given. This is number {number} of the tools that measure the gateway."),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "text": { "type": "string", "description": "what to give back" },
+                "wait_ms": { "type": "integer", "minimum": 0, "description": "how long to wait before" }
+            },
+            "required": ["text"]
+        }
+    })
+}

@@ -1,0 +1,131 @@
+//! Real definitions in bulk: every one is taken in, checked, signed and ranked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pml_model::{Definition, Digest, Principal, ServerName};
+use pml_store::{Listing as StoredListing, ServerAbout, Store};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Figure, failed, milliseconds, quantile};
+use crate::catalogue::{Listing, Naming, Server, Snapshot};
+use crate::discover::{self, Detail, Filter, Request, signature};
+use crate::problem::Problem;
+use crate::validate::Validators;
+
+/// How many tools are ranked.
+const WANTED: usize = 5_000;
+
+#[derive(Deserialize)]
+struct Line {
+    server: String,
+    name: String,
+    description: Option<String>,
+    input_schema: Option<Box<RawValue>>,
+}
+
+pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
+    let lines = read(&data.join("dev.jsonl"))?;
+    let (servers, refused) = definitions(&lines)?;
+    let taken: usize = servers.values().map(Vec::len).sum();
+    let store_home = tempfile::tempdir().map_err(failed)?;
+    let store = Store::open(&store_home.path().join("pml.db"))?;
+    let started = Instant::now();
+    for (server, tools) in &servers {
+        store.record_manifest(&Principal::local(), stored(server, tools.clone()), 0)?;
+    }
+    let storing = started.elapsed();
+    let started = Instant::now();
+    let manifests = store.manifests(&Principal::local())?;
+    let reading = started.elapsed();
+    let listings = manifests.into_iter().map(|manifest| Listing {
+        server: Server { name: manifest.server, description: None, known: true, capabilities: None },
+        tools: manifest.tools.into_iter().map(|tool| (tool.definition, tool.identifier)).collect(),
+    });
+    let snapshot = Snapshot::new(listings.collect(), Naming::Qualified);
+    let started = Instant::now();
+    snapshot.index();
+    let indexing = started.elapsed();
+    let validators = Validators::default();
+    let unusable = snapshot.tools.iter().filter(|tool| validators.schema_problem(&tool.definition).is_some()).count();
+    let signed: usize =
+        snapshot.tools.iter().map(|tool| signature::signature(tool.id.server.as_str(), &tool.identifier, &tool.definition).len()).sum();
+    let (median, p95) = ranking(&snapshot, &lines)?;
+    Ok(vec![
+        Figure::of("definitions in the file / taken in / refused", format!("{} / {} / {refused}", lines.len(), lines.len() - refused))
+            .target("none refused", refused == 0),
+        Figure::of("tools in the catalogue, under repeated server names", taken.to_string()),
+        Figure::of("held back, because a name can be taken for another's", snapshot.held_back.len().to_string()),
+        Figure::of("input schemas that are not valid JSON Schema", unusable.to_string()),
+        Figure::of("signatures, mean length", format!("{} bytes", signed / snapshot.tools.len().max(1))),
+        Figure::of("storing them, reading them back, indexing them", format!("{}, {}, {}", milliseconds(storing), milliseconds(reading), milliseconds(indexing))),
+        Figure::of(format!("discover over {} tools, median / p95", snapshot.tools.len()), format!("{} / {}", milliseconds(median), milliseconds(p95)))
+            .target("≤ 2 ms", median <= Duration::from_millis(2)),
+    ])
+}
+
+fn read(path: &Path) -> Result<Vec<Line>, Problem> {
+    let text = std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
+    let parsed = text.lines().filter(|line| !line.trim().is_empty()).enumerate().map(|(number, line)| {
+        serde_json::from_str(line).map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
+    });
+    parsed.collect()
+}
+
+/// The definitions by server, repeated under new server names until there are enough.
+fn definitions(lines: &[Line]) -> Result<(BTreeMap<ServerName, Vec<Definition>>, usize), Problem> {
+    let mut servers: BTreeMap<ServerName, Vec<Definition>> = BTreeMap::new();
+    let (mut total, mut refused, mut round) = (0, 0, 0);
+    while total < WANTED && !lines.is_empty() {
+        for line in lines {
+            match define(line) {
+                Ok(definition) => {
+                    servers.entry(server_name(&line.server, round)?).or_default().push(definition);
+                    total += 1;
+                }
+                Err(_) if round > 0 => {}
+                Err(_) => refused += 1,
+            }
+            if total >= WANTED && round > 0 {
+                break;
+            }
+        }
+        round += 1;
+    }
+    Ok((servers, refused))
+}
+
+fn define(line: &Line) -> Result<Definition, Problem> {
+    let raw = pml_model::json::raw(&serde_json::json!({
+        "name": line.name, "description": line.description, "inputSchema": line.input_schema,
+    }));
+    Definition::parse(raw).map_err(failed)
+}
+
+fn server_name(name: &str, round: usize) -> Result<ServerName, Problem> {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(50).collect();
+    ServerName::new(&format!("s{round}_{plain}")).map_err(failed)
+}
+
+fn stored(server: &ServerName, tools: Vec<Definition>) -> StoredListing {
+    let about = ServerAbout { info: None, instructions: None, protocol_version: None, era: None, capabilities: None };
+    StoredListing { server: server.clone(), launch: Digest::of(server.as_str().as_bytes()), about, tools }
+}
+
+/// Ranks for the first sentence of every twentieth description.
+fn ranking(snapshot: &Snapshot, lines: &[Line]) -> Result<(Duration, Duration), Problem> {
+    let mut times = Vec::new();
+    for line in lines.iter().step_by(20) {
+        let intent: String = line.description.as_deref().unwrap_or(&line.name).split(['.', '\n']).next().unwrap_or_default().chars().take(200).collect();
+        if intent.trim().is_empty() {
+            continue;
+        }
+        let request = Request { intent, filter: Filter::default(), limit: 10, offset: 0, detail: Detail::Brief };
+        let started = Instant::now();
+        discover::find(snapshot, &request)?;
+        times.push(started.elapsed());
+    }
+    Ok((quantile(&mut times, 0.5), quantile(&mut times, 0.95)))
+}

@@ -1,0 +1,282 @@
+//! Official clients of three kinds, over both transports, with reference servers behind the gateway.
+//!
+//! The clients are programs in `tests/clients`; each plays one scenario and prints one JSON object.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, PATIENCE, Served, drain, eventually, material, node, npm_server, python, text};
+
+/// A client program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sdk {
+    One,
+    Two,
+    Python,
+}
+
+const SDKS: [Sdk; 3] = [Sdk::One, Sdk::Two, Sdk::Python];
+
+impl Sdk {
+    fn command(self) -> Command {
+        let (program, script) = match self {
+            Sdk::One => (node(), "clients/sdk1.mjs"),
+            Sdk::Two => (node(), "clients/sdk2.mjs"),
+            Sdk::Python => (python("python"), "clients/sdk.py"),
+        };
+        let mut command = Command::new(program);
+        command.arg(material(script));
+        command
+    }
+
+    /// What it agrees on with a gateway that speaks everything.
+    fn version(self) -> &'static str {
+        match self {
+            Sdk::One => "2025-11-25",
+            Sdk::Two | Sdk::Python => "2026-07-28",
+        }
+    }
+}
+
+/// How a client reaches the gateway.
+enum Door<'a> {
+    Stdio(&'a Home),
+    Http(&'a Served),
+}
+
+impl Door<'_> {
+    /// Plays a scenario to its end; panics where the client could not.
+    #[track_caller]
+    fn play(&self, sdk: Sdk, scenario: &str, options: &[(&str, &str)]) -> Value {
+        let mut command = sdk.command();
+        command.arg(scenario).args(options.iter().flat_map(|(name, value)| [*name, *value]));
+        command.args(["--timeout", "40000"]);
+        match self {
+            Door::Stdio(home) => {
+                let pml = json!([env!("CARGO_BIN_EXE_pml"), "stdio"]).to_string();
+                command.args(["--stdio", &pml]).env("PML_HOME", home.path("")).current_dir(home.path(""));
+            }
+            Door::Http(served) => {
+                command.args(["--url", &served.url, "--token", &served.token]);
+            }
+        }
+        let outcome = last_line(command);
+        assert_eq!(outcome["ok"], true, "{sdk:?} {scenario} {options:?}: {outcome}");
+        assert_eq!(outcome["protocolVersion"], sdk.version(), "{sdk:?}");
+        outcome
+    }
+
+    /// The result of one call.
+    #[track_caller]
+    fn call(&self, sdk: Sdk, tool: &str, arguments: &Value) -> Value {
+        self.play(sdk, "call", &[("--tool", tool), ("--args", &arguments.to_string())])["result"].take()
+    }
+}
+
+/// Runs a client and reads the object it prints.
+fn last_line(mut command: Command) -> Value {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let printed = std::thread::spawn(move || drain(stdout));
+    let complained = std::thread::spawn(move || drain(stderr));
+    let until = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("a client hangs: {command:?}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let printed = printed.join().unwrap();
+    let last = printed.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|_| panic!("{printed}\n{}", complained.join().unwrap()))
+}
+
+/// Every tool of five reference servers, known already: three of npm, two of the Python index.
+fn reference_servers() -> Home {
+    let home = Home::new("");
+    std::fs::create_dir(home.path("files")).unwrap();
+    std::fs::write(home.path("files/greeting.txt"), "good morning").unwrap();
+    empty_repository(&home);
+    let files = npm_server("server-filesystem").replace(']', &format!(", {:?}]", home.path("files")));
+    home.configure(&format!(
+        "expose = \"full\"\n[servers.everything]\n{}\n[servers.files]\n{files}\n[servers.memory]\n{}\n\
+         env = {{ MEMORY_FILE_PATH = {:?} }}\n[servers.clock]\ncommand = {:?}\n[servers.git]\ncommand = {:?}\n\
+         args = [\"--repository\", {:?}]\n",
+        npm_server("server-everything"),
+        npm_server("server-memory"),
+        home.path("memory.jsonl"),
+        python("mcp-server-time"),
+        python("mcp-server-git"),
+        home.path("repository"),
+    ));
+    let looked = home.run(&["doctor"]);
+    assert_eq!(looked.code, 0, "{}", looked.stdout);
+    home
+}
+
+/// What `git init` makes, as far as git needs it.
+fn empty_repository(home: &Home) {
+    for folder in ["objects", "refs/heads"] {
+        std::fs::create_dir_all(home.path("repository/.git").join(folder)).unwrap();
+    }
+    std::fs::write(home.path("repository/.git/HEAD"), "ref: refs/heads/trunk\n").unwrap();
+    std::fs::write(home.path("repository/.git/config"), "[core]\n\trepositoryformatversion = 0\n").unwrap();
+}
+
+/// Lists, calls one tool of each server, and looks for one.
+fn use_reference_servers(home: &Home, door: &Door<'_>, sdk: Sdk) {
+    let listed = door.play(sdk, "list", &[]);
+    assert_eq!(listed["serverInfo"]["name"], "pml", "{sdk:?}");
+    let repository = home.path("repository");
+    let calls = [
+        ("everything__get-sum", json!({"a": 2, "b": 40}), "The sum of 2 and 40 is 42."),
+        ("files__read_text_file", json!({"path": home.path("files/greeting.txt")}), "good morning"),
+        ("memory__read_graph", json!({}), "entities"),
+        ("clock__get_current_time", json!({"timezone": "Asia/Tokyo"}), "+09:00"),
+        ("git__git_status", json!({"repo_path": repository}), "On branch trunk"),
+    ];
+    for (tool, arguments, expected) in calls {
+        let names = listed["tools"].as_array().unwrap();
+        assert!(names.contains(&json!(tool)), "{sdk:?}: {tool} is not in {names:?}");
+        let result = door.call(sdk, tool, &arguments);
+        assert_ne!(result["isError"], true, "{sdk:?} {tool}: {result}");
+        assert!(text(&result).contains(expected), "{sdk:?} {tool}: {result}");
+    }
+    check_discovery(&door.call(sdk, "pml_discover", &json!({"intent": "add two numbers", "limit": 5})));
+    check_progress(door, sdk);
+}
+
+/// A page of results as the output schema and the rules of scores have it.
+fn check_discovery(result: &Value) {
+    let page = &result["structuredContent"];
+    let found = page["results"].as_array().unwrap();
+    assert!(!found.is_empty() && found.len() <= 5, "{result}");
+    assert!(page["total"].as_u64().unwrap() >= found.len() as u64);
+    assert_eq!(found[0]["id"], "everything:get-sum", "{result}");
+    for one in found {
+        let (id, signature) = (one["id"].as_str().unwrap(), one["signature"].as_str().unwrap());
+        let (server, tool) = id.split_once(':').unwrap();
+        assert_eq!(one["type"], "tool");
+        assert_eq!(one["name"], format!("{server}__{tool}"));
+        assert!((0.0..=1.0).contains(&one["score"].as_f64().unwrap()), "{one}");
+        assert!(signature.contains(&format!("mcp.{server}")) && signature.contains("(args"), "{signature}");
+        assert!(!one["reasons"].as_array().unwrap().is_empty(), "{one}");
+        assert!(text(result).contains(id), "the text names what the structure has: {result}");
+    }
+    let scores: Vec<f64> = found.iter().filter_map(|one| one["score"].as_f64()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b), "best first: {scores:?}");
+}
+
+fn check_progress(door: &Door<'_>, sdk: Sdk) {
+    let tool = ("--tool", "everything__trigger-long-running-operation");
+    let outcome = door.play(sdk, "progress", &[tool, ("--args", r#"{"duration": 0.4, "steps": 4}"#)]);
+    let steps: Vec<f64> = outcome["progress"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+    // The last one may be lost in a client that has its result already.
+    assert!(steps.starts_with(&[1.0, 2.0, 3.0]), "{sdk:?}: {outcome}");
+    assert!(text(&outcome["result"]).contains("completed"), "{sdk:?}: {outcome}");
+}
+
+#[test]
+fn reference_servers_are_used_over_stdio_by_every_client() {
+    let home = reference_servers();
+    for sdk in SDKS {
+        use_reference_servers(&home, &Door::Stdio(&home), sdk);
+    }
+}
+
+#[test]
+fn reference_servers_are_used_over_http_by_every_client() {
+    let home = reference_servers();
+    let served = home.serve(&[]);
+    for sdk in SDKS {
+        use_reference_servers(&home, &Door::Http(&served), sdk);
+    }
+}
+
+/// Two fixtures with the same tools, one of each era, known already.
+fn fixtures() -> Home {
+    let fixture = |name: &str, more: &str| {
+        let script = material(&format!("fixture/{name}.mjs"));
+        format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"{more}]\n", node())
+    };
+    let config = [fixture("legacy", ""), fixture("modern", ", \"--modern-only\"")].concat();
+    let home = Home::new(&format!("expose = \"full\"\n{config}"));
+    let looked = home.run(&["doctor"]);
+    assert!(looked.stdout.contains("protocol 2025-11-25"), "{}", looked.stdout);
+    assert!(looked.stdout.contains("protocol 2026-07-28"), "{}", looked.stdout);
+    home
+}
+
+/// Everything beyond plain calls, with a server of either era behind the gateway.
+fn use_fixtures(door: &Door<'_>, sdk: Sdk) {
+    for server in ["legacy", "modern"] {
+        check_elicitation(door, sdk, server);
+        check_cancellation(door, sdk, server);
+        check_list_change(door, sdk, server);
+    }
+}
+
+/// The question reaches the user behind the client, and the answer the tool behind the gateway.
+fn check_elicitation(door: &Door<'_>, sdk: Sdk, server: &str) {
+    let tool = format!("{server}__test_elicitation");
+    let outcome = door.play(
+        sdk,
+        "elicit",
+        &[
+            ("--tool", &tool),
+            ("--args", r#"{"message": "Who are you?"}"#),
+            ("--answer", r#"{"username": "ada", "email": "ada@example.com"}"#),
+        ],
+    );
+    let asked = outcome["asked"].as_array().unwrap();
+    assert_eq!(asked.len(), 1, "{sdk:?} {server}: {outcome}");
+    assert_eq!(asked[0]["message"], "Who are you?");
+    assert_eq!(asked[0]["requestedSchema"]["properties"]["username"]["type"], "string", "{outcome}");
+    let said = text(&outcome["result"]);
+    assert!(said.contains("action=accept") && said.contains("ada@example.com"), "{sdk:?} {server}: {outcome}");
+}
+
+fn check_cancellation(door: &Door<'_>, sdk: Sdk, server: &str) {
+    let tool = format!("{server}__test_slow");
+    let slow = [("--tool", tool.as_str()), ("--args", r#"{"steps": 2000, "interval_ms": 20}"#)];
+    let outcome = door.play(sdk, "cancel", &slow);
+    assert_eq!(outcome["cancelled"], true, "{sdk:?} {server}: {outcome}");
+    assert_ne!(outcome["ended"], "result", "{sdk:?} {server}: {outcome}");
+    assert_eq!(outcome["usable"], true, "{sdk:?} {server}: {outcome}");
+}
+
+fn check_list_change(door: &Door<'_>, sdk: Sdk, server: &str) {
+    let trigger = format!("{server}__test_trigger_tool_change");
+    let outcome = door.play(sdk, "list-changed", &[("--tool", &trigger)]);
+    let dynamic = json!(format!("{server}__test_dynamic_tool"));
+    let has = |list: &str| outcome[list].as_array().unwrap().contains(&dynamic);
+    assert_ne!(has("before"), has("tools"), "{sdk:?} {server}: {outcome}");
+}
+
+#[test]
+fn both_eras_meet_over_stdio() {
+    let home = fixtures();
+    for sdk in SDKS {
+        use_fixtures(&Door::Stdio(&home), sdk);
+    }
+}
+
+#[test]
+fn both_eras_meet_over_http() {
+    let home = fixtures();
+    let served = home.serve(&[]);
+    let door = Door::Http(&served);
+    for sdk in SDKS {
+        use_fixtures(&door, sdk);
+    }
+    for server in ["legacy", "modern"] {
+        eventually("the tool hears of each cancellation", || {
+            let count = door.call(Sdk::One, &format!("{server}__test_cancelled_calls"), &json!({}));
+            text(&count) == SDKS.len().to_string()
+        });
+    }
+}

@@ -1,0 +1,477 @@
+//! The HTTP door, byte by byte: who is let in, what is refused, and how requests and sessions live.
+//!
+//! The client here is written by hand, because the interesting requests are those no library sends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, PATIENCE, Served, eventually, material, node, text};
+
+/// An answer whose head has been read and whose body has not.
+struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    rest: BufReader<TcpStream>,
+}
+
+impl Reply {
+    /// Reads the head. None where the connection was closed without a word.
+    fn read(stream: TcpStream) -> Option<Reply> {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut rest = BufReader::new(stream);
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if rest.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            match line.trim_end() {
+                "" => break,
+                line => lines.push(line.to_owned()),
+            }
+        }
+        let status = lines[0].split(' ').nth(1)?.parse().ok()?;
+        let headers: Vec<(String, String)> = lines[1..]
+            .iter()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let shared = headers.iter().find(|(name, _)| name.starts_with("access-control-"));
+        assert_eq!(shared, None, "no page of another origin may read anything");
+        Some(Reply { status, headers, rest })
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn is_stream(&self) -> bool {
+        self.header("content-type") == Some("text/event-stream")
+    }
+
+    /// The whole body; the request asked for the connection to be closed after it.
+    fn body(mut self) -> String {
+        if self.header("transfer-encoding") == Some("chunked") {
+            let mut body = String::new();
+            while let Some(chunk) = self.chunk() {
+                body.push_str(&chunk);
+            }
+            return body;
+        }
+        let mut body = String::new();
+        self.rest.read_to_string(&mut body).unwrap();
+        body
+    }
+
+    fn chunk(&mut self) -> Option<String> {
+        let mut size = String::new();
+        self.rest.read_line(&mut size).unwrap();
+        let size = usize::from_str_radix(size.trim(), 16).ok().filter(|size| *size > 0)?;
+        let mut chunk = vec![0; size + 2];
+        self.rest.read_exact(&mut chunk).unwrap();
+        chunk.truncate(size);
+        Some(String::from_utf8(chunk).unwrap())
+    }
+
+    /// The next message of an event stream.
+    fn event(&mut self) -> Value {
+        loop {
+            let chunk = self.chunk().expect("the stream goes on");
+            if let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data:")) {
+                return serde_json::from_str(data).unwrap();
+            }
+        }
+    }
+
+    /// The JSON-RPC response, in a body or at the end of a stream.
+    fn response(mut self) -> Value {
+        if self.is_stream() {
+            loop {
+                let message = self.event();
+                if message.get("method").is_none() {
+                    return message;
+                }
+            }
+        }
+        let status = self.status;
+        let body = self.body();
+        serde_json::from_str(&body).unwrap_or_else(|_| panic!("{status}: {body}"))
+    }
+}
+
+/// Sends bytes as they are.
+fn send_raw(served: &Served, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(authority(served)).unwrap();
+    // What is refused early may be cut while it is being sent.
+    stream.write_all(bytes).ok();
+    stream
+}
+
+fn authority(served: &Served) -> &str {
+    served.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap()
+}
+
+/// One request with exactly these headers, besides those that frame it.
+#[track_caller]
+fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    Reply::read(send_raw(served, format!("{head}\r\n{body}").as_bytes())).expect("an answer")
+}
+
+/// A POST to the endpoint by someone who is let in.
+#[track_caller]
+fn post(served: &Served, more: &[(&str, &str)], body: &str) -> Reply {
+    let token = format!("Bearer {}", served.token);
+    let mut headers = vec![("Host", authority(served)), ("Authorization", token.as_str())];
+    headers.extend([("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]);
+    headers.extend(more);
+    send(served, "POST", "/mcp", &headers, body)
+}
+
+/// A request of the stateless era.
+fn modern(served: &Served, method: &str, params: &Value) -> Reply {
+    let mut params = params.clone();
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        "progressToken": "p",
+    });
+    let name = params["name"].as_str().unwrap_or_default().to_owned();
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", &name)];
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    post(served, &headers, &body.to_string())
+}
+
+/// A call of the stateless era, to its end.
+fn call(served: &Served, params: &Value) -> Value {
+    modern(served, "tools/call", params).response()
+}
+
+fn initialize(served: &Served) -> (String, Value) {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let reply = post(served, &[], &body.to_string());
+    assert_eq!(reply.status, 200);
+    (reply.header("mcp-session-id").expect("a session id").to_owned(), reply.response())
+}
+
+/// A request within a session.
+fn in_session(served: &Served, session: &str, method: &str) -> Reply {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {}});
+    post(served, &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")], &body.to_string())
+}
+
+fn served() -> (Home, Served) {
+    let home = Home::new("");
+    let served = home.serve(&[]);
+    (home, served)
+}
+
+/// A gateway in front of the fixture of the older era, which asks its questions while a call runs.
+fn served_with_fixture() -> (Home, Served) {
+    let script = material("fixture/legacy.mjs");
+    let server = format!("[servers.legacy]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"]\n", node());
+    let home = Home::new(&server);
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    let served = home.serve(&[]);
+    (home, served)
+}
+
+const ROUTES: [(&str, &str); 7] = [
+    ("POST", "/mcp"),
+    ("GET", "/mcp"),
+    ("DELETE", "/mcp"),
+    ("OPTIONS", "/mcp"),
+    ("GET", "/health"),
+    ("GET", "/"),
+    ("GET", "/no/such/path"),
+];
+
+#[test]
+fn foreign_hosts_and_origins_are_refused_on_every_route() {
+    let (_home, served) = served();
+    let own = authority(&served);
+    let port = own.rsplit(':').next().unwrap();
+    let token = format!("Bearer {}", served.token);
+    let hosts = [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("localhost.evil.example:{port}"),
+        format!("127.0.0.1.nip.io:{port}"),
+        format!("0.0.0.0:{port}"),
+        format!("[::2]:{port}"),
+        "2130706433".to_owned(),
+        String::new(),
+    ];
+    let origins = [
+        "null".to_owned(),
+        "http://evil.example".to_owned(),
+        format!("http://{own}.evil.example"),
+        format!("http://localhost:{port}"),
+        "http://127.0.0.1:3000".to_owned(),
+        "file://".to_owned(),
+    ];
+    let foreign: Vec<(String, Option<String>)> = hosts
+        .into_iter()
+        .map(|host| (host, None))
+        .chain(origins.into_iter().map(|origin| (own.to_owned(), Some(origin))))
+        .collect();
+    assert_eq!(foreign.len(), 14);
+    for (host, origin) in &foreign {
+        for (method, path) in ROUTES {
+            let mut headers = vec![("Host", host.as_str()), ("Authorization", token.as_str())];
+            headers.extend([("Content-Type", "application/json"), ("Accept", "*/*")]);
+            headers.extend(origin.iter().map(|origin| ("Origin", origin.as_str())));
+            let reply = send(&served, method, path, &headers, "");
+            assert_eq!(reply.status, 403, "{method} {path} with Host {host:?}, Origin {origin:?}");
+        }
+    }
+    // The same without any name, and with two of them.
+    for hosts in [&[][..], &[("Host", own), ("Host", "evil.example")]] {
+        let reply = send(&served, "GET", "/health", hosts, "");
+        assert!(matches!(reply.status, 400 | 403), "{hosts:?}: {}", reply.status);
+    }
+    let same = format!("http://{own}");
+    let reply = send(&served, "GET", "/health", &[("Host", own), ("Origin", &same)], "");
+    assert_eq!((reply.status, reply.body().as_str()), (200, r#"{"status":"ok"}"#));
+}
+
+#[test]
+fn every_route_but_health_needs_the_token() {
+    let (_home, served) = served();
+    let own = authority(&served);
+    let almost = format!("Bearer {}", &served.token[1..]);
+    let basic = format!("Basic {}", served.token);
+    for value in [None, Some("Bearer wrong"), Some("Bearer "), Some(&served.token), Some(&almost), Some(&basic)] {
+        for (method, path) in ROUTES.into_iter().filter(|(_, path)| *path != "/health") {
+            let mut headers = vec![("Host", own), ("Content-Type", "application/json"), ("Accept", "*/*")];
+            headers.extend(value.map(|value| ("Authorization", value)));
+            let reply = send(&served, method, path, &headers, "");
+            assert_eq!(reply.status, 401, "{method} {path} with {value:?}");
+            assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{method} {path}");
+        }
+    }
+    let token = format!("Bearer {}", served.token);
+    let reply = send(&served, "GET", "/no/such/path", &[("Host", own), ("Authorization", &token)], "");
+    assert_eq!(reply.status, 404);
+    assert_eq!(send(&served, "GET", "/health", &[("Host", own)], "").status, 200);
+}
+
+#[test]
+fn a_form_or_a_script_without_preflight_cannot_post() {
+    let (_home, served) = served();
+    let token = format!("Bearer {}", served.token);
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+    for kind in [
+        None,
+        Some("text/plain"),
+        Some("text/plain; application/json"),
+        Some("application/x-www-form-urlencoded"),
+        Some("multipart/form-data"),
+        Some("application/jsonp"),
+    ] {
+        let mut headers = vec![("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "*/*")];
+        headers.extend(kind.map(|kind| ("Content-Type", kind)));
+        assert_eq!(send(&served, "POST", "/mcp", &headers, body).status, 415, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_is_no_json_rpc_message_is_answered_with_an_error() {
+    let (_home, served) = served();
+    let cases = [
+        ("", -32700, Value::Null),
+        ("{", -32700, Value::Null),
+        ("\u{feff}{}", -32700, Value::Null),
+        ("42", -32600, Value::Null),
+        ("[]", -32600, Value::Null),
+        (r#"["2.0",1,"ping",{},null,null]"#, -32600, Value::Null),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#, -32600, json!(3)),
+        (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, -32600, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":4}"#, -32600, json!(4)),
+    ];
+    for (body, code, id) in cases {
+        let reply = post(&served, &[], body);
+        assert_eq!(reply.status, 400, "{body}");
+        let answer = reply.response();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{body}: {answer}");
+    }
+}
+
+#[test]
+fn heads_and_bodies_have_limits() {
+    let (_home, served) = served();
+    let long = "x".repeat(20 * 1024);
+    assert_eq!(post(&served, &[("X-Long", &long)], "{}").status, 431);
+    let many: Vec<(String, String)> = (0..200).map(|n| (format!("X-{n}"), n.to_string())).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(post(&served, &many, "{}").status, 431);
+    let large = " ".repeat(16 * 1024 * 1024 + 1);
+    assert_eq!(post(&served, &[], &large).status, 413);
+    assert_eq!(send(&served, "GET", "/health", &[("Host", authority(&served))], "").status, 200);
+}
+
+#[test]
+fn a_client_that_does_not_finish_its_headers_is_cut_off() {
+    let (_home, served) = served();
+    let mut stream = send_raw(&served, b"GET /health HTTP/1.1\r\nHost: loc");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the connection is closed, with or without a word");
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn a_session_lives_from_initialize_to_delete() {
+    let (_home, served) = served();
+    let (session, welcome) = initialize(&served);
+    let (other, _) = initialize(&served);
+    assert_eq!(welcome["result"]["protocolVersion"], "2025-11-25");
+    assert!(session.len() >= 22 && session.bytes().all(|b| (0x21..=0x7e).contains(&b)), "{session}");
+    assert_ne!(session, other);
+
+    assert_eq!(in_session(&served, &session, "tools/list").response()["result"]["tools"][0]["name"], "pml_discover");
+    assert_eq!(in_session(&served, &session, "no/such/method").response()["error"]["code"], -32601);
+    for unknown in ["", "x", &session[1..], &session.to_uppercase()] {
+        assert_eq!(in_session(&served, unknown, "tools/list").status, 404, "{unknown:?}");
+    }
+    let without = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    assert_eq!(post(&served, &[("MCP-Protocol-Version", "2025-11-25")], &without).status, 400);
+
+    let token = format!("Bearer {}", served.token);
+    let own = [("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "text/event-stream")];
+    let with = |session: &'static str| [&own[..], &[("Mcp-Session-Id", session)]].concat();
+    assert_eq!(send(&served, "GET", "/mcp", &own, "").status, 405);
+    assert_eq!(send(&served, "DELETE", "/mcp", &own, "").status, 405);
+    assert_eq!(send(&served, "GET", "/mcp", &with("unknown"), "").status, 404);
+    assert_eq!(send(&served, "DELETE", "/mcp", &with("unknown"), "").status, 404);
+
+    let known = [&own[..], &[("Mcp-Session-Id", session.as_str())]].concat();
+    assert!(send(&served, "GET", "/mcp", &known, "").is_stream());
+    assert_eq!(send(&served, "DELETE", "/mcp", &known, "").status, 204);
+    assert_eq!(send(&served, "DELETE", "/mcp", &known, "").status, 404);
+    assert_eq!(send(&served, "GET", "/mcp", &known, "").status, 404);
+    assert_eq!(in_session(&served, &session, "tools/list").status, 404);
+    assert_eq!(in_session(&served, &other, "ping").status, 200, "other sessions go on");
+}
+
+#[test]
+fn headers_that_differ_from_the_body_are_refused() {
+    let (_home, served) = served();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "pml_discover", "arguments": {"intent": "read a file"}, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params}).to_string();
+    let status = |version: &str, method: &str, name: &str| {
+        let headers = [("MCP-Protocol-Version", version), ("Mcp-Method", method), ("Mcp-Name", name)];
+        let reply = post(&served, &headers, &body);
+        (reply.status, reply.response()["error"]["code"].as_i64())
+    };
+    assert_eq!(status("2026-07-28", "tools/call", "pml_discover"), (200, None));
+    assert_eq!(status("2026-07-28", "tools/list", "pml_discover"), (400, Some(-32020)));
+    assert_eq!(status("2026-07-28", "tools/call", "fs__read"), (400, Some(-32020)));
+    assert_eq!(status("2025-11-25", "tools/call", "pml_discover"), (400, Some(-32020)));
+}
+
+#[test]
+fn being_asked_to_end_with_a_call_in_flight_ends_well() {
+    let (_home, mut served) = served_with_fixture();
+    let slow = json!({"name": "legacy__test_slow", "arguments": {"steps": 100_000, "interval_ms": 50}});
+    let mut under_way = modern(&served, "tools/call", &slow);
+    assert_eq!(under_way.event()["method"], "notifications/progress");
+    let pid = served.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    eventually("the gateway ends", || served.child.try_wait().unwrap().is_some());
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+/// A call that asks for an account while it runs.
+fn asking() -> Value {
+    json!({"name": "legacy__test_elicitation", "arguments": {"message": "Who are you?"}})
+}
+
+/// The same call again, with a state and answers.
+fn again(state: &Value, answers: &Value) -> Value {
+    let mut params = asking();
+    params["requestState"] = state.clone();
+    params["inputResponses"] = answers.clone();
+    params
+}
+
+fn accepted() -> Value {
+    json!({"action": "accept", "content": {"username": "ada", "email": "ada@example.com"}})
+}
+
+/// Puts the question of `asking` and gives the state and the key to answer under.
+fn asked(served: &Served) -> (Value, String) {
+    let answer = call(served, &asking());
+    let result = &answer["result"];
+    assert_eq!(result["resultType"], "input_required", "{answer}");
+    let requests = result["inputRequests"].as_object().unwrap();
+    let (key, request) = requests.iter().next().unwrap();
+    assert_eq!(requests.len(), 1, "{answer}");
+    assert_eq!(request["method"], "elicitation/create");
+    assert_eq!(request["params"]["message"], "Who are you?");
+    (result["requestState"].clone(), key.clone())
+}
+
+#[test]
+fn a_question_of_an_older_server_becomes_a_result_and_the_call_goes_on_with_the_answer() {
+    let (_home, served) = served_with_fixture();
+    let (state, key) = asked(&served);
+    let done = call(&served, &again(&state, &json!({&key: accepted()})));
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+    assert!(text(&done["result"]).contains("action=accept"), "{done}");
+    // A state is good for one time.
+    let replayed = call(&served, &again(&state, &json!({&key: accepted()})));
+    assert_eq!(replayed["error"]["code"], -32602, "{replayed}");
+}
+
+#[test]
+fn a_question_without_an_answer_is_asked_again() {
+    let (_home, served) = served_with_fixture();
+    let (state, key) = asked(&served);
+    let repeated = call(&served, &again(&state, &json!({"other": accepted()})));
+    let result = &repeated["result"];
+    assert_eq!(result["resultType"], "input_required", "{repeated}");
+    assert_eq!(result["inputRequests"][&key]["params"]["message"], "Who are you?", "{repeated}");
+    assert_ne!(result["requestState"], state);
+    let done = call(&served, &again(&result["requestState"], &json!({&key: accepted()})));
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+}
+
+#[test]
+fn a_state_is_good_only_for_the_call_it_was_given_to() {
+    let (_home, served) = served_with_fixture();
+    let (state, key) = asked(&served);
+    let answers = json!({&key: accepted()});
+    let text_of = state.as_str().unwrap();
+    for forged in [
+        format!("{text_of}-TAMPERED"),
+        text_of[..text_of.len() - 1].to_owned(),
+        text_of.to_uppercase(),
+        "pml1.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+    ] {
+        let refused = call(&served, &again(&json!(forged), &answers));
+        assert!(refused.get("error").is_some(), "{forged}: {refused}");
+    }
+    let mut changed = again(&state, &answers);
+    changed["arguments"]["message"] = json!("Who else?");
+    assert_eq!(call(&served, &changed)["error"]["code"], -32602);
+    let mut moved = again(&state, &answers);
+    moved["name"] = json!("legacy__test_simple_text");
+    moved["arguments"] = json!({});
+    assert_eq!(call(&served, &moved)["error"]["code"], -32602);
+    // None of these has used it up.
+    let done = call(&served, &again(&state, &answers));
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+}

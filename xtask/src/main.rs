@@ -1,0 +1,127 @@
+//! Chores of the project: `cargo xtask` lists them.
+//!
+//! Whatever the tests need beyond a Rust toolchain is installed here, from the package registries
+//! by package name, into `tests/`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "cargo xtask CHORE
+
+  test [ARGS]   install what the tests need, then run all of them (ARGS go to the test binaries)
+  install       install what the tests need
+  lint          check formatting and lints
+  conformance   measure the conformance table anew and write it";
+
+type Done = Result<(), String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rest: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("test") => test(&rest),
+        Some("install") => install(),
+        Some("lint") => lint(),
+        Some("conformance") => conformance(),
+        Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
+        None => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            say(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a chore talks to the one who runs it")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.to_owned(), Path::to_owned)
+}
+
+fn test(arguments: &[&str]) -> Done {
+    install()?;
+    lint()?;
+    let mut cargo = cargo();
+    cargo.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
+    if !arguments.is_empty() {
+        cargo.arg("--").args(arguments);
+    }
+    run(&mut cargo)
+}
+
+fn lint() -> Done {
+    run(cargo().args(["fmt", "--all", "--check"]))?;
+    run(cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+}
+
+fn conformance() -> Done {
+    install()?;
+    run(cargo().args(["build", "--quiet", "--package", "pml"]))?;
+    let tests = root().join("tests");
+    run(Command::new(node(&tests)).arg("conformance/compare.mjs").arg("--write").current_dir(&tests))
+}
+
+/// Installs the Node packages and the Python environment, unless they are there as pinned.
+fn install() -> Done {
+    let tests = root().join("tests");
+    have("npm", &["nodejs", "npm"])?;
+    have("python3", &["python3", "python3-venv", "python3-pip"])?;
+    have("git", &["git"])?;
+    once(&tests.join("package.json"), &tests.join("node_modules"), || {
+        run(Command::new("npm").args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&tests))?;
+        // Newer npm runs no install scripts unasked; this one picks the binary for this machine.
+        if Command::new(node(&tests)).arg("--version").output().is_ok_and(|out| out.status.success()) {
+            return Ok(());
+        }
+        run(Command::new("node").arg("installArchSpecificPackage").current_dir(tests.join("node_modules/node")))
+    })?;
+    once(&tests.join("requirements.txt"), &tests.join(".venv"), || {
+        run(Command::new("python3").args(["-m", "venv", ".venv"]).current_dir(&tests))?;
+        run(Command::new(tests.join(".venv/bin/pip")).args(["install", "--quiet", "-r", "requirements.txt"]).current_dir(&tests))
+    })
+}
+
+fn node(tests: &Path) -> PathBuf {
+    tests.join("node_modules/node/bin/node")
+}
+
+/// Runs `make` unless `made` was made from `from` as it is now; a stamp inside `made` remembers.
+fn once(from: &Path, made: &Path, make: impl FnOnce() -> Done) -> Done {
+    let wanted = std::fs::read_to_string(from).map_err(|error| format!("{}: {error}", from.display()))?;
+    let stamp = made.join(".pml-installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    say(&format!("installing {} for the tests", made.display()));
+    make()?;
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// Makes sure a program is there, installing Debian packages where that is possible.
+fn have(program: &str, packages: &[&str]) -> Done {
+    if Command::new(program).arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    let missing = format!("`{program}` is needed by the tests; install it ({})", packages.join(", "));
+    say(&format!("installing {}", packages.join(", ")));
+    run(Command::new("apt-get").arg("update")).map_err(|_| missing.clone())?;
+    run(Command::new("apt-get").args(["install", "--yes"]).args(packages)).map_err(|_| missing)
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
+
+fn run(command: &mut Command) -> Done {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed with {status}")) }
+}
