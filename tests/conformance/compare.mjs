@@ -26,16 +26,20 @@ const LEGACY = ['0.1.16/*', '*/2025-11-25/*'];
 const SETUPS = {
   'modern-http': { fixture: 'modern', reach: 'http', only: ['*'] },
   'legacy-http': { fixture: 'legacy', reach: 'http', only: LEGACY },
-  'legacy-stdio': { fixture: 'legacy', reach: 'stdio', only: LEGACY },
+  // One scenario at a time: on one pair of pipes a question of an older server names no call, so with calls of several
+  // clients under way the gateway gives it to none of them, and a scenario would disturb another.
+  'legacy-stdio': { fixture: 'legacy', reach: 'stdio', only: LEGACY, alone: true },
   // A part of the one above, for when there is little time.
-  'legacy-stdio-newest': { fixture: 'legacy', reach: 'stdio', only: ['0.2.*/2025-11-25/*'] },
+  'legacy-stdio-newest': { fixture: 'legacy', reach: 'stdio', only: ['0.2.*/2025-11-25/*'], alone: true },
 };
 const WRITTEN = ['modern-http', 'legacy-http', 'legacy-stdio'];
 
 /** Why the suites make more or fewer checks of the gateway than of the fixture, where they do. */
 const JSON_FIRST = 'the gateway answers a quick request with JSON, which the suite accepts';
 const REASONS = {
-  'server-sse-polling': `${JSON_FIRST}, and then has nothing to check; the gateway's streams carry no event ids, so they are not resumed`,
+  'server-sse-polling':
+    `${JSON_FIRST}, and then has nothing to check; ` +
+    "the gateway's streams carry no event ids, so they are not resumed",
   'server-sse-multiple-streams': `${JSON_FIRST}, and then leaves out the check of the streams`,
 };
 
@@ -93,9 +97,10 @@ function configuration(how) {
   return `expose = "full"\nnames = "plain"\n${off}[servers.fixture]\nstart = "eager"\n${how}\n`;
 }
 
-async function throughGateway(pml, { fixture, reach, only }, jobs) {
+async function throughGateway(pml, { fixture, reach, only, alone }, jobs) {
   const stops = [];
-  let how = `command = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([fixtureFile(fixture), '--stdio'])}`;
+  const args = JSON.stringify([fixtureFile(fixture), '--stdio']);
+  let how = `command = ${JSON.stringify(process.execPath)}\nargs = ${args}`;
   if (reach === 'http') {
     const server = await start(process.execPath, [fixtureFile(fixture), '--port', '0'], address);
     stops.push(server.stop);
@@ -103,15 +108,14 @@ async function throughGateway(pml, { fixture, reach, only }, jobs) {
   }
   const home = mkdtempSync(join(scratch, 'home-'));
   writeFileSync(join(home, 'pml.toml'), configuration(how), { mode: 0o600 });
-  const gateway = await start(pml, ['serve', '--listen', '127.0.0.1:0'], (line) => / at /.test(line) && address(line), {
-    PML_HOME: home,
-  });
+  const greeting = (line) => / at /.test(line) && address(line);
+  const gateway = await start(pml, ['serve', '--listen', '127.0.0.1:0'], greeting, { PML_HOME: home });
   const token = readFileSync(join(home, 'token'), 'utf8').trim();
   const proxyArgs = [join(HERE, 'proxy.mjs'), '--target', new URL(gateway.found).origin];
   const proxy = await start(process.execPath, proxyArgs, address, { TOKEN: token });
   const url = `${proxy.found}/mcp`;
   await untilListed(url);
-  const results = await measure(url, only, jobs);
+  const results = await measure(url, only, alone ? 1 : jobs);
   for (const stop of [proxy.stop, gateway.stop, ...stops]) await stop();
   return results;
 }
@@ -148,12 +152,14 @@ function shown(result) {
   return `${result.verdict} ${checksOf(result)}${result.warnings ? ` (${result.warnings} warned)` : ''}`;
 }
 
+const details = ({ failing, warning, reason }) => [...failing, ...warning, reason ?? ''].join(', ');
+
 /** Faults of one scenario's pair of results. */
 function faults(key, ours, theirs) {
   const found = [];
   if (!theirs) return [`${key}: not measured directly`];
   if (ours.verdict !== theirs.verdict) {
-    found.push(`${key}: ${theirs.verdict} directly, ${ours.verdict} through the gateway: ${ours.failing.join(', ')} ${ours.reason ?? ''}`);
+    found.push(`${key}: ${theirs.verdict} directly, ${ours.verdict} through the gateway: ${details(ours)}`);
   }
   if (shown(ours) !== shown(theirs) && !REASONS[ours.scenario]) {
     found.push(`${key}: ${shown(theirs)} directly, ${shown(ours)} through the gateway; say why in REASONS`);
@@ -166,7 +172,8 @@ async function write(pml, jobs) {
   const wrong = [];
   for (const name of WRITTEN) {
     const setup = SETUPS[name];
-    const theirs = new Map((await direct(setup.fixture, setup.only, jobs)).map((result) => [keyOf(setup, result), result]));
+    const results = await direct(setup.fixture, setup.only, jobs);
+    const theirs = new Map(results.map((result) => [keyOf(setup, result), result]));
     for (const ours of await throughGateway(pml, setup, jobs)) {
       const key = keyOf(setup, ours);
       const theirOwn = theirs.get(key);
@@ -195,7 +202,8 @@ const head = (leftOut) => `# Conformance, direct and through the gateway
 Written by \`node compare.mjs --pml FILE --write\`; a test measures the rows again. Each row is one scenario of a suite
 for one version of the specification, played against a fixture and against the gateway in front of that fixture
 (\`expose = "full"\`, \`names = "plain"\`, built-in servers off), which reaches the fixture over HTTP or stdio. A result is
-the verdict and the number of checks that applied.
+the verdict and the number of checks that applied. Over stdio the scenarios are played one at a time: there a question
+of an older server names no call, and with calls of several clients under way the gateway gives it to none of them.
 
 Left out are the scenarios which the newer suite marks as extensions, because they test optional parts of the protocol
 that the gateway does not claim: ${leftOut.map((name) => `\`${name}\``).join(', ')}.
@@ -233,7 +241,7 @@ async function check(pml, names, jobs) {
       const was = expected.get(key);
       if (was === undefined) wrong.push(`${key}: not in table.md`);
       else if (was !== shown(ours)) {
-        wrong.push(`${key}: table.md has ${was}, now ${shown(ours)} ${[...ours.failing, ...ours.warning].join(', ')} ${ours.reason ?? ''}`);
+        wrong.push(`${key}: table.md has ${was}, now ${shown(ours)}: ${details(ours)}`);
       }
       expected.delete(key);
     }
@@ -256,7 +264,9 @@ function options() {
     const setups = values.check?.split(',') ?? [];
     const unknown = setups.find((name) => !Object.hasOwn(SETUPS, name));
     if (!values.pml) throw new Error('give the program with `--pml`');
-    if (unknown !== undefined) throw new Error(`no setup is called \`${unknown}\`; there are ${Object.keys(SETUPS).join(', ')}`);
+    if (unknown !== undefined) {
+      throw new Error(`no setup is called \`${unknown}\`; there are ${Object.keys(SETUPS).join(', ')}`);
+    }
     if (Boolean(values.write) === setups.length > 0) throw new Error('give either `--write` or `--check`');
     return { pml: values.pml, setups, jobs: Number(values.jobs) };
   } catch (error) {

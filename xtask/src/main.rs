@@ -65,7 +65,10 @@ fn conformance() -> Done {
     install()?;
     run(cargo().args(["build", "--quiet", "--package", "pml"]))?;
     let tests = root().join("tests");
-    run(Command::new(node(&tests)).arg("conformance/compare.mjs").arg("--write").current_dir(&tests))
+    let program = root().join("target/debug/pml");
+    let mut compare = Command::new(node(&tests));
+    compare.arg("conformance/compare.mjs").arg("--pml").arg(program).arg("--write").current_dir(&tests);
+    run(&mut compare)
 }
 
 /// Installs the Node packages and the Python environment, unless they are there as pinned.
@@ -75,16 +78,22 @@ fn install() -> Done {
     have("python3", &["python3", "python3-venv", "python3-pip"])?;
     have("git", &["git"])?;
     once(&tests.join("package.json"), &tests.join("node_modules"), || {
-        run(Command::new("npm").args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&tests))?;
+        run(Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+            .current_dir(&tests))?;
         // Newer npm runs no install scripts unasked; this one picks the binary for this machine.
         if Command::new(node(&tests)).arg("--version").output().is_ok_and(|out| out.status.success()) {
             return Ok(());
         }
-        run(Command::new("node").arg("installArchSpecificPackage").current_dir(tests.join("node_modules/node")))
+        run(Command::new("node")
+            .arg("installArchSpecificPackage")
+            .current_dir(tests.join("node_modules/node")))
     })?;
     once(&tests.join("requirements.txt"), &tests.join(".venv"), || {
         run(Command::new("python3").args(["-m", "venv", ".venv"]).current_dir(&tests))?;
-        run(Command::new(tests.join(".venv/bin/pip")).args(["install", "--quiet", "-r", "requirements.txt"]).current_dir(&tests))
+        run(Command::new(tests.join(".venv/bin/pip"))
+            .args(["install", "--quiet", "-r", "requirements.txt"])
+            .current_dir(&tests))
     })
 }
 

@@ -112,7 +112,15 @@ impl Caller {
     fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
         let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
         Caller {
-            inner: Arc::new(Inner { session, era, capabilities, progress_token, wants_logs_from, outgoing, asked: Mutex::default() }),
+            inner: Arc::new(Inner {
+                session,
+                era,
+                capabilities,
+                progress_token,
+                wants_logs_from,
+                outgoing,
+                asked: Mutex::default(),
+            }),
         }
     }
 

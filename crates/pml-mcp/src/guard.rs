@@ -31,6 +31,7 @@ pub fn main(arguments: &[std::ffi::OsString]) -> ExitCode {
     if watched.thread_block().is_err() || !tie_to_parent(parent) {
         return ExitCode::from(NOT_STARTED);
     }
+    close_on_exec();
     match start(command, rest) {
         Ok(server) => watch(Pid::from_raw(server), &watched),
         Err(error) => {
@@ -43,6 +44,23 @@ pub fn main(arguments: &[std::ffi::OsString]) -> ExitCode {
 #[expect(clippy::print_stderr, reason = "standard error is where PML reads a server's last words")]
 fn report(text: &str) {
     eprint!("{text}");
+}
+
+/// Keeps from the server every descriptor but the standard streams: whoever started PML may have left
+/// some open that are not a server's business.
+#[expect(unsafe_code, reason = "a descriptor known by its number only has no safe owner")]
+fn close_on_exec() {
+    let Ok(open) = std::fs::read_dir("/dev/fd").or_else(|_| std::fs::read_dir("/proc/self/fd")) else {
+        return;
+    };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        // SAFETY: setting a flag of a descriptor touches no memory; one that is closed meanwhile is an error.
+        let set = unsafe { nix::libc::fcntl(number, nix::libc::F_SETFD, nix::libc::FD_CLOEXEC) };
+        if set != 0 {
+            report(&format!("descriptor {number} could not be kept from the server\n"));
+        }
+    }
 }
 
 /// Asks the kernel to say when the parent dies, and to hand us orphans of the tree.

@@ -3,6 +3,8 @@
 //! Until 2025-11-25 a client shakes hands (`initialize`) and a connection has state; from 2026-07-28
 //! every request carries its version and capabilities and nothing is remembered.
 
+use std::sync::LazyLock;
+
 use pml_model::json::{Fields, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -125,21 +127,18 @@ fn is_cacheable(method: &str) -> bool {
 }
 
 /// Puts the client's standing into a request's `_meta`, as every stateless request must carry it.
-pub fn modern_params(params: &mut Fields<'_>, me: &Implementation, capabilities: &RawValue) {
-    edit_meta(params, |meta| {
-        meta.set(meta::VERSION, raw(&MODERN));
-        meta.set(meta::CLIENT_INFO, raw(me));
-        meta.set(meta::CLIENT_CAPABILITIES, capabilities.to_owned());
-    });
+pub fn modern_meta(meta: &mut Fields<'_>, capabilities: &RawValue) {
+    static ME: LazyLock<Box<RawValue>> = LazyLock::new(|| raw(&Implementation::pml()));
+    meta.set(meta::VERSION, raw(&MODERN));
+    meta.set(meta::CLIENT_INFO, ME.clone());
+    meta.set(meta::CLIENT_CAPABILITIES, capabilities.to_owned());
 }
 
 /// Takes the keys of the stateless protocol out of a request's `_meta`.
-pub fn legacy_params(params: &mut Fields<'_>) {
-    edit_meta(params, |meta| {
-        for key in [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL] {
-            meta.remove(key);
-        }
-    });
+pub fn legacy_meta(meta: &mut Fields<'_>) {
+    for key in [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL] {
+        meta.remove(key);
+    }
 }
 
 /// Changes `_meta`; one that becomes empty is dropped.
@@ -176,7 +175,7 @@ mod tests {
     fn protocol_keys_are_taken_out_for_an_older_server() {
         let text = r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"x"}}"#;
         let mut fields = Fields::parse(text).unwrap();
-        legacy_params(&mut fields);
+        edit_meta(&mut fields, legacy_meta);
         assert_eq!(fields.to_raw().get(), r#"{"name":"t","_meta":{"traceparent":"x"}}"#);
     }
 

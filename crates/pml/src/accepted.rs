@@ -39,27 +39,52 @@ impl Accepted {
     /// # Errors
     /// The file cannot be written.
     pub fn accept(&self, launches: impl Iterator<Item = Digest>) -> Result<(), Problem> {
+        self.add(launches).map_err(|error| {
+            Problem::new(Code::Config, format!("cannot write `{}`: {error}", self.path.display()))
+                .hint("check that the directory exists and is yours")
+        })
+    }
+
+    fn add(&self, launches: impl Iterator<Item = Digest>) -> std::io::Result<()> {
+        let directory = self.path.parent().unwrap_or_else(|| std::path::Path::new("."));
+        std::fs::create_dir_all(directory)?;
+        // Two that add at once would each leave out what the other added.
+        let lock = std::fs::File::create(self.path.with_extension("lock"))?;
+        lock.lock()?;
         let mut all = self.read();
         let before = all.len();
         all.extend(launches);
         if all.len() == before {
             return Ok(());
         }
-        let text = serde_json::to_string_pretty(&all).unwrap_or_default();
-        self.write(&text).map_err(|error| {
-            Problem::new(Code::Config, format!("cannot write `{}`: {error}", self.path.display()))
-                .hint("check that the directory exists and is yours")
-        })
+        self.write(directory, &serde_json::to_string_pretty(&all).unwrap_or_default())
     }
 
-    fn write(&self, text: &str) -> std::io::Result<()> {
+    fn write(&self, directory: &std::path::Path, text: &str) -> std::io::Result<()> {
         use std::io::Write as _;
-        let directory = self.path.parent().unwrap_or_else(|| std::path::Path::new("."));
-        std::fs::create_dir_all(directory)?;
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_accept_at_once_is_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("below").join("accepted.json");
+        let digest = |n: u8| Digest::of(&[n]);
+        std::thread::scope(|scope| {
+            for n in 0..20 {
+                let accepted = Accepted { path: path.clone() };
+                scope.spawn(move || accepted.accept(std::iter::once(digest(n))).unwrap());
+            }
+        });
+        assert_eq!(Accepted { path }.read(), (0..20).map(digest).collect());
     }
 }

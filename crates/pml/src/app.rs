@@ -393,7 +393,7 @@ fn eras(manifests: &[Manifest]) -> HashMap<ServerName, Era> {
 
 fn listing(server: &config::Server, manifest: Option<Manifest>) -> Listing {
     let about = manifest.as_ref().map(|manifest| &manifest.about);
-    let description = server.description.clone().or_else(|| about.and_then(|about| in_its_own_words(about)));
+    let description = server.description.clone().or_else(|| about.and_then(in_its_own_words));
     Listing {
         server: catalogue::Server {
             name: server.name.clone(),

@@ -92,7 +92,7 @@ impl Snapshot {
                 let id = ToolId { server: server.clone(), tool: definition.name.clone() };
                 match mirrored(definition.input_schema.get()) {
                     Ok(mirrored) => {
-                        tools.push(Tool { id, identifier, exposed: String::new(), definition, mirrored })
+                        tools.push(Tool { id, identifier, exposed: String::new(), definition, mirrored });
                     }
                     Err(reason) => held_back.push((id, reason)),
                 }

@@ -184,16 +184,20 @@ pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'
     let mut scored: Vec<(f64, &str)> = known
         .map(|word| {
             let lower = word.to_lowercase();
-            let tail = lower.rsplit(':').next().unwrap_or(&lower);
-            let tail_wanted = wanted.rsplit(':').next().unwrap_or(&wanted);
-            let likeness =
-                strsim::jaro_winkler(&wanted, &lower).max(strsim::jaro_winkler(tail_wanted, tail) - 0.02);
-            (likeness, word)
+            (likeness(&wanted, &lower), word)
         })
         .filter(|(likeness, _)| *likeness > 0.8)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored.into_iter().take(3).map(|(_, word)| word).collect()
+}
+
+/// How alike two names are, from 0 to 1. A server both have in common says nothing about the tool.
+fn likeness(wanted: &str, known: &str) -> f64 {
+    let (wanted_server, wanted_tool) = wanted.split_once(':').unwrap_or(("", wanted));
+    let (server, tool) = known.split_once(':').unwrap_or(("", known));
+    let tools = strsim::jaro_winkler(wanted_tool, tool);
+    if server == wanted_server { tools } else { strsim::jaro_winkler(wanted, known).max(tools - 0.02) }
 }
 
 /// "did you mean …" for the nearest words, where there are any.
@@ -213,6 +217,8 @@ mod tests {
         assert_eq!(nearest("everything:get_sum", known.into_iter())[0], "everything:get-sum");
         assert_eq!(nearest("get-sum", known.into_iter())[0], "everything:get-sum");
         assert!(nearest("zzz", known.into_iter()).is_empty());
+        assert!(nearest("everything:unlike", known.into_iter()).is_empty());
+        assert_eq!(nearest("fss:read", known.into_iter()), ["fs:read"]);
     }
 
     #[test]

@@ -109,7 +109,12 @@ pub async fn call(
 async fn learn_tools(app: &App, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
     let known =
         app.catalogue.snapshot().servers.iter().any(|server| server.name == id.server && server.known);
-    let Some(slot) = app.servers.get(&id.server).filter(|_| !known) else { return Err(None) };
+    let Some(slot) = app.servers.get(&id.server) else { return Err(None) };
+    if known {
+        // Perhaps only since the caller looked.
+        return Ok(());
+    }
+    let _in_use = slot.in_use();
     let deadline = Instant::now() + slot.settings().start_timeout;
     slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
     app.settled(&id.server).await;
@@ -136,7 +141,7 @@ async fn checked(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    if let Err(problem) = app.validators.check(&tool.id.to_string(), &tool.definition, arguments) {
+    if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
         return Outcome::NotSent(problem);
     }
     match app.builtin(tool.id.server.as_str()) {

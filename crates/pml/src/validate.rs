@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::{PatternOptions, Validator};
 use pml_model::json::{MAX_DEPTH, depth};
-use pml_model::{Definition, Digest};
+use pml_model::{Definition, Digest, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -33,7 +33,7 @@ impl Validators {
     ///
     /// # Errors
     /// They are no object, nest too deep, or break the schema; each violation is named by its path.
-    pub fn check(&self, tool: &str, definition: &Definition, arguments: &RawValue) -> Result<(), Problem> {
+    pub fn check(&self, tool: &ToolId, definition: &Definition, arguments: &RawValue) -> Result<(), Problem> {
         let text = arguments.get();
         let invalid = |message: String| Problem::new(Code::InvalidArguments, message);
         if depth(text) > MAX_DEPTH {
@@ -134,7 +134,9 @@ mod tests {
         let raw = RawValue::from_string(format!(r#"{{"name":"t","inputSchema":{schema}}}"#)).unwrap();
         let definition = Definition::parse(raw).unwrap();
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        Validators::default().check("s:t", &definition, &arguments).map_err(|problem| problem.to_string())
+        Validators::default()
+            .check(&ToolId::parse("s:t").unwrap(), &definition, &arguments)
+            .map_err(|problem| problem.to_string())
     }
 
     const SUM: &str = r#"{"type":"object","properties":{"a":{"type":"number"},"list":{"type":"array","items":{"type":"integer"}}},"required":["a"]}"#;

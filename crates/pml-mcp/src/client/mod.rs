@@ -89,8 +89,18 @@ pub enum OpenError {
     #[error("it speaks only protocol versions {0:?}")]
     Version(Vec<String>),
     /// The conversation failed.
-    #[error("{0}")]
+    #[error("{}", opening(.0))]
     Failed(Failure),
+}
+
+/// What went wrong before anything was asked of the server: that it may have acted is no worry then.
+fn opening(failure: &Failure) -> String {
+    match failure {
+        Failure::Unknown(Lost::Died(reason)) => reason.clone(),
+        Failure::Unknown(lost) => lost.to_string(),
+        Failure::NotSent(reason) => reason.to_string(),
+        Failure::Rpc(error) => error.to_string(),
+    }
 }
 
 /// A live connection to one server.
@@ -130,6 +140,8 @@ pub struct Call<'a> {
 
 /// How long a stdio server gets to answer the stateless opening before the older one is tried too.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the last words of a process that has ended may take to be read.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(50);
 /// How often a server may ask for more input within one request.
 const MAX_ROUNDS: usize = 10;
 /// How many pages and items of a list are taken.
@@ -229,16 +241,14 @@ impl Connection {
             } else {
                 fields.remove(meta::PROGRESS_TOKEN);
             }
+            match era {
+                Era::Modern => protocol::modern_meta(fields, caller.capabilities()),
+                Era::Legacy => protocol::legacy_meta(fields),
+            }
             if let (Era::Legacy, Era::Modern, Some(level)) = (caller.era(), era, caller.log_level()) {
                 fields.set(meta::LOG_LEVEL, raw(&level));
             }
         });
-        match era {
-            Era::Modern => {
-                protocol::modern_params(&mut call.params, &Implementation::pml(), caller.capabilities())
-            }
-            Era::Legacy => protocol::legacy_params(&mut call.params),
-        }
         let params = call.params.to_raw();
         let Call { method, mirrored, deadline, cancel, .. } = call;
         self.link.request(id, method, Some(&params), mirrored, caller, *deadline, cancel).await
@@ -334,11 +344,9 @@ impl Connection {
             while !stop.is_cancelled() && pause < Duration::from_secs(64) {
                 let text = params.to_string();
                 let mut fields = Fields::parse(&text).expect("a JSON object was just written");
-                protocol::modern_params(
-                    &mut fields,
-                    &Implementation::pml(),
-                    &pml_model::json::empty_object(),
-                );
+                protocol::edit_meta(&mut fields, |meta| {
+                    protocol::modern_meta(meta, &pml_model::json::empty_object());
+                });
                 let ended = link
                     .request(
                         link.next_id(),
@@ -421,7 +429,7 @@ async fn start(
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         unreachable!("all three streams of the child were asked for as pipes");
     };
-    let heard = tokio::spawn(process::listen(stderr, last_words.clone()));
+    let mut heard = tokio::spawn(process::listen(stderr, last_words.clone()));
     let (exited, exit) = watch::channel(None);
     let link = stream::StreamLink::start(
         stdout,
@@ -433,7 +441,11 @@ async fn start(
     let stop = stop.clone();
     let ended = tokio::spawn(async move {
         tokio::select! {
-            status = child.wait() => drop(exited.send(Some(process::describe(status)))),
+            status = child.wait() => {
+                // What it said last may still be in the pipe; one that was left open is not waited for.
+                drop(tokio::time::timeout(LAST_WORDS_PATIENCE, &mut heard).await);
+                drop(exited.send(Some(process::describe(status))));
+            }
             () = stop.cancelled() => drop(exited.send(Some(process::end(&mut child).await))),
         }
         heard.abort();
@@ -522,7 +534,7 @@ impl Link {
 
     async fn discover(&self, deadline: Instant) -> Result<About, OpenError> {
         let mut params = Fields::default();
-        protocol::modern_params(&mut params, &Implementation::pml(), &our_capabilities());
+        protocol::edit_meta(&mut params, |meta| protocol::modern_meta(meta, &our_capabilities()));
         let result = self.ask("server/discover", &params.to_raw(), deadline).await.map_err(unsupported)?;
         let fields = Fields::parse(result.get()).unwrap_or_default();
         let versions: Vec<String> = fields.read("supportedVersions").unwrap_or_default();

@@ -68,7 +68,7 @@ enum StreamEnd {
 }
 
 /// How long to wait for the exit status after the output has closed.
-const EXIT_PATIENCE: Duration = Duration::from_millis(100);
+const EXIT_PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Outgoing {
@@ -240,16 +240,35 @@ async fn ended(mut closed: watch::Receiver<Option<String>>) -> String {
     reason.unwrap_or_else(|| "the connection ended".to_owned())
 }
 
+/// Bytes that go to a server in one write, unless one message is larger.
+const BATCH: usize = 64 * 1024;
+
 async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) {
-    while let Some(mut next) = queue.recv().await {
-        if next.state.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            continue;
+    let mut batch = String::new();
+    while let Some(next) = queue.recv().await {
+        batch.clear();
+        next.take_into(&mut batch);
+        // What is waiting goes out together: a write costs more than the bytes in it.
+        while batch.len() < BATCH
+            && let Ok(next) = queue.try_recv()
+        {
+            next.take_into(&mut batch);
         }
-        next.line.push('\n');
-        if let Err(error) = writer.write_all(next.line.as_bytes()).await {
+        if let Err(error) = writer.write_all(batch.as_bytes()).await {
             // The reading side sees the same end and tells everyone who waits.
             tracing::debug!(%error, "a server stopped taking input");
             return;
+        }
+        batch.shrink_to(BATCH);
+    }
+}
+
+impl Outgoing {
+    /// Adds the line to a batch, unless it was withdrawn.
+    fn take_into(self, batch: &mut String) {
+        if self.state.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            batch.push_str(&self.line);
+            batch.push('\n');
         }
     }
 }

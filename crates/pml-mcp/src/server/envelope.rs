@@ -78,6 +78,11 @@ pub(crate) fn unsupported(version: &str) -> RpcError {
         .with_data(&json!({ "supported": protocol::supported_versions(), "requested": version }))
 }
 
+/// The refusal of a method that nobody here knows.
+pub(crate) fn method_not_found(method: &str) -> RpcError {
+    RpcError::new(code::METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
+}
+
 /// Methods that a stateless client must not use, because they are about a session.
 pub(crate) fn is_gone(method: &str) -> bool {
     matches!(

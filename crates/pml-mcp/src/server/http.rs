@@ -30,8 +30,7 @@ use crate::protocol::{LEGACY, MODERN};
 use crate::server::envelope::{self, Sender};
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::{Output, Running};
-use crate::server::session::Session;
-use crate::server::stdio::{log_rank, method_not_found, uri_of};
+use crate::server::session::{self, Session};
 use crate::server::{Change, Server};
 use crate::sse;
 
@@ -178,10 +177,10 @@ impl Endpoint {
                 self.events(Some(first), move |change| filter.message(change, &id))
             }
             method if envelope::is_gone(method) => {
-                refuse(StatusCode::NOT_FOUND, Some(&request.id), method_not_found(method))
+                refuse(StatusCode::NOT_FOUND, Some(&request.id), envelope::method_not_found(method))
             }
             _ => match self.server.start(&request, sender, &CancellationToken::new()) {
-                Ok(running) => self.respond(running, None, request.id, handler_status).await,
+                Ok(running) => self.respond(running, None, request, handler_status).await,
                 Err(error) => refuse(modern_status(&error), Some(&request.id), error),
             },
         }
@@ -212,7 +211,7 @@ impl Endpoint {
         }
         let sender = envelope::modern(params, principal)?;
         if envelope::is_gone(&request.method) {
-            return Err(method_not_found(&request.method));
+            return Err(envelope::method_not_found(&request.method));
         }
         if header(headers, "mcp-method").map(str::trim) != Some(request.method.as_str()) {
             return mismatch(format!("header `Mcp-Method` is missing or does not say `{}`", request.method));
@@ -283,24 +282,20 @@ impl Endpoint {
             Err(refusal) => return *refusal,
         };
         let params = request.params.as_deref();
-        match request.method.as_str() {
-            "ping" => return json(&request.id, &Ok(empty_object())),
-            "logging/setLevel" => match log_rank(params) {
-                Ok(rank) => session.set_log_level(rank),
-                Err(error) => return json(&request.id, &Err(error)),
-            },
-            "resources/subscribe" => drop(uri_of(params).map(|uri| session.watch(uri))),
-            "resources/unsubscribe" => drop(uri_of(params).map(|uri| session.unwatch(&uri))),
-            _ => {}
+        if request.method == "ping" {
+            return json(&request.id, &Ok(empty_object()));
+        }
+        if let Err(error) = session.note(&request.method, params) {
+            return json(&request.id, &Err(error));
         }
         let Some(cancel) = session.begin(&request.id) else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
-        let started =
-            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, &cancel));
+        let started = envelope::legacy(params, &session)
+            .and_then(|sender| self.server.start(&request, sender, &cancel));
         match started {
-            Ok(running) => self.respond(running, Some(session), request.id, |_| StatusCode::OK).await,
+            Ok(running) => self.respond(running, Some(session), request, |_| StatusCode::OK).await,
             Err(error) => {
                 session.finish(&request.id);
                 json(&request.id, &Err(error))
@@ -313,16 +308,16 @@ impl Endpoint {
         &self,
         running: Running,
         session: Option<Arc<Session>>,
-        id: Id,
+        request: Request,
         status: fn(&RpcError) -> StatusCode,
     ) -> Response {
         let (out, mut outputs) = mpsc::channel(64);
         let server = self.server.clone();
-        let request = id.clone();
+        let id = request.id.clone();
         tokio::spawn(async move {
-            server.drive(running, session.as_deref(), &out).await;
+            server.drive(running, &request, session.as_deref(), &out).await;
             if let Some(session) = session {
-                session.finish(&request);
+                session.finish(&request.id);
             }
         });
         let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
@@ -383,14 +378,8 @@ impl Endpoint {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
-        if notification.method == "notifications/cancelled" {
-            let id = notification
-                .params
-                .as_ref()
-                .and_then(|p| Fields::parse(p.get()).ok()?.read::<Id>("requestId"));
-            if let Some(id) = id {
-                session.cancel(&id);
-            }
+        if let Some(id) = session::cancelled(notification) {
+            session.cancel(&id);
         }
         StatusCode::ACCEPTED.into_response()
     }

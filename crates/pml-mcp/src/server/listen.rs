@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use pml_model::json::{Fields, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
+use crate::caller::Caller;
 use crate::message::{self, Id};
 use crate::protocol::{edit_meta, meta};
-use crate::server::Change;
 use crate::server::session::Session;
+use crate::server::{Change, Client, Incoming, Server};
 
 /// The changes a stateless client asked to hear of.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -88,4 +90,26 @@ pub(crate) fn session_message(change: &Change, session: &Session) -> Option<Stri
     let (method, params) = notification(change);
     let params = (!params.is_empty()).then(|| params.to_raw());
     Some(message::notification(method, params.as_deref()))
+}
+
+impl Server {
+    /// The part of a filter that can be honoured: resources are watched where their server allows.
+    pub(crate) async fn accept(&self, mut filter: Filter, client: &Client) -> Filter {
+        for uri in std::mem::take(&mut filter.resource_subscriptions) {
+            let mut params = Fields::default();
+            params.set("uri", raw(&uri));
+            let request = Incoming {
+                method: "resources/subscribe".into(),
+                params: params.to_raw(),
+                client: client.clone(),
+                caller: Caller::silent(),
+                cancel: CancellationToken::new(),
+            };
+            match self.handler.handle(request).await {
+                Ok(_) => drop(filter.resource_subscriptions.insert(uri)),
+                Err(error) => tracing::debug!(%error, uri, "a resource cannot be watched"),
+            }
+        }
+        filter
+    }
 }

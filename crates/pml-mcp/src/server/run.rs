@@ -30,8 +30,6 @@ pub(crate) struct Running {
     method: String,
     era: Era,
     principal: Principal,
-    /// What the request asked for, without what changes from round to round.
-    asked: Digest,
     messages: mpsc::Receiver<ToCaller>,
     /// Questions the client came back without an answer to.
     unanswered: Vec<Question>,
@@ -64,9 +62,8 @@ impl Server {
         cancel: &CancellationToken,
     ) -> Result<Running, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
-        let asked = asked(&request.method, &params);
         if let Some(state) = our_state(&params) {
-            return self.suspended.resume(&state, &params, &asked, &sender.client.principal);
+            return self.suspended.resume(&state, &params, &asked(request), &sender.client.principal);
         }
         let era = sender.standing.era;
         let principal = sender.client.principal.clone();
@@ -74,19 +71,10 @@ impl Server {
         // A token of its own: that a request has ended must not look as if its sender had cancelled it.
         let cancel = cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        let incoming =
-            Incoming { method: request.method.clone(), params, client: sender.client, caller, cancel };
+        let method = request.method.clone();
+        let incoming = Incoming { method: method.clone(), params, client: sender.client, caller, cancel };
         let task = tokio::spawn(self.handler.handle(incoming));
-        Ok(Running {
-            method: request.method.clone(),
-            era,
-            principal,
-            asked,
-            messages,
-            unanswered: Vec::new(),
-            task,
-            _cancel: guard,
-        })
+        Ok(Running { method, era, principal, messages, unanswered: Vec::new(), task, _cancel: guard })
     }
 
     /// Carries a request to its end, handing out what it says on the way. Ends early, cancelling
@@ -94,11 +82,12 @@ impl Server {
     pub(crate) async fn drive(
         &self,
         mut running: Running,
+        request: &Request,
         session: Option<&Session>,
         out: &mpsc::Sender<Output>,
     ) {
         if !running.unanswered.is_empty() {
-            let result = self.suspended.suspend(running);
+            let result = self.suspended.suspend(running, asked(request));
             drop(out.send(Output::Result(Ok(result))).await);
             return;
         }
@@ -122,7 +111,7 @@ impl Server {
                     }
                     (ToCaller::Ask { method, params, answer }, None) => {
                         running.unanswered.push(Question { method, params, answer });
-                        let result = self.suspended.suspend(running);
+                        let result = self.suspended.suspend(running, asked(request));
                         drop(out.send(Output::Result(Ok(result))).await);
                         return;
                     }
@@ -143,16 +132,21 @@ impl Server {
 }
 
 fn our_state(params: &RawValue) -> Option<String> {
+    // Looked for as text first: few requests carry one and some are large.
+    if !params.get().contains(OUR_STATE) {
+        return None;
+    }
     let state: String = Fields::parse(params.get()).ok()?.read("requestState")?;
     state.starts_with(OUR_STATE).then_some(state)
 }
 
-fn asked(method: &str, params: &RawValue) -> Digest {
-    let mut fields = Fields::parse(params.get()).unwrap_or_default();
+/// What a request asks for, without what changes from round to round.
+fn asked(request: &Request) -> Digest {
+    let mut fields = Fields::parse(request.params.as_deref().map_or("{}", RawValue::get)).unwrap_or_default();
     for key in ["_meta", "inputResponses", "requestState"] {
         fields.remove(key);
     }
-    Digest::of(format!("{method} {}", fields.to_raw().get()).as_bytes())
+    Digest::of(format!("{} {}", request.method, fields.to_raw().get()).as_bytes())
 }
 
 #[derive(Debug)]
@@ -171,13 +165,14 @@ pub(crate) struct Suspended {
 #[derive(Debug)]
 struct Waiting {
     running: Running,
+    asked: Digest,
     questions: Vec<Question>,
     until: Instant,
 }
 
 impl Suspended {
     /// Puts a request aside; gives the result that carries its questions to the client.
-    fn suspend(&self, mut running: Running) -> Box<RawValue> {
+    fn suspend(&self, mut running: Running, asked: Digest) -> Box<RawValue> {
         let mut questions = std::mem::take(&mut running.unanswered);
         while let Ok(message) = running.messages.try_recv() {
             if let ToCaller::Ask { method, params, answer } = message {
@@ -195,7 +190,7 @@ impl Suspended {
         {
             waiting.remove(&oldest);
         }
-        waiting.insert(state, Waiting { running, questions, until: now + THINKING_TIME });
+        waiting.insert(state, Waiting { running, asked, questions, until: now + THINKING_TIME });
         result
     }
 
@@ -216,9 +211,7 @@ impl Suspended {
         let mut waiting = {
             let mut all = self.lock();
             let found = all.get(state).ok_or_else(unknown)?;
-            if found.until < Instant::now()
-                || found.running.asked != *asked
-                || found.running.principal != *principal
+            if found.until < Instant::now() || found.asked != *asked || found.running.principal != *principal
             {
                 return Err(unknown());
             }

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pml_model::Principal;
+use pml_model::json::Fields;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::new_session;
-use crate::message::{Id, Response, RpcError};
+use crate::message::{Id, Notification, Response, RpcError, code};
+use crate::protocol;
 
 /// One session. A stdio connection has exactly one, opened or not.
 #[derive(Debug)]
@@ -65,18 +67,29 @@ impl Session {
         self.lock().client = Some(KnownClient { name, capabilities, wants_logs_from: None });
     }
 
-    pub(crate) fn set_log_level(&self, rank: usize) {
-        if let Some(client) = &mut self.lock().client {
-            client.wants_logs_from = Some(rank);
+    /// Takes note of what a request says about the session itself, before it is served.
+    pub(crate) fn note(&self, method: &str, params: Option<&RawValue>) -> Result<(), RpcError> {
+        let read =
+            |key: &str| params.and_then(|params| Fields::parse(params.get()).ok()?.read::<String>(key));
+        let mut state = self.lock();
+        match method {
+            "logging/setLevel" => {
+                let level = read("level").unwrap_or_default();
+                let unknown = || RpcError::new(code::INVALID_PARAMS, format!("`{level}` is not a log level"));
+                let rank = protocol::log_rank(&level).ok_or_else(unknown)?;
+                if let Some(client) = &mut state.client {
+                    client.wants_logs_from = Some(rank);
+                }
+            }
+            "resources/subscribe" => state.watched.extend(read("uri")),
+            "resources/unsubscribe" => {
+                if let Some(uri) = read("uri") {
+                    state.watched.remove(&uri);
+                }
+            }
+            _ => {}
         }
-    }
-
-    pub(crate) fn watch(&self, uri: String) {
-        self.lock().watched.insert(uri);
-    }
-
-    pub(crate) fn unwatch(&self, uri: &str) {
-        self.lock().watched.remove(uri);
+        Ok(())
     }
 
     pub(crate) fn watches(&self, uri: &str) -> bool {
@@ -138,4 +151,11 @@ impl Session {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The request that a notification takes back, if it does that.
+pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
+    let params =
+        notification.params.as_deref().filter(|_| notification.method == "notifications/cancelled")?;
+    Fields::parse(params.get()).ok()?.read("requestId")
 }

@@ -5,18 +5,19 @@ use std::io::{BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pml_model::Principal;
-use pml_model::json::{Fields, empty_object};
+use pml_model::json::empty_object;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
-use crate::protocol::{self, Era};
+use crate::protocol::Era;
+use crate::server::envelope::Sender;
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::Output;
-use crate::server::session::Session;
-use crate::server::{Change, Client, Server, envelope};
+use crate::server::session::{self, Session};
+use crate::server::{Change, Server, envelope};
 
 /// Messages that may wait for a client that does not read.
 const QUEUE: usize = 1024;
@@ -119,15 +120,9 @@ impl Connection {
     }
 
     fn notified(&self, notification: &Notification) {
-        if notification.method == "notifications/cancelled" {
-            let id = notification
-                .params
-                .as_ref()
-                .and_then(|p| Fields::parse(p.get()).ok()?.read::<Id>("requestId"));
-            if let Some(id) = id {
-                self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-                self.session.cancel(&id);
-            }
+        if let Some(id) = session::cancelled(notification) {
+            self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            self.session.cancel(&id);
         }
     }
 
@@ -139,7 +134,7 @@ impl Connection {
         let answered = match self.own(&request).await {
             Own::Answered(outcome) => Some(outcome),
             Own::Subscribed => None,
-            Own::Handlers(era) => self.run(&request, era, &cancel).await,
+            Own::Handlers(sender) => self.run(&request, *sender, &cancel).await,
         };
         self.session.finish(&request.id);
         if let Some(outcome) = answered
@@ -158,26 +153,13 @@ impl Connection {
         match request.method.as_str() {
             "initialize" => Own::Answered(self.server.initialize(params, &self.session)),
             "ping" => Own::Answered(Ok(empty_object())),
-            "logging/setLevel" => match log_rank(params) {
-                Ok(rank) => {
-                    self.session.set_log_level(rank);
-                    Own::Handlers(Era::Legacy)
-                }
+            method => match self.session.note(method, params) {
+                Ok(()) => match envelope::legacy(params, &self.session) {
+                    Ok(sender) => Own::Handlers(Box::new(sender)),
+                    Err(error) => Own::Answered(Err(error)),
+                },
                 Err(error) => Own::Answered(Err(error)),
             },
-            "resources/subscribe" => {
-                if let Some(uri) = uri_of(params) {
-                    self.session.watch(uri);
-                }
-                Own::Handlers(Era::Legacy)
-            }
-            "resources/unsubscribe" => {
-                if let Some(uri) = uri_of(params) {
-                    self.session.unwatch(&uri);
-                }
-                Own::Handlers(Era::Legacy)
-            }
-            _ => Own::Handlers(Era::Legacy),
         }
     }
 
@@ -197,28 +179,24 @@ impl Connection {
                     .insert(request.id.clone(), filter);
                 Own::Subscribed
             }
-            method if envelope::is_gone(method) => Own::Answered(Err(method_not_found(method))),
-            _ => Own::Handlers(Era::Modern),
+            method if envelope::is_gone(method) => Own::Answered(Err(envelope::method_not_found(method))),
+            _ => Own::Handlers(Box::new(sender)),
         }
     }
 
     async fn run(
         &self,
         request: &Request,
-        era: Era,
+        sender: Sender,
         cancel: &CancellationToken,
     ) -> Option<Result<Box<RawValue>, RpcError>> {
-        let params = request.params.as_deref();
-        let (sender, session) = match era {
-            Era::Modern => (envelope::modern(params, self.session.principal()), None),
-            Era::Legacy => (envelope::legacy(params, &self.session), Some(&self.session)),
-        };
-        let running = match sender.and_then(|sender| self.server.start(request, sender, cancel)) {
+        let session = (sender.standing.era == Era::Legacy).then_some(&self.session);
+        let running = match self.server.start(request, sender, cancel) {
             Ok(running) => running,
             Err(error) => return Some(Err(error)),
         };
         let (out, mut outputs) = mpsc::channel(16);
-        let driving = self.server.drive(running, session, &out);
+        let driving = self.server.drive(running, request, session, &out);
         let sending = async {
             while let Some(output) = outputs.recv().await {
                 match output {
@@ -270,41 +248,5 @@ impl Connection {
 enum Own {
     Answered(Result<Box<RawValue>, RpcError>),
     Subscribed,
-    Handlers(Era),
-}
-
-pub(crate) fn method_not_found(method: &str) -> RpcError {
-    RpcError::new(code::METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
-}
-
-pub(crate) fn uri_of(params: Option<&RawValue>) -> Option<String> {
-    Fields::parse(params?.get()).ok()?.read("uri")
-}
-
-pub(crate) fn log_rank(params: Option<&RawValue>) -> Result<usize, RpcError> {
-    let level: String = params.and_then(|p| Fields::parse(p.get()).ok()?.read("level")).unwrap_or_default();
-    protocol::log_rank(&level)
-        .ok_or_else(|| RpcError::new(code::INVALID_PARAMS, format!("`{level}` is not a log level")))
-}
-
-impl Server {
-    /// The part of a filter that can be honoured: resources are watched where their server allows.
-    pub(crate) async fn accept(&self, mut filter: Filter, client: &Client) -> Filter {
-        for uri in std::mem::take(&mut filter.resource_subscriptions) {
-            let mut params = Fields::default();
-            params.set("uri", pml_model::json::raw(&uri));
-            let request = crate::server::Incoming {
-                method: "resources/subscribe".into(),
-                params: params.to_raw(),
-                client: client.clone(),
-                caller: crate::Caller::silent(),
-                cancel: CancellationToken::new(),
-            };
-            match self.handler.handle(request).await {
-                Ok(_) => drop(filter.resource_subscriptions.insert(uri)),
-                Err(error) => tracing::debug!(%error, uri, "a resource cannot be watched"),
-            }
-        }
-        filter
-    }
+    Handlers(Box<Sender>),
 }

@@ -34,8 +34,12 @@ impl Handler for Echo {
             match request.method.as_str() {
                 "tools/list" => Ok(raw(&json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() }))),
                 "tools/call" => {
-                    let arguments: Value = Fields::parse(request.params.get()).unwrap_or_default().read("arguments").unwrap_or_default();
-                    if let Some(wait) = arguments["wait_ms"].as_u64() {
+                    let arguments: Value = Fields::parse(request.params.get())
+                        .unwrap_or_default()
+                        .read("arguments")
+                        .unwrap_or_default();
+                    // Even no wait at all takes a timer a millisecond.
+                    if let Some(wait @ 1..) = arguments["wait_ms"].as_u64() {
                         tokio::time::sleep(Duration::from_millis(wait)).await;
                     }
                     Ok(raw(&json!({ "content": [{ "type": "text", "text": arguments["text"] }] })))

@@ -47,9 +47,16 @@ async fn latency(direct: &Connection, through: &Connection, calls: usize) -> Res
     let (median_without, median_with) = (quantile(&mut without, 0.5), quantile(&mut with, 0.5));
     let added = median_with.saturating_sub(median_without);
     Ok(vec![
-        Figure::of("one call, direct, median / p95", format!("{} / {}", milliseconds(median_without), milliseconds(quantile(&mut without, 0.95)))),
-        Figure::of("one call, through the gateway, median / p95", format!("{} / {}", milliseconds(median_with), milliseconds(quantile(&mut with, 0.95)))),
-        Figure::of("added by the gateway, median", milliseconds(added)).target("≤ 0.25 ms", added <= Duration::from_micros(250)),
+        Figure::of(
+            "one call, direct, median / p95",
+            format!("{} / {}", milliseconds(median_without), milliseconds(quantile(&mut without, 0.95))),
+        ),
+        Figure::of(
+            "one call, through the gateway, median / p95",
+            format!("{} / {}", milliseconds(median_with), milliseconds(quantile(&mut with, 0.95))),
+        ),
+        Figure::of("added by the gateway, median", milliseconds(added))
+            .target("≤ 0.25 ms", added <= Duration::from_micros(250)),
     ])
 }
 
@@ -86,7 +93,14 @@ async fn timed(connection: &Connection, tool: &str, wait_ms: u64) -> Result<Dura
     let (caller, cancel) = (Caller::silent(), CancellationToken::new());
     let started = Instant::now();
     let deadline = started + Duration::from_secs(30);
-    let call = Call { method: "tools/call", params, mirrored: Vec::new(), caller: &caller, deadline, cancel: &cancel };
+    let call = Call {
+        method: "tools/call",
+        params,
+        mirrored: Vec::new(),
+        caller: &caller,
+        deadline,
+        cancel: &cancel,
+    };
     let result = connection.request(call).await.map_err(failed)?;
     let elapsed = started.elapsed();
     if result.get().contains("\"isError\":true") {
@@ -118,8 +132,11 @@ async fn start_and_memory(program: &Path) -> Result<Vec<Figure>, Problem> {
         Figure::of("the same program printing its version, median", milliseconds(bare)),
         Figure::of("start to first `tools/list`, 20 servers, 500 tools, median", milliseconds(start))
             .target("≤ 50 ms", start <= Duration::from_millis(50)),
-        Figure::of("resident after listing and discovering, 500 tools", format!("{:.1} MB", resident as f64 / 1e6))
-            .target("≤ 30 MB", resident <= 30_000_000),
+        Figure::of(
+            "resident after listing and discovering, 500 tools",
+            format!("{:.1} MB", resident as f64 / 1e6),
+        )
+        .target("≤ 30 MB", resident <= 30_000_000),
     ])
 }
 
@@ -164,7 +181,9 @@ async fn first_answer(program: &Path, home: &Path) -> Result<(Duration, u64), Pr
 /// Resident memory of a process, where the system tells.
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     kilobytes.unwrap_or_default() * 1024
 }
 
@@ -185,7 +204,11 @@ async fn open(program: &Path, args: &[&str], home: &Path) -> Result<Connection, 
     let launch = Launch {
         command: program.display().to_string(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        env: BTreeMap::from([("PML_HOME".to_owned(), home.display().to_string())]),
+        env: BTreeMap::from_iter(
+            [("PML_HOME".to_owned(), home.display().to_string())]
+                .into_iter()
+                .chain(std::env::var("PML_RT").ok().map(|v| ("PML_RT".to_owned(), v))),
+        ),
         cwd: Some(PathBuf::from(home)),
         guard: None,
     };

@@ -49,27 +49,45 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     snapshot.index();
     let indexing = started.elapsed();
     let validators = Validators::default();
-    let unusable = snapshot.tools.iter().filter(|tool| validators.schema_problem(&tool.definition).is_some()).count();
-    let signed: usize =
-        snapshot.tools.iter().map(|tool| signature::signature(tool.id.server.as_str(), &tool.identifier, &tool.definition).len()).sum();
+    let unusable =
+        snapshot.tools.iter().filter(|tool| validators.schema_problem(&tool.definition).is_some()).count();
+    let signed: usize = snapshot
+        .tools
+        .iter()
+        .map(|tool| signature::signature(tool.id.server.as_str(), &tool.identifier, &tool.definition).len())
+        .sum();
     let (median, p95) = ranking(&snapshot, &lines)?;
     Ok(vec![
-        Figure::of("definitions in the file / taken in / refused", format!("{} / {} / {refused}", lines.len(), lines.len() - refused))
-            .target("none refused", refused == 0),
+        Figure::of(
+            "definitions in the file / taken in / refused",
+            format!("{} / {} / {refused}", lines.len(), lines.len() - refused),
+        )
+        .target("none refused", refused == 0),
         Figure::of("tools in the catalogue, under repeated server names", taken.to_string()),
-        Figure::of("held back, because a name can be taken for another's", snapshot.held_back.len().to_string()),
+        Figure::of(
+            "held back, because a name can be taken for another's",
+            snapshot.held_back.len().to_string(),
+        ),
         Figure::of("input schemas that are not valid JSON Schema", unusable.to_string()),
         Figure::of("signatures, mean length", format!("{} bytes", signed / snapshot.tools.len().max(1))),
-        Figure::of("storing them, reading them back, indexing them", format!("{}, {}, {}", milliseconds(storing), milliseconds(reading), milliseconds(indexing))),
-        Figure::of(format!("discover over {} tools, median / p95", snapshot.tools.len()), format!("{} / {}", milliseconds(median), milliseconds(p95)))
-            .target("≤ 2 ms", median <= Duration::from_millis(2)),
+        Figure::of(
+            "storing them, reading them back, indexing them",
+            format!("{}, {}, {}", milliseconds(storing), milliseconds(reading), milliseconds(indexing)),
+        ),
+        Figure::of(
+            format!("discover over {} tools, median / p95", snapshot.tools.len()),
+            format!("{} / {}", milliseconds(median), milliseconds(p95)),
+        )
+        .target("≤ 2 ms", median <= Duration::from_millis(2)),
     ])
 }
 
 fn read(path: &Path) -> Result<Vec<Line>, Problem> {
-    let text = std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
     let parsed = text.lines().filter(|line| !line.trim().is_empty()).enumerate().map(|(number, line)| {
-        serde_json::from_str(line).map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
+        serde_json::from_str(line)
+            .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
     });
     parsed.collect()
 }
@@ -105,12 +123,14 @@ fn define(line: &Line) -> Result<Definition, Problem> {
 }
 
 fn server_name(name: &str, round: usize) -> Result<ServerName, Problem> {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(50).collect();
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(50).collect();
     ServerName::new(&format!("s{round}_{plain}")).map_err(failed)
 }
 
 fn stored(server: &ServerName, tools: Vec<Definition>) -> StoredListing {
-    let about = ServerAbout { info: None, instructions: None, protocol_version: None, era: None, capabilities: None };
+    let about =
+        ServerAbout { info: None, instructions: None, protocol_version: None, era: None, capabilities: None };
     StoredListing { server: server.clone(), launch: Digest::of(server.as_str().as_bytes()), about, tools }
 }
 
@@ -118,11 +138,21 @@ fn stored(server: &ServerName, tools: Vec<Definition>) -> StoredListing {
 fn ranking(snapshot: &Snapshot, lines: &[Line]) -> Result<(Duration, Duration), Problem> {
     let mut times = Vec::new();
     for line in lines.iter().step_by(20) {
-        let intent: String = line.description.as_deref().unwrap_or(&line.name).split(['.', '\n']).next().unwrap_or_default().chars().take(200).collect();
+        let intent: String = line
+            .description
+            .as_deref()
+            .unwrap_or(&line.name)
+            .split(['.', '\n'])
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect();
         if intent.trim().is_empty() {
             continue;
         }
-        let request = Request { intent, filter: Filter::default(), limit: 10, offset: 0, detail: Detail::Brief };
+        let request =
+            Request { intent, filter: Filter::default(), limit: 10, offset: 0, detail: Detail::Brief };
         let started = Instant::now();
         discover::find(snapshot, &request)?;
         times.push(started.elapsed());

@@ -94,7 +94,12 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = Env::of_process();
     log_to_stderr(&cli, &env);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let mut runtime = match cli.command {
+        // One client, many small steps: handing each to another thread costs more than it gains.
+        Command::Stdio(_) if env.get("PML_RT").is_some() => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(2).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -134,6 +139,13 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
     let mut paths = Paths::discover(&env)?;
     if let Some(config) = &cli.global.config {
         paths = paths.with_config(config, &cwd);
+        // Elsewhere no file means the defaults, but one that was named is meant to be there.
+        if !paths.config.exists() && !matches!(command, Command::Init | Command::Add(_)) {
+            let text = format!("there is no configuration at {}", paths.config.display());
+            return Err(
+                Problem::new(Code::Config, text).hint("`pml init` with the same `--config` writes one")
+            );
+        }
     }
     let here = Here { paths, env, cwd, json: cli.global.json };
     match command {

@@ -136,7 +136,8 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
     let program =
         std::env::current_exe().map_or_else(|_| "pml".to_owned(), |path| path.display().to_string());
     let http = json!({ "mcpServers": { "pml": { "type": "http", "url": url, "headers": { "Authorization": format!("Bearer {token}") } } } });
-    let stdio = json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio", "--expose", "full"] } } });
+    let stdio =
+        json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio", "--expose", "full"] } } });
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
     out::line(format!(
         "{bold}PML {} serves {} tools of {} servers at {url}{reset}",

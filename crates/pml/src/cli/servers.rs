@@ -62,7 +62,7 @@ pub(super) fn init(here: &Here) -> Result<ExitCode, Problem> {
     match created {
         Init::Created => out::line(format!("wrote {}", here.paths.config.display())),
         Init::AlreadyThere => {
-            out::line(format!("{} is there already and was not touched", here.paths.config.display()))
+            out::line(format!("{} is there already and was not touched", here.paths.config.display()));
         }
     }
     out::line("next: `pml add NAME -- COMMAND` adds a server, `pml serve` starts the gateway");
@@ -165,7 +165,11 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
         let principal = pml_model::Principal::local();
         blocking(move || store.remove_server(&principal, &server)).await?;
     }
-    out::line(format!("removed `{name}` from {}", here.paths.config.display()));
+    if here.json {
+        out::json(&serde_json::json!({ "removed": name, "config": here.paths.config }));
+    } else {
+        out::line(format!("removed `{name}` from {}", here.paths.config.display()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -182,7 +186,12 @@ pub(super) fn accept(here: &Here, name: &str) -> Result<ExitCode, Problem> {
         .hint(hint));
     };
     Accepted::open(&here.paths).accept(std::iter::once(config::launch_digest(server)))?;
-    out::line(format!("accepted `{name}`: {}", super::list::how(&server.declared)));
+    let how = super::list::how(&server.declared);
+    if here.json {
+        out::json(&serde_json::json!({ "accepted": name, "how": how }));
+    } else {
+        out::line(format!("accepted `{name}`: {how}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,6 +205,10 @@ pub(super) fn trust(here: &Here, dir: &Path) -> Result<ExitCode, Problem> {
         .hint("a project's file is called pml.toml or .pml/pml.toml"));
     };
     config::trust::trust(&here.paths, project)?;
+    if here.json {
+        out::json(&serde_json::json!({ "trusted": project.path }));
+        return Ok(ExitCode::SUCCESS);
+    }
     out::line(format!(
         "trusted {} as it is now; a change of it needs `pml trust` again",
         project.path.display()

@@ -135,17 +135,18 @@ pub(super) async fn call(app: &App, name: &str, arguments: &RawValue) -> Option<
 }
 
 async fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
+    let wrong = |text: String| {
+        Problem::new(Code::InvalidArguments, format!("the arguments of `pml_discover` are {text}"))
+            .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
+            .to_tool_result()
+    };
+    // An array with the members' values in their order would be read as well.
+    if !arguments.get().starts_with('{') {
+        return wrong("not a JSON object".to_owned());
+    }
     let request: Request = match serde_json::from_str(arguments.get()) {
         Ok(request) => request,
-        Err(error) => {
-            let problem = Problem::new(
-                Code::InvalidArguments,
-                format!("the arguments of `pml_discover` are wrong: {error}"),
-            );
-            return problem
-                .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
-                .to_tool_result();
-        }
+        Err(error) => return wrong(format!("wrong: {error}")),
     };
     match flow::discover(app, &request).await {
         Ok(page) => {

@@ -89,19 +89,40 @@ impl Gateway {
     /// nobody has met.
     async fn resolve(&self, name: &str, client: &Client) -> Result<ToolId, Problem> {
         let exposure = self.exposure(client);
-        if let Ok(tool) = self.app.catalogue.snapshot().named(name) {
-            return allowed(tool, &exposure);
+        let snapshot = self.app.catalogue.snapshot();
+        if let Ok(tool) = snapshot.named(name) {
+            return allowed(&tool.id, &exposure);
+        }
+        // Where the name says whose tool it is, the others need not be waited for.
+        if let Ok(id) = ToolId::parse(name) {
+            if snapshot.servers.iter().any(|server| server.name == id.server && !server.known) {
+                return allowed(&id, &exposure);
+            }
+            if let Some(problem) = self.left_out(&id) {
+                return Err(problem);
+            }
         }
         self.app.get_acquainted().await;
-        allowed(self.app.catalogue.snapshot().named(name)?, &exposure)
+        allowed(&self.app.catalogue.snapshot().named(name)?.id, &exposure)
+    }
+
+    /// Why the server of a tool is left out of the configuration, where it is.
+    fn left_out(&self, id: &ToolId) -> Option<Problem> {
+        let config = self.app.config();
+        let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
+        let text = problem.to_string();
+        Some(match text.split_once("\nhint: ") {
+            Some((message, hint)) => Problem::new(Code::Config, message).hint(hint),
+            None => Problem::new(Code::Config, text),
+        })
     }
 }
 
-fn allowed(tool: &Tool, exposure: &Expose) -> Result<ToolId, Problem> {
-    if is_callable(tool, exposure) {
-        return Ok(tool.id.clone());
+fn allowed(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
+    if is_callable(id, exposure) {
+        return Ok(id.clone());
     }
-    Err(Problem::new(Code::UnknownTool, format!("tool `{}` is not exposed to this client", tool.id))
+    Err(Problem::new(Code::UnknownTool, format!("tool `{id}` is not exposed to this client"))
         .hint("add it to `expose` in pml.toml"))
 }
 
@@ -155,17 +176,17 @@ fn is_listed(tool: &Tool, exposure: &Expose) -> bool {
     match exposure {
         Expose::Meta => false,
         Expose::Full => true,
-        Expose::Only(_) => is_callable(tool, exposure),
+        Expose::Only(_) => is_callable(&tool.id, exposure),
     }
 }
 
 /// Listing less saves a client's context; only a list of names takes tools away from it.
-fn is_callable(tool: &Tool, exposure: &Expose) -> bool {
+fn is_callable(id: &ToolId, exposure: &Expose) -> bool {
     match exposure {
         Expose::Meta | Expose::Full => true,
         Expose::Only(names) => {
-            let id = tool.id.to_string();
-            names.iter().any(|name| *name == id || name.strip_suffix(":*") == Some(tool.id.server.as_str()))
+            let text = id.to_string();
+            names.iter().any(|name| *name == text || name.strip_suffix(":*") == Some(id.server.as_str()))
         }
     }
 }

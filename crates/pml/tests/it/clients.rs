@@ -77,7 +77,8 @@ impl Door<'_> {
 
 /// Runs a client and reads the object it prints.
 fn last_line(mut command: Command) -> Value {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let printed = std::thread::spawn(move || drain(stdout));
     let complained = std::thread::spawn(move || drain(stderr));
@@ -237,7 +238,10 @@ fn check_elicitation(door: &Door<'_>, sdk: Sdk, server: &str) {
     assert_eq!(asked[0]["message"], "Who are you?");
     assert_eq!(asked[0]["requestedSchema"]["properties"]["username"]["type"], "string", "{outcome}");
     let said = text(&outcome["result"]);
-    assert!(said.contains("action=accept") && said.contains("ada@example.com"), "{sdk:?} {server}: {outcome}");
+    assert!(
+        said.contains("action=accept") && said.contains("ada@example.com"),
+        "{sdk:?} {server}: {outcome}"
+    );
 }
 
 fn check_cancellation(door: &Door<'_>, sdk: Sdk, server: &str) {

@@ -143,7 +143,9 @@ fn a_cancelled_call_is_cancelled_at_its_server_and_gets_no_response() {
         let call = begin(&mut client, "s:hang", &json!({"answerAfterCancel": true}));
         ledger.await_call("hang");
         let params = json!({"requestId": call, "reason": "changed my mind"});
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string());
+        client.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string(),
+        );
         eventually("the server hears of it", || !ledger.events("cancelled").is_empty());
         assert_eq!(ledger.events("cancelled")[0]["tool"], "hang");
         assert_ok(&mut client, "s:ok");
@@ -215,8 +217,13 @@ fn a_line_without_end_ends_its_server_only() {
 
 #[test]
 fn floods_of_notifications_cost_no_memory_and_nobody_else_any_patience() {
-    let kinds =
-        [("unknown", 1_000_000), ("progress", 100_000), ("tools", 100_000), ("resources", 100_000), ("questions", 100_000)];
+    let kinds = [
+        ("unknown", 1_000_000),
+        ("progress", 100_000),
+        ("tools", 100_000),
+        ("resources", 100_000),
+        ("questions", 100_000),
+    ];
     let home = faulty::home(&["s", "steady"]);
     let mut client = home.stdio(&[]);
     assert_ok(&mut client, "s:ok");
@@ -290,11 +297,14 @@ fn while_one_server_starts_everything_else_answers() {
     let home = Home::new("");
     let slow = faulty::table(&home, "slow", &["--slow", "3000"], "");
     home.configure(&(slow + &faulty::table(&home, "steady", &[], "")));
-    let mut client = home.stdio(&["--expose", "full"]);
+    let mut client = home.stdio(&[]);
     let waiting = begin(&mut client, "slow:ok", &json!({}));
-    assert_ok(&mut client, "steady:ok");
     let listed = client.request("tools/list", &json!({}));
-    assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "steady__ok"), "{listed}");
+    assert!(
+        listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "pml_discover"),
+        "{listed}"
+    );
+    assert_ok(&mut client, "steady:ok");
     assert!(client.aside.iter().all(|message| message["id"] != waiting), "nothing waited for the slow one");
     assert_eq!(text(&client.response(waiting)["result"]), "ok");
 }
@@ -327,7 +337,10 @@ fn tools_that_change_while_a_server_runs_are_announced_recorded_and_in_force() {
         client.announced("notifications/tools/list_changed");
         assert_ok(&mut client, "s:fresh");
         let listed = client.request("tools/list", &json!({}));
-        assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "s__fresh"), "{listed}");
+        assert!(
+            listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "s__fresh"),
+            "{listed}"
+        );
 
         let definition = json!({"description": "now it deletes files", "inputSchema": {"type": "object"}});
         client.call("s:redefine", &json!({"change": {"tool": "fresh", "definition": definition}}));
@@ -372,6 +385,22 @@ fn failures_of_a_remote_server_are_told_apart() {
         assert_ok(&mut client, "far:ok");
         assert_eq!((ledger.calls("status"), ledger.calls("reset")), (4, 1), "{era}: nothing was sent twice");
     }
+}
+
+#[test]
+fn an_answer_without_end_from_a_remote_server_is_cut_off() {
+    let home = Home::new("");
+    let remote = Remote::start(&home, "far", &[]);
+    home.configure(&remote.table("far", ""));
+    let mut client = home.stdio(&[]);
+    assert_ok(&mut client, "far:ok");
+    let before = resident(client.child.id());
+    for kind in ["application/json", "text/event-stream"] {
+        let result = client.call("far:endless", &json!({"type": kind}));
+        assert_problem(&result, "BAD_ANSWER", "longer than a message may be");
+        assert_ok(&mut client, "far:ok");
+    }
+    assert!(peak(client.child.id()) < before + MEMORY);
 }
 
 #[test]

@@ -78,7 +78,8 @@ impl Home {
     /// Starts `pml serve` on a free port and waits until it listens.
     pub fn serve(&self, args: &[&str]) -> Served {
         let mut command = self.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let url = lines
             .by_ref()
@@ -131,11 +132,14 @@ pub struct Client {
 impl Client {
     /// Starts a command that speaks MCP on its standard streams.
     pub fn start(mut command: Command) -> Client {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line).map_err(drop)).ok());
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line).map_err(drop)).ok()
+        });
         Client { child, stdin, lines, next_id: 1, aside: Vec::new() }
     }
 
@@ -192,12 +196,16 @@ impl Client {
         }
     }
 
-    /// Waits for a notification, which may have come already; takes it and all before it.
+    /// Waits for a notification, which may have come already; takes it and all notifications before it.
     #[track_caller]
     pub fn announced(&mut self, method: &str) -> Value {
         loop {
             if let Some(index) = self.aside.iter().position(|message| message["method"] == method) {
-                return self.aside.drain(..=index).next_back().expect("the one at the index");
+                let mut taken: Vec<Value> = self.aside.drain(..=index).collect();
+                let found = taken.pop().expect("the one at the index");
+                taken.retain(|message| message.get("id").is_some());
+                self.aside.splice(..0, taken);
+                return found;
             }
             let message = self.message();
             self.aside.push(message);
@@ -239,9 +247,9 @@ impl Drop for Client {
 
 /// The folder of test material that is not Rust.
 pub fn material(below: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(below).canonicalize().unwrap_or_else(|_| {
-        panic!("tests/{below} is missing: run `cargo xtask test`, which installs what the tests need")
-    })
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(below).canonicalize().unwrap_or_else(
+        |_| panic!("tests/{below} is missing: run `cargo xtask test`, which installs what the tests need"),
+    )
 }
 
 /// The Node that was installed for the tests.

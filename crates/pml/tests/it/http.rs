@@ -117,7 +117,8 @@ fn authority(served: &Served) -> &str {
 /// One request with exactly these headers, besides those that frame it.
 #[track_caller]
 fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    let mut head =
+        format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
@@ -248,7 +249,9 @@ fn every_route_but_health_needs_the_token() {
     let own = authority(&served);
     let almost = format!("Bearer {}", &served.token[1..]);
     let basic = format!("Basic {}", served.token);
-    for value in [None, Some("Bearer wrong"), Some("Bearer "), Some(&served.token), Some(&almost), Some(&basic)] {
+    for value in
+        [None, Some("Bearer wrong"), Some("Bearer "), Some(&served.token), Some(&almost), Some(&basic)]
+    {
         for (method, path) in ROUTES.into_iter().filter(|(_, path)| *path != "/health") {
             let mut headers = vec![("Host", own), ("Content-Type", "application/json"), ("Accept", "*/*")];
             headers.extend(value.map(|value| ("Authorization", value)));
@@ -276,7 +279,8 @@ fn a_form_or_a_script_without_preflight_cannot_post() {
         Some("multipart/form-data"),
         Some("application/jsonp"),
     ] {
-        let mut headers = vec![("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "*/*")];
+        let mut headers =
+            vec![("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "*/*")];
         headers.extend(kind.map(|kind| ("Content-Type", kind)));
         assert_eq!(send(&served, "POST", "/mcp", &headers, body).status, 415, "{kind:?}");
     }
@@ -337,7 +341,10 @@ fn a_session_lives_from_initialize_to_delete() {
     assert!(session.len() >= 22 && session.bytes().all(|b| (0x21..=0x7e).contains(&b)), "{session}");
     assert_ne!(session, other);
 
-    assert_eq!(in_session(&served, &session, "tools/list").response()["result"]["tools"][0]["name"], "pml_discover");
+    assert_eq!(
+        in_session(&served, &session, "tools/list").response()["result"]["tools"][0]["name"],
+        "pml_discover"
+    );
     assert_eq!(in_session(&served, &session, "no/such/method").response()["error"]["code"], -32601);
     for unknown in ["", "x", &session[1..], &session.to_uppercase()] {
         assert_eq!(in_session(&served, unknown, "tools/list").status, 404, "{unknown:?}");
@@ -346,7 +353,8 @@ fn a_session_lives_from_initialize_to_delete() {
     assert_eq!(post(&served, &[("MCP-Protocol-Version", "2025-11-25")], &without).status, 400);
 
     let token = format!("Bearer {}", served.token);
-    let own = [("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "text/event-stream")];
+    let own =
+        [("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "text/event-stream")];
     let with = |session: &'static str| [&own[..], &[("Mcp-Session-Id", session)]].concat();
     assert_eq!(send(&served, "GET", "/mcp", &own, "").status, 405);
     assert_eq!(send(&served, "DELETE", "/mcp", &own, "").status, 405);
@@ -474,4 +482,23 @@ fn a_state_is_good_only_for_the_call_it_was_given_to() {
     // None of these has used it up.
     let done = call(&served, &again(&state, &answers));
     assert_eq!(done["result"]["resultType"], "complete", "{done}");
+}
+
+#[test]
+fn a_question_that_could_be_for_either_of_two_clients_reaches_neither() {
+    let (_home, served) = served_with_fixture();
+    let slow = json!({"name": "legacy__test_slow", "arguments": {"steps": 100_000, "interval_ms": 20}});
+    let mut other = modern(&served, "tools/call", &slow);
+    assert_eq!(other.event()["method"], "notifications/progress");
+    // The server asks over the pipe that both calls share, and does not say for which of them.
+    let refused = call(&served, &asking());
+    assert_ne!(refused["result"]["resultType"], "input_required", "{refused}");
+    assert!(refused.get("error").is_some() || refused["result"]["isError"] == true, "{refused}");
+    for _ in 0..3 {
+        assert_eq!(other.event()["method"], "notifications/progress", "the other client hears nothing of it");
+    }
+    drop(other);
+    eventually("once the other call has ended, the question is placed again", || {
+        call(&served, &asking())["result"]["resultType"] == "input_required"
+    });
 }

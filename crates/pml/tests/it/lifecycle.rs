@@ -124,8 +124,17 @@ fn a_server_sees_the_variables_declared_for_it_and_the_harmless_ones() {
     let declared = "env = { DECLARED = \"yes\", FROM_OUTSIDE = \"${SECRET_TOKEN}\" }";
     home.configure(&faulty::table(&home, "s", &[], declared));
     let mut command = home.command(&["stdio"]);
-    command.envs([("SECRET_TOKEN", "hush"), ("LANG", "C.UTF-8"), ("LC_ALL", "C"), ("NODE_OPTIONS", "--no-warnings")]);
-    command.envs([("HTTPS_PROXY", "http://u:p@proxy"), ("LD_LIBRARY_PATH", "/nowhere"), ("RUST_LOG", "info")]);
+    command.envs([
+        ("SECRET_TOKEN", "hush"),
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "C"),
+        ("NODE_OPTIONS", "--no-warnings"),
+    ]);
+    command.envs([
+        ("HTTPS_PROXY", "http://u:p@proxy"),
+        ("LD_LIBRARY_PATH", "/nowhere"),
+        ("RUST_LOG", "info"),
+    ]);
     let mut client = Client::start(command);
     client.initialize();
     let env = surroundings(&mut client, "s")["env"].clone();
@@ -157,7 +166,8 @@ fn a_server_inherits_no_descriptors() {
         .collect();
     assert!(ours.contains(&leaked.display().to_string()), "pml itself has it: {ours:?}");
     let descriptors: Vec<(u64, String)> = serde_json::from_value(descriptors).unwrap();
-    let inherited: Vec<_> = descriptors.iter().filter(|(fd, target)| *fd > 2 && ours.contains(target)).collect();
+    let inherited: Vec<_> =
+        descriptors.iter().filter(|(fd, target)| *fd > 2 && ours.contains(target)).collect();
     assert!(inherited.is_empty(), "{inherited:?}");
 }
 
@@ -172,7 +182,6 @@ fn arguments_arrive_exactly_as_configured_and_nothing_reads_them_as_a_command() 
         format!("`{touch}`"),
         format!("&& {touch}"),
         format!("| {touch}"),
-        format!("a\n{touch}\n"),
         "two words  and more".to_owned(),
         "\"double\" 'single' \\back\\".to_owned(),
         "$HOME ~ * ? [a] {b,c} !d %PATH%".to_owned(),
@@ -191,15 +200,18 @@ fn arguments_arrive_exactly_as_configured_and_nothing_reads_them_as_a_command() 
 }
 
 #[test]
-fn an_argument_that_no_process_can_have_is_told_and_harms_nobody() {
-    let home = Home::new("");
-    let bad = faulty::table(&home, "bad", &["a\u{0}b"], "");
-    home.configure(&(bad + &faulty::table(&home, "s", &[], "")));
-    let mut client = home.stdio(&[]);
-    let result = client.call("bad:ok", &json!({}));
-    assert_eq!(code(&result), "SERVER_DOWN", "{result}");
-    assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
-    assert_eq!(Ledger::of(&home, "bad").pids(), Vec::<u32>::new());
+fn a_server_with_an_argument_that_is_no_single_line_is_left_out_and_says_so() {
+    for (argument, what) in [("a\u{0}b", "a NUL character"), ("a\nb", "a line break")] {
+        let home = Home::new("");
+        let bad = faulty::table(&home, "bad", &[argument], "");
+        home.configure(&(bad + &faulty::table(&home, "s", &[], "")));
+        let mut client = home.stdio(&[]);
+        let result = client.call("bad:ok", &json!({}));
+        assert_eq!(code(&result), "CONFIG", "{result}");
+        assert!(text(&result).contains(what), "{result}");
+        assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
+        assert_eq!(Ledger::of(&home, "bad").pids(), Vec::<u32>::new());
+    }
 }
 
 // ---------------------------------------------------------------- files that change meanwhile
@@ -221,7 +233,8 @@ fn a_server_that_appears_meanwhile_waits_for_a_persons_word() {
     let home = faulty::home(&["first"]);
     let mut client = home.stdio(&[]);
     assert_eq!(text(&client.call("first:ok", &json!({}))), "ok");
-    let both = faulty::table(&home, "first", &[], "") + &faulty::table(&home, "late", &[], "start = \"eager\"");
+    let both =
+        faulty::table(&home, "first", &[], "") + &faulty::table(&home, "late", &[], "start = \"eager\"");
     home.configure(&both);
     eventually("the new server is held", || code(&client.call("late:ok", &json!({}))) == "NOT_ACCEPTED");
     let result = client.call("late:ok", &json!({}));
@@ -282,12 +295,13 @@ fn a_server_taken_out_of_the_file_ends_and_its_tools_vanish() {
 #[test]
 fn a_server_that_needs_an_unset_variable_is_left_out_by_name() {
     let home = faulty::home(&["s"]);
-    let mut client = logged(&home);
+    let mut client = home.stdio(&[]);
     assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
     let needy = faulty::table(&home, "needy", &["${NOBODY_SET_THIS}"], "");
     home.configure(&(faulty::table(&home, "s", &[], "") + &needy));
-    let log = || std::fs::read_to_string(home.path("log")).unwrap();
-    eventually("the log names the variable", || log().contains("NOBODY_SET_THIS"));
+    eventually("it is told to be left out", || code(&client.call("needy:ok", &json!({}))) == "CONFIG");
+    let result = client.call("needy:ok", &json!({}));
+    assert!(text(&result).contains("the variable `NOBODY_SET_THIS` is not set"), "{result}");
     let listed = home.run(&["list"]);
     assert!(listed.stdout.contains("the variable `NOBODY_SET_THIS` is not set"), "{listed:?}");
     assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
@@ -304,8 +318,10 @@ fn several_gateways_share_one_home() {
         client.initialize();
     }
     for round in 0..3 {
-        let calls: Vec<u64> =
-            clients.iter_mut().map(|client| faulty::begin(client, "a:echo", &json!({"round": round}))).collect();
+        let calls: Vec<u64> = clients
+            .iter_mut()
+            .map(|client| faulty::begin(client, "a:echo", &json!({"round": round})))
+            .collect();
         for (client, call) in clients.iter_mut().zip(calls) {
             assert_eq!(client.response(call)["result"]["structuredContent"]["round"], round);
         }
@@ -320,23 +336,40 @@ fn several_gateways_share_one_home() {
             client.request("tools/list", &json!({})).to_string().contains("b__ok")
         });
     }
-    assert_eq!(Ledger::of(&home, "b").pids().len(), 1);
     for client in clients {
         assert_eq!(client.finish(), 0);
     }
 }
 
 #[test]
-fn the_list_of_tools_comes_before_any_server_is_started() {
+fn the_list_of_tools_does_not_wait_for_servers_that_take_long() {
     let home = Home::new("");
-    let names: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
     let tables: Vec<String> =
-        names.iter().map(|name| faulty::table(&home, name, &["--slow", "600000"], "")).collect();
+        (0..20).map(|n| faulty::table(&home, &format!("s{n}"), &["--slow", "600000"], "")).collect();
     home.configure(&tables.join("\n"));
-    let mut client = home.stdio(&["--expose", "full"]);
+    let mut client = home.stdio(&[]);
     let listed = client.request("tools/list", &json!({}));
-    assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "pml_discover"), "{listed}");
-    let started: Vec<&String> = names.iter().filter(|name| !Ledger::of(&home, name).pids().is_empty()).collect();
-    assert!(started.is_empty(), "{started:?}");
+    assert!(
+        listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "pml_discover"),
+        "{listed}"
+    );
     assert_eq!(client.finish(), 0);
+}
+
+#[test]
+fn servers_that_are_known_are_listed_without_being_started() {
+    let names: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
+    let home = faulty::home(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut client = home.stdio(&[]);
+    for name in &names {
+        assert_eq!(text(&client.call(&format!("{name}:ok"), &json!({}))), "ok");
+    }
+    assert_eq!(client.finish(), 0);
+    let started = || -> usize { names.iter().map(|name| Ledger::of(&home, name).pids().len()).sum() };
+    let before = started();
+    let mut client = home.stdio(&["--expose", "full"]);
+    let listed = client.request("tools/list", &json!({})).to_string();
+    assert!(names.iter().all(|name| listed.contains(&format!("\"{name}__ok\""))), "{listed}");
+    assert_eq!(text(&client.call("s7:ok", &json!({}))), "ok");
+    assert_eq!(started(), before + 1, "only the one that was called");
 }

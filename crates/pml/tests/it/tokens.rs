@@ -36,7 +36,8 @@ fn five_thousand_tools_cost_a_client_less_than_two_thousand_tokens() {
     let mut all = home.stdio(&["--expose", "full"]);
     let (mut tools, mut cursor, mut full) = (0, None, 0);
     loop {
-        let page = all.request("tools/list", &cursor.map_or(json!({}), |cursor: Value| json!({"cursor": cursor})));
+        let page =
+            all.request("tools/list", &cursor.map_or(json!({}), |cursor: Value| json!({"cursor": cursor})));
         tools += page["tools"].as_array().unwrap().len();
         full += page.to_string().len();
         match page.get("nextCursor") {

@@ -1,0 +1,166 @@
+//! Rules about the source that no compiler knows: who may use what, and what must not be written.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Text files of ours, as paths below the root with their text. What is installed, built or
+/// written by package managers is not ours.
+fn ours() -> Vec<(String, String)> {
+    const FOREIGN: [&str; 7] =
+        [".git", "target", "node_modules", ".venv", "__pycache__", "Cargo.lock", "package-lock.json"];
+    let root = root();
+    let (mut open, mut files) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if FOREIGN.contains(&entry.file_name().to_str().unwrap()) {
+                continue;
+            }
+            if entry.file_type().unwrap().is_dir() {
+                open.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                files.push((path.strip_prefix(&root).unwrap().display().to_string(), text));
+            }
+        }
+    }
+    assert!(files.iter().any(|(path, _)| path == "crates/pml/src/main.rs"), "the walk misses what it is for");
+    files.sort();
+    files
+}
+
+fn ending(files: &[(String, String)], end: &str) -> Vec<(String, String)> {
+    files.iter().filter(|(path, _)| path.ends_with(end)).cloned().collect()
+}
+
+/// Places, as `path:line`, at which one of `words` stands in a file that `may` not have it.
+fn places(files: &[(String, String)], words: &[&str], may: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in files.iter().filter(|(path, _)| !may(path)) {
+        for (number, line) in text.lines().enumerate() {
+            found.extend(
+                words
+                    .iter()
+                    .filter(|word| line.contains(**word))
+                    .map(|word| format!("{path}:{}: `{word}`", number + 1)),
+            );
+        }
+    }
+    found
+}
+
+/// Fails with the places and what to do about them.
+#[track_caller]
+fn none(found: &[String], what_to_do: &str) {
+    assert!(found.is_empty(), "{what_to_do}\n{}", found.join("\n"));
+}
+
+#[test]
+fn only_the_doors_use_the_flow() {
+    let sources: Vec<_> = ours()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/pml/src/") && path.ends_with(".rs"))
+        .collect();
+    let door =
+        |path: &str| path.starts_with("crates/pml/src/cli/") || path.starts_with("crates/pml/src/gateway/");
+    none(
+        &places(&sources, &["crate::flow", "super::flow", "use flow"], door),
+        "`flow` decides what comes next and stages do not: give the stage the value it needs, and call it from `flow.rs`",
+    );
+}
+
+#[test]
+fn tools_are_called_in_one_place() {
+    let sources: Vec<_> = ours()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/pml/src/") && path.ends_with(".rs"))
+        .collect();
+    // A measurement plays the client that the gateway is compared with.
+    let measuring = |path: &str| path.starts_with("crates/pml/src/bench/");
+    let calling = |path: &str| path == "crates/pml/src/tools.rs" || measuring(path);
+    none(
+        &places(&sources, &["method: \"tools/call\""], calling),
+        "every call of a tool goes through `tools::call`, so that what it checks is checked for all: call that instead",
+    );
+    // Prompts, resources and completions are passed on there, under the method they came with.
+    let passing = |path: &str| calling(path) || path == "crates/pml/src/gateway/passthrough.rs";
+    none(
+        &places(&sources, &["connection.request(", "Connection::request"], passing),
+        "requests to servers are sent from `tools.rs` and `gateway/passthrough.rs` only: call a function of theirs",
+    );
+}
+
+#[test]
+fn sql_stays_in_the_store() {
+    let files = ours();
+    let stored = |path: &str| path.starts_with("crates/pml-store/") || path == "crates/pml/tests/it/tidy.rs";
+    let mut found = places(&ending(&files, ".rs"), &["rusqlite"], stored);
+    found.extend(places(&ending(&files, "Cargo.toml"), &["rusqlite"], stored));
+    none(
+        &found,
+        "only `pml-store` talks to the database: give it a function named after the question you have",
+    );
+}
+
+#[test]
+fn leaf_crates_know_the_model_alone() {
+    let manifests = ending(&ours(), "Cargo.toml");
+    let leaves: Vec<_> = manifests
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/") && path != "crates/pml/Cargo.toml")
+        .collect();
+    assert!(leaves.len() >= 4, "{leaves:?}");
+    let mut found = Vec::new();
+    for (path, text) in &leaves {
+        let own = path.split('/').nth(1).unwrap();
+        let named = text.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+        let named = named.filter(|name| name.starts_with("pml") && *name != "pml-model" && *name != own);
+        found.extend(named.map(|name| format!("{path}: `{name}`")));
+    }
+    none(
+        &found,
+        "crates below `pml` share `pml-model` and nothing else: move what both need there, or the use of it to `pml`",
+    );
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    let says = |text: &str| {
+        let said: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        said.join(" ").trim_end().contains('.')
+    };
+    let silent: Vec<String> =
+        ending(&ours(), ".rs").into_iter().filter(|(_, text)| !says(text)).map(|(path, _)| path).collect();
+    none(&silent, "begin the file with `//!` and a sentence on what it is for, and what it never does");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let marks =
+        [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("FIX", "ME"), concat!("TO", "DO")];
+    none(&places(&ours(), &marks, |_| false), "finish it or take it out: what is here works");
+}
+
+#[test]
+fn nothing_depends_on_one_machine_or_one_registry() {
+    let registries = [
+        concat!("npm", "js.org"),
+        concat!("py", "pi.org"),
+        concat!("python", "hosted.org"),
+        concat!("static.crates", ".io"),
+    ];
+    none(
+        &places(&ours(), &registries, |_| false),
+        "where packages come from is the business of whoever installs them: take the name of the host out",
+    );
+    let here = format!("{}/", root().display());
+    let home = std::env::var("HOME").ok().filter(|home| home.len() > 1).map(|home| format!("{home}/"));
+    let paths: Vec<&str> = [Some(here.as_str()), home.as_deref()].into_iter().flatten().collect();
+    none(
+        &places(&ours(), &paths, |_| false),
+        "this path exists on this machine only: make it relative, or ask for it",
+    );
+}
