@@ -1,3 +1,5 @@
+//! Manifests, identifiers and the history of definitions.
+
 use std::time::Instant;
 
 use pml_model::{Definition, Digest, Principal, ToolId};

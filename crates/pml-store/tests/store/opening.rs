@@ -1,3 +1,5 @@
+//! Opening: fresh, existing, damaged and foreign files.
+
 use std::fs;
 use std::path::Path;
 

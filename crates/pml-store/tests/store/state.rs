@@ -1,3 +1,5 @@
+//! What running processes say of their servers.
+
 use std::process::{Command, Stdio};
 
 use pml_model::Principal;
