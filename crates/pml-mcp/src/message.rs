@@ -292,9 +292,13 @@ pub fn response(id: Option<&Id>, outcome: &Result<Box<RawValue>, RpcError>) -> S
 }
 
 fn line(message: &impl Serialize) -> String {
-    let text = raw(message).get().to_owned();
+    let text = serde_json::to_string(message).expect("messages serialise to JSON");
     // Raw members keep the layout they came with; a line break between tokens would end the line.
-    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+    if text.bytes().any(|byte| byte == b'\n' || byte == b'\r') {
+        text.replace(['\n', '\r'], " ")
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

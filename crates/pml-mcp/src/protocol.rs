@@ -97,7 +97,7 @@ pub fn is_input_required(result: &RawValue) -> bool {
 
 /// Adds what a stateless client needs to a result that may come from an older server: the kind of
 /// result, who answered, and, for lists and reads, how long it may be kept.
-pub fn modern_result(method: &str, result: Box<RawValue>, me: &Implementation) -> Box<RawValue> {
+pub fn modern_result(method: &str, result: Box<RawValue>, me: &RawValue) -> Box<RawValue> {
     let Ok(mut fields) = Fields::parse(result.get()) else {
         return result;
     };
@@ -106,11 +106,7 @@ pub fn modern_result(method: &str, result: Box<RawValue>, me: &Implementation) -
         fields.set_default("ttlMs", &0);
         fields.set_default("cacheScope", &"private");
     }
-    let meta_text = fields.get("_meta").map(|meta| meta.get().to_owned()).unwrap_or_else(|| "{}".into());
-    if let Ok(mut meta) = Fields::parse(&meta_text) {
-        meta.set(meta::SERVER_INFO, raw(me));
-        fields.set("_meta", meta.to_raw());
-    }
+    edit_meta(&mut fields, |meta| meta.set(meta::SERVER_INFO, me.to_owned()));
     fields.to_raw()
 }
 
@@ -126,11 +122,16 @@ fn is_cacheable(method: &str) -> bool {
     )
 }
 
+/// This program, as JSON.
+pub fn me() -> &'static RawValue {
+    static ME: LazyLock<Box<RawValue>> = LazyLock::new(|| raw(&Implementation::pml()));
+    &ME
+}
+
 /// Puts the client's standing into a request's `_meta`, as every stateless request must carry it.
 pub fn modern_meta(meta: &mut Fields<'_>, capabilities: &RawValue) {
-    static ME: LazyLock<Box<RawValue>> = LazyLock::new(|| raw(&Implementation::pml()));
     meta.set(meta::VERSION, raw(&MODERN));
-    meta.set(meta::CLIENT_INFO, ME.clone());
+    meta.set(meta::CLIENT_INFO, me().to_owned());
     meta.set(meta::CLIENT_CAPABILITIES, capabilities.to_owned());
 }
 
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_result_of_an_older_server_is_completed_for_a_stateless_client() {
-        let me = Implementation { name: "g".into(), version: "1".into(), title: None };
+        let me = raw(&Implementation { name: "g".into(), version: "1".into(), title: None });
         let out = modern_result("resources/read", json(r#"{"contents":[10e110],"_meta":{"a":1}}"#), &me);
         assert_eq!(
             out.get(),

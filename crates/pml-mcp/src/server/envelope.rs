@@ -100,7 +100,7 @@ impl Server {
             "capabilities": welcome.capabilities,
             "instructions": welcome.instructions,
         });
-        protocol::modern_result("server/discover", raw(&result), &self.me)
+        protocol::modern_result("server/discover", raw(&result), protocol::me())
     }
 
     /// The answer to `initialize`; the session is open afterwards.
@@ -123,7 +123,7 @@ impl Server {
         Ok(raw(&json!({
             "protocolVersion": spoken,
             "capabilities": welcome.capabilities,
-            "serverInfo": &*self.me,
+            "serverInfo": protocol::me(),
             "instructions": welcome.instructions,
         })))
     }

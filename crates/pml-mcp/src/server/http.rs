@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Extension, State};
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use base64::Engine as _;
@@ -44,16 +44,15 @@ const SESSION_IDLE: Duration = Duration::from_secs(3600);
 const MAX_SESSIONS: usize = 1_000;
 /// How long a client may take to send its headers.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take to send its body.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// How large all headers of a request may be.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The MCP endpoint at `/mcp`. The access check of the whole program must stand in front of it.
 pub fn router(server: Server, stop: CancellationToken) -> Router {
     let endpoint = Arc::new(Endpoint { server, sessions: Mutex::default(), stop });
-    Router::new()
-        .route("/mcp", post(take).get(stream).delete(end))
-        .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES))
-        .with_state(endpoint)
+    Router::new().route("/mcp", post(take).get(stream).delete(end)).with_state(endpoint)
 }
 
 /// Serves `router` on `listener` until `stop`, then lets open requests end for a moment.
@@ -117,7 +116,7 @@ async fn take(
     State(endpoint): State<Arc<Endpoint>>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     if !header(&headers, CONTENT_TYPE.as_str())
         .and_then(|kind| kind.split(';').next())
@@ -128,6 +127,10 @@ async fn take(
     if !accepts_answers(&headers) {
         return (StatusCode::NOT_ACCEPTABLE, "accept application/json and text/event-stream").into_response();
     }
+    let body = match read(&headers, body).await {
+        Ok(body) => body,
+        Err(status) => return status.into_response(),
+    };
     let message = match Message::parse(&body) {
         Ok(message) => message,
         Err(error) => {
@@ -158,6 +161,19 @@ async fn take(
             }
             Err(refusal) => *refusal,
         },
+    }
+}
+
+/// The whole body, if it is not too large and comes in time.
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, StatusCode> {
+    let announced = header(headers, "content-length").and_then(|length| length.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > MAX_MESSAGE_BYTES) {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    match tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, MAX_MESSAGE_BYTES)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
     }
 }
 

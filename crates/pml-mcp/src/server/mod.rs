@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::Caller;
 use crate::message::RpcError;
 use crate::param_headers::Mirrored;
-use crate::protocol::Implementation;
 
 /// What serves the requests of all clients.
 pub trait Handler: Send + Sync + 'static {
@@ -91,12 +90,11 @@ pub enum Change {
 pub struct Server {
     handler: Arc<dyn Handler>,
     suspended: Arc<run::Suspended>,
-    me: Arc<Implementation>,
 }
 
 impl Server {
     /// A server that answers with `handler`.
     pub fn new(handler: Arc<dyn Handler>) -> Server {
-        Server { handler, suspended: Arc::default(), me: Arc::new(Implementation::pml()) }
+        Server { handler, suspended: Arc::default() }
     }
 }

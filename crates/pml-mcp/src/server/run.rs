@@ -123,7 +123,9 @@ impl Server {
             }
         };
         let result = match running.era {
-            Era::Modern => result.map(|result| protocol::modern_result(&running.method, result, &self.me)),
+            Era::Modern => {
+                result.map(|result| protocol::modern_result(&running.method, result, protocol::me()))
+            }
             Era::Legacy => result,
         };
         // A client that is gone does not miss its answer.

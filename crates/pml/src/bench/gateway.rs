@@ -204,11 +204,7 @@ async fn open(program: &Path, args: &[&str], home: &Path) -> Result<Connection, 
     let launch = Launch {
         command: program.display().to_string(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        env: BTreeMap::from_iter(
-            [("PML_HOME".to_owned(), home.display().to_string())]
-                .into_iter()
-                .chain(std::env::var("PML_RT").ok().map(|v| ("PML_RT".to_owned(), v))),
-        ),
+        env: BTreeMap::from([("PML_HOME".to_owned(), home.display().to_string())]),
         cwd: Some(PathBuf::from(home)),
         guard: None,
     };

@@ -5,7 +5,6 @@ mod gateway;
 mod ingest;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -39,7 +38,7 @@ pub enum Bench {
 
 /// One measured figure and what it should be.
 #[derive(Debug, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     what: String,
     measured: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,36 +59,29 @@ impl Figure {
     }
 }
 
-/// Measures and prints.
+impl std::fmt::Display for Figure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<61} {}", self.what, self.measured)?;
+        match (&self.target, self.met) {
+            (Some(target), Some(true)) => write!(f, "  (to reach: {target}; reached)"),
+            (Some(target), _) => write!(f, "  (to reach: {target}; MISSED)"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Measures.
 ///
 /// # Errors
 /// Something needed for the measurement is missing or fails.
-pub async fn run(bench: Bench, json: bool) -> Result<ExitCode, Problem> {
-    let figures = match bench {
-        Bench::Gateway { calls } => gateway::measure(calls).await?,
-        Bench::Ingest { data } => ingest::measure(&data)?,
+pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
+    match bench {
+        Bench::Gateway { calls } => gateway::measure(calls).await,
+        Bench::Ingest { data } => ingest::measure(&data),
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;
-            return Ok(ExitCode::SUCCESS);
+            Ok(Vec::new())
         }
-    };
-    print(&figures, json);
-    Ok(ExitCode::SUCCESS)
-}
-
-#[expect(clippy::print_stdout, reason = "figures are the result of the command")]
-fn print(figures: &[Figure], json: bool) {
-    if json {
-        println!("{}", serde_json::to_string_pretty(figures).unwrap_or_default());
-        return;
-    }
-    for figure in figures {
-        let verdict = match (&figure.target, figure.met) {
-            (Some(target), Some(true)) => format!("  (to reach: {target}; reached)"),
-            (Some(target), _) => format!("  (to reach: {target}; MISSED)"),
-            (None, _) => String::new(),
-        };
-        println!("{:<58} {}{verdict}", figure.what, figure.measured);
     }
 }
 

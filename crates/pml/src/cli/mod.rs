@@ -96,7 +96,7 @@ pub fn main() -> ExitCode {
     log_to_stderr(&cli, &env);
     let mut runtime = match cli.command {
         // One client, many small steps: handing each to another thread costs more than it gains.
-        Command::Stdio(_) if env.get("PML_RT").is_some() => tokio::runtime::Builder::new_current_thread(),
+        Command::Stdio(_) => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(2).enable_all().build();
@@ -133,7 +133,15 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
             return Ok(ExitCode::SUCCESS);
         }
         // Measuring makes homes of its own.
-        Command::Bench(bench) => return bench::run(bench, cli.global.json).await,
+        Command::Bench(bench) => {
+            let figures = bench::run(bench).await?;
+            if cli.global.json {
+                out::json(&figures);
+            } else {
+                figures.iter().for_each(|figure| out::line(figure.to_string()));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
         other => other,
     };
     let mut paths = Paths::discover(&env)?;
