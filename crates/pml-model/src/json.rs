@@ -16,7 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub const MAX_DEPTH: usize = 128;
 
 /// The members of one JSON object, in their order, each as raw bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Fields<'a> {
     members: Vec<(Cow<'a, str>, Cow<'a, RawValue>)>,
 }
@@ -45,6 +45,13 @@ impl<'a> Fields<'a> {
         let key = key.into();
         self.remove(&key);
         self.members.push((key, Cow::Owned(value)));
+    }
+
+    /// Puts a value that lives elsewhere under `key`, in place of what stood there.
+    pub fn lend(&mut self, key: impl Into<Cow<'a, str>>, value: &'a RawValue) {
+        let key = key.into();
+        self.remove(&key);
+        self.members.push((key, Cow::Borrowed(value)));
     }
 
     /// Puts `value` under `key` unless the object has one.

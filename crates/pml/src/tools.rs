@@ -157,7 +157,7 @@ async fn checked(
                 }
             }
         }
-        None => downstream(app, context, tool, arguments, passing).await,
+        None => downstream(app, context, tool, arguments, &passing).await,
     }
 }
 
@@ -166,7 +166,7 @@ async fn downstream(
     context: &Context,
     tool: &Tool,
     arguments: &RawValue,
-    passing: Fields<'_>,
+    passing: &Fields<'_>,
 ) -> Outcome {
     let Some(slot) = app.servers.get(&tool.id.server) else {
         return Outcome::NotSent(Problem::new(
@@ -177,7 +177,6 @@ async fn downstream(
     let started = Instant::now();
     let within = |time: Duration| context.deadline.map_or(started + time, |own| own.min(started + time));
     let _in_use = slot.in_use();
-    let passing = passing.to_raw();
     // A connection that was already gone has taken nothing, so one more try is safe.
     for last in [false, true] {
         let connection = match slot.connection(within(slot.settings().start_timeout), &context.cancel).await {
@@ -187,9 +186,9 @@ async fn downstream(
         if let Some(wait) = slot.rate_limited() {
             return not_sent(&slot, &NotSent::RateLimited(wait));
         }
-        let mut params = Fields::parse(passing.get()).unwrap_or_default();
+        let mut params = passing.clone();
         params.set("name", raw(&tool.id.tool));
-        params.set("arguments", arguments.to_owned());
+        params.lend("arguments", arguments);
         let call = Call {
             method: "tools/call",
             params,

@@ -28,9 +28,21 @@ pub(crate) fn declared_version(params: Option<&RawValue>) -> Option<String> {
     from_meta(params, |meta| meta.read(meta::VERSION))?
 }
 
+/// Reads the sender of a request from its `_meta`, if it declares a version there.
+pub(crate) fn declared(params: Option<&RawValue>, principal: &Principal) -> Option<Result<Sender, RpcError>> {
+    // Looked for as text first: an older client's requests have none, and some are large.
+    let params = params.filter(|params| params.get().contains(meta::VERSION));
+    from_meta(params, |meta| meta.get(meta::VERSION).map(|_| modern_from(meta, principal)))?
+}
+
 /// Reads the sender of a stateless request from its `_meta`.
 pub(crate) fn modern(params: Option<&RawValue>, principal: &Principal) -> Result<Sender, RpcError> {
     from_meta(params, |meta| modern_from(meta, principal)).ok_or_else(|| missing(meta::VERSION))?
+}
+
+/// The refusal of a stateless request that does not say which version it speaks.
+pub(crate) fn missing_version() -> RpcError {
+    missing(meta::VERSION)
 }
 
 fn missing(key: &str) -> RpcError {

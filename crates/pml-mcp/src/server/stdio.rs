@@ -147,10 +147,14 @@ impl Connection {
     /// Answers what belongs to the protocol itself.
     async fn own(&self, request: &Request) -> Own {
         let params = request.params.as_deref();
-        if envelope::declared_version(params).is_some() || request.method == "server/discover" {
-            return self.modern(request).await;
+        let principal = self.session.principal();
+        match envelope::declared(params, principal) {
+            Some(Ok(sender)) => return self.modern(request, sender).await,
+            Some(Err(error)) => return Own::Answered(Err(error)),
+            None => {}
         }
         match request.method.as_str() {
+            "server/discover" => Own::Answered(Err(envelope::missing_version())),
             "initialize" => Own::Answered(self.server.initialize(params, &self.session)),
             "ping" => Own::Answered(Ok(empty_object())),
             method => match self.session.note(method, params) {
@@ -163,11 +167,7 @@ impl Connection {
         }
     }
 
-    async fn modern(&self, request: &Request) -> Own {
-        let sender = match envelope::modern(request.params.as_deref(), self.session.principal()) {
-            Ok(sender) => sender,
-            Err(error) => return Own::Answered(Err(error)),
-        };
+    async fn modern(&self, request: &Request, sender: Sender) -> Own {
         match request.method.as_str() {
             "server/discover" => Own::Answered(Ok(self.server.discover(&sender.client))),
             "subscriptions/listen" => {
