@@ -81,6 +81,9 @@ pub struct Standing {
     pub wants_logs_from: Option<usize>,
 }
 
+/// How long a client may think about a question.
+pub(crate) const THINKING_TIME: Duration = Duration::from_secs(600);
+
 /// Notifications that may wait for a slow caller before further ones are dropped.
 const BACKLOG: usize = 256;
 
@@ -227,7 +230,12 @@ impl Caller {
         let question = ToCaller::Ask { method: method.to_owned(), params, answer };
         let gone = || RpcError::new(code::INTERNAL_ERROR, "the client behind this gateway is gone");
         outgoing.send(question).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        match tokio::time::timeout(THINKING_TIME, answered).await {
+            Ok(answer) => answer.map_err(|_| gone())?,
+            Err(_) => {
+                Err(RpcError::new(code::INTERNAL_ERROR, "the client behind this gateway did not answer"))
+            }
+        }
     }
 }
 

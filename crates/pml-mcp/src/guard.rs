@@ -77,14 +77,22 @@ fn tie_to_parent(parent: Option<Pid>) -> bool {
     parent == Some(getppid())
 }
 
-#[expect(unsafe_code, reason = "the death signal can only be set between fork and exec; prctl is safe there")]
+#[expect(
+    unsafe_code,
+    reason = "mask and death signal can only be set between fork and exec; both calls are safe there"
+)]
 fn start(command: &std::ffi::OsStr, arguments: &[std::ffi::OsString]) -> std::io::Result<i32> {
     let mut server = Command::new(command);
     server.args(arguments).process_group(0).stdin(Stdio::inherit());
-    #[cfg(target_os = "linux")]
-    // SAFETY: the closure makes one system call and allocates nothing.
+    // SAFETY: the closure makes two system calls and allocates nothing.
     unsafe {
-        server.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(Into::into));
+        server.pre_exec(|| {
+            // The signals that the guard waits for must reach the server.
+            SigSet::empty().thread_set_mask()?;
+            #[cfg(target_os = "linux")]
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            Ok(())
+        });
     }
     // Waiting is done for every child alike, below, so the handle is not needed.
     server.spawn().map(|child| child.id().cast_signed())

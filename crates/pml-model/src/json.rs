@@ -10,7 +10,10 @@ use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+
+use crate::name::is_plain;
 
 /// How deep values may nest where they enter the program.
 pub const MAX_DEPTH: usize = 128;
@@ -222,6 +225,38 @@ fn write_canonical(text: &str, out: &mut String) -> Result<(), serde_json::Error
     Ok(())
 }
 
+/// The same JSON without control, zero-width and direction characters in its texts and keys. Left as it
+/// is where it has none, so that numbers keep their spelling.
+pub fn without_hidden(json: &RawValue) -> Box<RawValue> {
+    let text = json.get();
+    if !text.contains("\\u") && text.chars().all(|c| shows(c) || c == '\r') {
+        return json.to_owned();
+    }
+    match serde_json::from_str(text) {
+        Ok(value) => raw(&strip(value)),
+        Err(_) => json.to_owned(),
+    }
+}
+
+fn shows(c: char) -> bool {
+    is_plain(c) || c == '\n' || c == '\t'
+}
+
+fn strip(value: Value) -> Value {
+    let clean = |mut text: String| {
+        text.retain(shows);
+        text
+    };
+    match value {
+        Value::String(text) => Value::String(clean(text)),
+        Value::Array(items) => items.into_iter().map(strip).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (clean(key), strip(value))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,6 +284,15 @@ mod tests {
     fn canonical_form_sorts_keys_and_keeps_number_spelling() {
         let text = r#" { "b" : [ 1.0 , 10e110 ], "a" : "\u00e9\/" } "#;
         assert_eq!(canonical(text).unwrap(), r#"{"a":"é/","b":[1.0,10e110]}"#);
+    }
+
+    #[test]
+    fn what_does_not_show_is_taken_out_and_the_rest_is_not_touched() {
+        let json = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let harmless = json(r#"{"a":10e110,"b":"é"}"#);
+        assert_eq!(without_hidden(&harmless).get(), harmless.get());
+        let hidden = json(r#"{"a\u200b":["x\u200by\u001b[31m"]}"#);
+        assert_eq!(without_hidden(&hidden).get(), r#"{"a":["xy[31m"]}"#);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The long-lived handles of the program, built once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pml_mcp::Era;
 use pml_mcp::server::Change;
-use pml_model::{Definition, Principal, ServerName};
+use pml_model::{Definition, Digest, Principal, ServerName};
 use pml_store::{Listing as StoredListing, Manifest, Process, ServerAbout, Store};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ pub struct App {
     config: RwLock<Arc<Config>>,
     builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
     changes: broadcast::Sender<Change>,
-    listed: watch::Sender<HashMap<ServerName, u64>>,
+    listed: watch::Sender<HashSet<(ServerName, Digest)>>,
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
     process: Option<Process>,
     acquainted_by: OnceLock<Instant>,
@@ -143,11 +143,12 @@ impl App {
     }
 
     /// Waits, for a moment at most, until the tools a server just told are in the catalogue.
-    pub async fn settled(&self, server: &ServerName) {
+    pub async fn settled(&self, slot: &Slot) {
         let mut listed = self.listed.subscribe();
-        let arrived = listed.wait_for(|known| known.contains_key(server));
+        let told = (slot.name().clone(), config::launch_digest(slot.settings()));
+        let arrived = listed.wait_for(|known| known.contains(&told));
         if tokio::time::timeout(Duration::from_secs(5), arrived).await.is_err() {
-            tracing::warn!(%server, "its tools did not arrive in the catalogue");
+            tracing::warn!(server = %slot.name(), "its tools did not arrive in the catalogue");
         }
     }
 
@@ -165,7 +166,7 @@ impl App {
         let until = *self.acquainted_by.get_or_init(|| Instant::now() + ACQUAINTANCE);
         let meeting = strangers.iter().map(|slot| async {
             if slot.tried().await {
-                self.settled(slot.name()).await;
+                self.settled(slot).await;
             }
         });
         if tokio::time::timeout_at(until.into(), futures_util::future::join_all(meeting)).await.is_err() {
@@ -189,14 +190,15 @@ impl App {
     pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
         let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
         let builtin = Arc::new(built_in(&config, &self.cwd)?);
-        let accepted = Accepted::open(&self.paths);
+        let known = Accepted::open(&self.paths).read();
+        // Read before anything is replaced, so that the old configuration stays whole where this fails.
+        let manifests = self.manifests().await?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
         *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
-        let known = accepted.read();
-        let manifests = self.manifests().await?;
         self.apply_servers(&config, &eras(&manifests), |server| {
-            // A command that appeared while we run may be anybody's; an address starts nothing.
-            matches!(server.transport, Transport::Http { .. })
+            // A command that appeared while we run may be anybody's, and so may an address that would be
+            // sent credentials.
+            matches!(&server.transport, Transport::Http { headers, .. } if headers.is_empty())
                 || known.contains(&config::launch_digest(server))
         })
         .await;
@@ -244,7 +246,7 @@ impl App {
         }
         let before = self.catalogue.replace(Snapshot::new(listings, config.names));
         let now = self.catalogue.snapshot();
-        let names = |snapshot: &Snapshot| -> Vec<(String, pml_model::Digest)> {
+        let names = |snapshot: &Snapshot| -> Vec<(String, Digest)> {
             snapshot.tools.iter().map(|tool| (tool.exposed.clone(), tool.definition.digest.clone())).collect()
         };
         if names(&before) != names(&now) {
@@ -269,7 +271,7 @@ impl App {
     /// Takes in what happened to a server.
     pub(crate) async fn hear(&self, told: Told) {
         match told.what {
-            What::Listed(opened) => self.learn(&told.server, *opened).await,
+            What::Listed { launch, opened } => self.learn(&told.server, launch, *opened).await,
             What::Status => self.publish(&told.server).await,
             What::Prompts => self.announce(Change::Prompts),
             What::Resources => self.announce(Change::Resources),
@@ -277,8 +279,10 @@ impl App {
         }
     }
 
-    async fn learn(&self, server: &ServerName, opened: Opened) {
-        let Some(slot) = self.servers.get(server) else { return };
+    async fn learn(&self, server: &ServerName, launch: Digest, opened: Opened) {
+        // What a replaced command told late says nothing about the one in its place.
+        let current = |slot: &Arc<Slot>| config::launch_digest(slot.settings()) == launch;
+        let Some(slot) = self.servers.get(server).filter(current) else { return };
         for refused in &opened.refused {
             tracing::warn!(%server, refused, "a tool was left out");
         }
@@ -289,7 +293,7 @@ impl App {
         if let Err(problem) = self.record(&slot, opened).await {
             tracing::error!(%server, %problem, "what a server told could not be stored");
         }
-        self.listed.send_modify(|listed| *listed.entry(server.clone()).or_default() += 1);
+        self.listed.send_if_modified(|listed| listed.insert((server.clone(), launch)));
     }
 
     async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {
@@ -418,7 +422,8 @@ fn in_its_own_words(about: &ServerAbout) -> Option<String> {
         description: Option<String>,
     }
     let info: Info = serde_json::from_str(about.info.as_ref()?.get()).ok()?;
-    info.description.or(info.title)
+    // In quotes: it stands in what agents read, and is not our word.
+    info.description.or(info.title).map(|words| format!("“{words}”"))
 }
 
 /// A server that lists a name twice means the last one, as JSON does.

@@ -206,15 +206,21 @@ fn expose(tools: &mut [Tool], naming: Naming) {
     for tool in tools.iter() {
         *plain.entry(tool.id.tool.clone()).or_default() += 1;
     }
+    // A tool that calls itself `server__tool` must not get the name another one has by right.
+    let free = |name: &str| plain.get(name) == Some(&1) && !name.starts_with("pml_") && !name.contains("__");
+    let wanted = |tool: &Tool| match naming {
+        Naming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
+        Naming::Plain | Naming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
+    };
+    let mut claims: HashMap<String, usize> = HashMap::new();
+    for tool in tools.iter() {
+        *claims.entry(wanted(tool)).or_default() += 1;
+    }
     let mut taken = HashSet::new();
     for tool in tools {
-        let free = |name: &str| plain.get(name) == Some(&1) && !name.starts_with("pml_");
-        let wanted = match naming {
-            Naming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
-            Naming::Plain | Naming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
-        };
+        let wanted = wanted(tool);
         let mut name: String = wanted.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
-        if name.len() > MAX_EXPOSED || name != wanted || taken.contains(&name) {
+        if name.len() > MAX_EXPOSED || name != wanted || claims[&wanted] > 1 || taken.contains(&name) {
             let mark = Digest::of(tool.id.to_string().as_bytes());
             name.truncate(MAX_EXPOSED - 9);
             name = format!("{name}_{}", &mark.as_str()[..8]);
@@ -357,6 +363,17 @@ mod tests {
             Naming::Plain,
         );
         assert_eq!(names, ["a__read", "stat", "a__pml_execute", "b__read"]);
+    }
+
+    #[test]
+    fn no_tool_can_take_the_name_that_another_has_by_right() {
+        let hostile =
+            || vec![listing("aaa", &["git__push"]), listing("git", &["push"]), listing("hub", &["push"])];
+        let names = exposed(hostile(), Naming::Plain);
+        assert_eq!(names, ["aaa__git__push", "git__push", "hub__push"]);
+        let names = exposed(vec![listing("a", &["b__c"]), listing("a__b", &["c"])], Naming::Qualified);
+        assert!(names.iter().all(|name| name.starts_with("a__b__c_")), "{names:?}");
+        assert_ne!(names[0], names[1]);
     }
 
     #[test]

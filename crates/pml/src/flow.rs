@@ -8,17 +8,22 @@ use pml_model::json::Fields;
 use serde_json::value::RawValue;
 
 use crate::app::App;
+use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
 use crate::problem::Problem;
 use crate::tools::{self, Context, Outcome};
 
-/// An intent comes in; what could serve it goes out.
+/// An intent comes in; what could serve it, and the asker may see, goes out.
 ///
 /// # Errors
 /// The request cannot be understood.
-pub async fn discover(app: &App, request: &Request) -> Result<Page, Problem> {
+pub async fn discover(
+    app: &App,
+    request: &Request,
+    visible: impl Fn(&Tool) -> bool,
+) -> Result<Page, Problem> {
     app.get_acquainted().await;
-    discover::find(&app.catalogue.snapshot(), request)
+    discover::find(&app.catalogue.snapshot(), request, visible)
 }
 
 /// A tool is called by name: checked against its schema, sent, answered.

@@ -37,19 +37,22 @@ pub(crate) async fn keep_catalogue(app: Arc<App>, mut hears: mpsc::Receiver<Told
 
 /// Takes over changes of configuration files.
 pub(crate) async fn follow_config(app: Arc<App>) {
+    let accepted = || {
+        let path = Accepted::open(&app.paths).path().to_owned();
+        let digest = std::fs::read(&path).ok().map(|content| pml_model::Digest::of(&content));
+        Source { path, digest }
+    };
+    let mut accepted_before = accepted();
     loop {
         let mut sources = app.config().sources.clone();
-        let accepted = Accepted::open(&app.paths);
-        let content = std::fs::read(accepted.path()).ok();
-        sources.push(Source {
-            path: accepted.path().to_owned(),
-            digest: content.map(|content| pml_model::Digest::of(&content)),
-        });
+        sources.push(accepted_before);
         let mut watcher = Watcher::new(&sources);
         let changed = tokio::select! {
             changed = watcher.changed() => changed,
             () = app.stopping().cancelled() => return,
         };
+        // Read before the list is used: what is accepted meanwhile counts as a change.
+        accepted_before = accepted();
         match app.reload().await {
             Ok(()) => tracing::info!(?changed, "the configuration was read again"),
             Err(problem) => {

@@ -117,7 +117,7 @@ async fn learn_tools(app: &App, context: &Context, id: &ToolId) -> Result<(), Op
     let _in_use = slot.in_use();
     let deadline = Instant::now() + slot.settings().start_timeout;
     slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
-    app.settled(&id.server).await;
+    app.settled(&slot).await;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Whether arguments fit a tool's JSON Schema, told before anything is sent.
 //!
 //! Compiled schemas are kept by definition digest. A schema that cannot be compiled checks nothing:
-//! its server is the judge then, and `pml list` says so. References to other documents are never
+//! its server is the judge then, and `pml doctor` says so. References to other documents are never
 //! followed.
 
 use std::collections::{BTreeMap, HashMap};
@@ -64,11 +64,14 @@ impl Validators {
     }
 
     fn compiled(&self, definition: &Definition) -> Arc<Compiled> {
-        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&definition.digest) {
             return Arc::clone(known);
         }
+        drop(all);
+        // Not under the lock: a huge schema must not hold up calls of other tools.
         let made = Arc::new(compile(definition.input_schema.get()));
+        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= KEPT {
             all.clear();
         }

@@ -136,7 +136,7 @@ impl HttpLink {
             () = post.caller.patience(post.deadline) => Err(Failure::Unknown(Lost::Timeout)),
             () = inner.stop.cancelled() => Err(Failure::Unknown(Lost::Died("PML closed the connection".into()))),
         };
-        if let Err(Failure::NotSent(reason @ (NotSent::SessionEnded | NotSent::Connect(_)))) = &outcome {
+        if let Err(Failure::NotSent(reason @ NotSent::SessionEnded)) = &outcome {
             self.close(reason.to_string());
         }
         outcome
@@ -255,7 +255,9 @@ impl HttpLink {
                 return Err(Failure::Unknown(Lost::Died("it ended the stream without an answer".into())));
             };
             tokio::time::sleep(Duration::from_millis(decoder_pause(&decoder))).await;
-            response = self.get(Some(last_id)).await?;
+            // The request itself was taken: whatever goes wrong now, the server may have acted on it.
+            let resumed = self.get(Some(last_id)).await;
+            response = resumed.map_err(|failure| Failure::Unknown(Lost::Died(failure.to_string())))?;
             if !is_event_stream(&response) {
                 return Err(Failure::Unknown(Lost::Died(
                     "it cut the stream and did not take it up again".into(),
@@ -454,7 +456,7 @@ struct Read {
 }
 
 fn decoder_pause(decoder: &sse::Decoder) -> u64 {
-    decoder.retry_ms().unwrap_or(500).min(30_000)
+    decoder.retry_ms().unwrap_or(500).clamp(50, 30_000)
 }
 
 fn unreachable_server(error: &reqwest::Error) -> Failure {

@@ -9,8 +9,9 @@ mod pending;
 pub mod process;
 mod stream;
 
-use std::sync::Mutex;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pml_model::json::{Fields, raw};
@@ -108,9 +109,9 @@ fn opening(failure: &Failure) -> String {
 pub struct Connection {
     link: Link,
     about: About,
-    last_words: LastWords,
     ended: Mutex<Option<JoinHandle<()>>>,
     log_rank: AtomicUsize,
+    watched: Mutex<HashSet<String>>,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -144,6 +145,10 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(50);
 /// How often a server may ask for more input within one request.
 const MAX_ROUNDS: usize = 10;
+/// How many resources of one server are watched.
+const MAX_WATCHED: usize = 1_000;
+/// The longest pause before a subscription that was cut is made again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How many pages and items of a list are taken.
 const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 50_000;
@@ -178,9 +183,9 @@ impl Connection {
         let connection = Connection {
             link,
             about,
-            last_words,
             ended: Mutex::new(ended),
             log_rank: AtomicUsize::new(usize::MAX),
+            watched: Mutex::default(),
             stop,
             _stop_on_drop: stop_on_drop,
         };
@@ -201,16 +206,6 @@ impl Connection {
         }
     }
 
-    /// The last lines of the server's standard error.
-    pub fn last_words(&self) -> &LastWords {
-        &self.last_words
-    }
-
-    /// Whether the server is reached over HTTP.
-    pub fn is_remote(&self) -> bool {
-        matches!(self.link, Link::Http(_))
-    }
-
     /// Sends a request and waits for its result. A server that asks for input gets it from the
     /// caller: an older client is asked right away, a stateless one gets the question as the result.
     ///
@@ -220,10 +215,16 @@ impl Connection {
         if let Some(rank) = call.caller.log_rank()
             && self.log_rank.fetch_min(rank, Ordering::Relaxed) > rank
         {
-            self.set_log_level(rank, call.deadline).await;
+            self.set_log_level(rank).await;
         }
-        for _ in 0..MAX_ROUNDS {
-            let result = self.once(&mut call).await?;
+        for round in 0..MAX_ROUNDS {
+            let result = match self.once(&mut call).await {
+                // Earlier rounds did reach the server, so this is not nothing.
+                Err(Failure::NotSent(reason)) if round > 0 => {
+                    return Err(Failure::Unknown(Lost::Died(reason.to_string())));
+                }
+                other => other?,
+            };
             if call.caller.era() == Era::Modern || !protocol::is_input_required(&result) {
                 return Ok(result);
             }
@@ -316,6 +317,13 @@ impl Connection {
     /// # Errors
     /// As [`Failure`] tells them apart.
     pub async fn watch_resource(&self, uri: &str, deadline: Instant) -> Result<(), Failure> {
+        {
+            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if watched.contains(uri) || watched.len() >= MAX_WATCHED {
+                return Ok(());
+            }
+            watched.insert(uri.to_owned());
+        }
         if self.about.era == Era::Modern {
             self.watch(json!({ "notifications": { "resourceSubscriptions": [uri] } }));
             return Ok(());
@@ -341,26 +349,26 @@ impl Connection {
             let mut pause = Duration::from_secs(1);
             // A listen request has no deadline; a year stands for that.
             let far = Duration::from_secs(365 * 24 * 3600);
-            while !stop.is_cancelled() && pause < Duration::from_secs(64) {
+            while !stop.is_cancelled() {
                 let text = params.to_string();
                 let mut fields = Fields::parse(&text).expect("a JSON object was just written");
                 protocol::edit_meta(&mut fields, |meta| {
                     protocol::modern_meta(meta, &pml_model::json::empty_object());
                 });
+                let (id, opened) = (link.next_id(), Instant::now());
+                let (params, caller) = (fields.to_raw(), Caller::silent());
                 let ended = link
-                    .request(
-                        link.next_id(),
-                        "subscriptions/listen",
-                        Some(&fields.to_raw()),
-                        &[],
-                        &Caller::silent(),
-                        Instant::now() + far,
-                        &stop,
-                    )
+                    .request(id, "subscriptions/listen", Some(&params), &[], &caller, opened + far, &stop)
                     .await;
                 tracing::debug!(?ended, "a subscription ended");
+                if let Err(Failure::Rpc(_)) = ended {
+                    return;
+                }
+                // One that lasted was cut by something that comes and goes.
+                pause = if opened.elapsed() > LONGEST_PAUSE { Duration::from_secs(1) } else { pause * 2 };
+                pause = pause.min(LONGEST_PAUSE);
                 tokio::select! {
-                    () = tokio::time::sleep(pause) => pause *= 2,
+                    () = tokio::time::sleep(pause) => {}
                     () = stop.cancelled() => {}
                 }
             }
@@ -368,15 +376,15 @@ impl Connection {
     }
 
     /// Asks an older server to log from a level on; a stateless one is told with each request.
-    async fn set_log_level(&self, rank: usize, deadline: Instant) {
+    async fn set_log_level(&self, rank: usize) {
         let Some(level) =
             protocol::log_level(rank).filter(|_| self.about.era == Era::Legacy && self.about.has("logging"))
         else {
             return;
         };
-        if let Err(error) =
-            self.link.ask("logging/setLevel", &raw(&json!({ "level": level })), deadline).await
-        {
+        // A server that does not answer this must not cost the call its time.
+        let soon = Instant::now() + Duration::from_secs(2);
+        if let Err(error) = self.link.ask("logging/setLevel", &raw(&json!({ "level": level })), soon).await {
             tracing::debug!(%error, "a server did not take the log level");
         }
     }
@@ -387,7 +395,7 @@ impl Connection {
             link.farewell().await;
         }
         self.stop.cancel();
-        let ended = self.ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended
             && let Err(error) = ended.await
         {

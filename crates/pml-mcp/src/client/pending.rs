@@ -1,8 +1,9 @@
 //! Requests that wait for their answers, and where everything a server says about them goes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pml_model::json::Fields;
 use serde_json::value::RawValue;
@@ -35,8 +36,14 @@ type Answer = oneshot::Sender<Result<Box<RawValue>, Failure>>;
 pub(crate) struct Pending {
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, (Answer, Caller)>>,
+    given_up: Mutex<BTreeMap<u64, (u64, Instant)>>,
     questions: Questions,
 }
+
+/// Requests that were given up and are still remembered.
+const MAX_GIVEN_UP: usize = 256;
+/// How long they are.
+const LINGERING: Duration = Duration::from_secs(60);
 
 /// Questions of one server that may wait for their answers at once.
 const MAX_QUESTIONS: usize = 64;
@@ -72,10 +79,26 @@ impl Pending {
         self.lock().remove(&id);
     }
 
+    /// Forgets a request that the server was too slow for and may still be working on: until it answers,
+    /// for a while at most, what it says without an address may be about that request.
+    pub(crate) fn give_up(&self, id: u64) {
+        let removed = self.lock().remove(&id);
+        if let Some((_, caller)) = removed.filter(|(_, caller)| caller.is_reachable()) {
+            let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+            given_up.insert(id, (caller.session(), Instant::now()));
+            if given_up.len() > MAX_GIVEN_UP {
+                given_up.pop_first();
+            }
+        }
+    }
+
     /// Delivers a response to the request it answers.
     pub(crate) fn resolve(&self, response: Response) {
         let waiting = response.id.as_ref().and_then(Id::as_number).and_then(|id| self.lock().remove(&id));
         let Some((answer, _)) = waiting else {
+            if let Some(id) = response.id.as_ref().and_then(Id::as_number) {
+                self.given_up.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            }
             tracing::debug!(id = ?response.id, "an answer to no open request was dropped");
             return;
         };
@@ -124,7 +147,10 @@ impl Pending {
         let waiting = self.lock();
         let mut callers = waiting.values().map(|(_, caller)| caller).filter(|caller| caller.is_reachable());
         let first = callers.next()?;
-        callers.all(|other| other.session() == first.session()).then(|| first.clone())
+        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        given_up.retain(|_, (_, since)| since.elapsed() < LINGERING);
+        let mut sessions = callers.map(Caller::session).chain(given_up.values().map(|(session, _)| *session));
+        sessions.all(|session| session == first.session()).then(|| first.clone())
     }
 
     /// Sends a notification where it belongs: to the caller it is about, or up as an event.

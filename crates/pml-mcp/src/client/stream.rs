@@ -8,7 +8,7 @@ use pml_model::json::raw;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
@@ -48,9 +48,9 @@ impl Ending {
         };
         let mut text = match (end, status) {
             // That its output closed says less than how it ended; anything else was the cause of its end.
-            (StreamEnd::Closed, Some(status)) => format!("it ended with {status}"),
+            (StreamEnd::Closed | StreamEnd::Deaf(_), Some(status)) => format!("it ended with {status}"),
             (StreamEnd::Closed, None) => "it closed its output".to_owned(),
-            (StreamEnd::Broken(reason), _) => reason,
+            (StreamEnd::Broken(reason), _) | (StreamEnd::Deaf(reason), None) => reason,
         };
         if let Some(words) = self.last_words.last() {
             text.push_str(&format!("; its last words: {words}"));
@@ -63,6 +63,8 @@ impl Ending {
 enum StreamEnd {
     /// It closed its output, mostly by ending.
     Closed,
+    /// It closed its input, mostly by ending.
+    Deaf(String),
     /// What it wrote cannot be read on.
     Broken(String),
 }
@@ -94,9 +96,13 @@ impl StreamLink {
         let (closing, closed) = watch::channel(None);
         let link = StreamLink { outgoing, pending: Arc::default(), closed };
         let writing = stop.clone();
+        let (refusing, refused) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
-                () = write(writer, queue) => {}
+                error = write(writer, queue) => {
+                    // The reading side is gone when it has seen the end first.
+                    drop(refusing.send(StreamEnd::Deaf(format!("it takes no input: {error}"))));
+                }
                 () = writing.cancelled() => {}
             }
         });
@@ -104,6 +110,7 @@ impl StreamLink {
         tokio::spawn(async move {
             let reason = tokio::select! {
                 reason = reading.run(reader) => ending.explain(reason).await,
+                Ok(reason) = refused => ending.explain(reason).await,
                 () = stop.cancelled() => "PML closed the connection".to_owned(),
             };
             stop.cancel();
@@ -143,7 +150,7 @@ impl StreamLink {
         let state = Arc::new(AtomicU8::new(QUEUED));
         let outgoing = Outgoing { line, state: Arc::clone(&state) };
         // However this future ends, also by being dropped, the request is not left behind.
-        let unfinished = Unfinished { link: self, id, state };
+        let mut unfinished = Unfinished { link: self, id, state, too_slow: false };
         tokio::select! {
             biased;
             room = self.outgoing.reserve() => match room {
@@ -174,7 +181,10 @@ impl StreamLink {
             () = cancel.cancelled() => Lost::Cancelled,
             // What was put in the queue after everyone who waited was told of the end.
             reason = ended(self.closed.clone()) => Lost::Died(reason),
-            () = caller.patience(deadline) => Lost::Timeout,
+            () = caller.patience(deadline) => {
+                unfinished.too_slow = true;
+                Lost::Timeout
+            }
         };
         if let (Lost::Died(reason), true) = (&lost, unfinished.withdraw()) {
             return Err(Failure::NotSent(NotSent::Closed(reason.clone())));
@@ -204,6 +214,7 @@ struct Unfinished<'a> {
     link: &'a StreamLink,
     id: u64,
     state: Arc<AtomicU8>,
+    too_slow: bool,
 }
 
 impl Unfinished<'_> {
@@ -222,12 +233,17 @@ impl Drop for Unfinished<'_> {
             request_id: u64,
             reason: &'static str,
         }
-        if self.link.pending.is_open(self.id) {
+        if !self.link.pending.is_open(self.id) {
+            return;
+        }
+        if self.too_slow {
+            self.link.pending.give_up(self.id);
+        } else {
             self.link.pending.forget(self.id);
-            if !self.withdraw() {
-                let params = raw(&Cancelled { request_id: self.id, reason: "the caller no longer waits" });
-                self.link.notify("notifications/cancelled", Some(&params));
-            }
+        }
+        if !self.withdraw() {
+            let params = raw(&Cancelled { request_id: self.id, reason: "the caller no longer waits" });
+            self.link.notify("notifications/cancelled", Some(&params));
         }
     }
 }
@@ -243,7 +259,8 @@ async fn ended(mut closed: watch::Receiver<Option<String>>) -> String {
 /// Bytes that go to a server in one write, unless one message is larger.
 const BATCH: usize = 64 * 1024;
 
-async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) {
+/// Writes for as long as the server takes it; gives the error that ended it.
+async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) -> std::io::Error {
     let mut batch = String::new();
     while let Some(next) = queue.recv().await {
         batch.clear();
@@ -255,12 +272,12 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Ou
             next.take_into(&mut batch);
         }
         if let Err(error) = writer.write_all(batch.as_bytes()).await {
-            // The reading side sees the same end and tells everyone who waits.
-            tracing::debug!(%error, "a server stopped taking input");
-            return;
+            return error;
         }
         batch.shrink_to(BATCH);
     }
+    // Every sender is gone, so nobody is left to be told.
+    std::future::pending().await
 }
 
 impl Outgoing {

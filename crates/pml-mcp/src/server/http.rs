@@ -195,10 +195,13 @@ impl Endpoint {
             method if envelope::is_gone(method) => {
                 refuse(StatusCode::NOT_FOUND, Some(&request.id), envelope::method_not_found(method))
             }
-            _ => match self.server.start(&request, sender, &CancellationToken::new()) {
-                Ok(running) => self.respond(running, None, request, handler_status).await,
-                Err(error) => refuse(modern_status(&error), Some(&request.id), error),
-            },
+            _ => {
+                let cancel = CancellationToken::new();
+                match self.server.start(&request, sender, &cancel) {
+                    Ok(running) => self.respond(running, None, request, cancel, handler_status).await,
+                    Err(error) => refuse(modern_status(&error), Some(&request.id), error),
+                }
+            }
         }
     }
 
@@ -311,7 +314,7 @@ impl Endpoint {
         let started = envelope::legacy(params, &session)
             .and_then(|sender| self.server.start(&request, sender, &cancel));
         match started {
-            Ok(running) => self.respond(running, Some(session), request, |_| StatusCode::OK).await,
+            Ok(running) => self.respond(running, Some(session), request, cancel, |_| StatusCode::OK).await,
             Err(error) => {
                 session.finish(&request.id);
                 json(&request.id, &Err(error))
@@ -325,13 +328,14 @@ impl Endpoint {
         running: Running,
         session: Option<Arc<Session>>,
         request: Request,
+        cancel: CancellationToken,
         status: fn(&RpcError) -> StatusCode,
     ) -> Response {
         let (out, mut outputs) = mpsc::channel(64);
         let server = self.server.clone();
         let id = request.id.clone();
         tokio::spawn(async move {
-            server.drive(running, &request, session.as_deref(), &out).await;
+            server.drive(running, &request, session.as_deref(), &cancel, &out).await;
             if let Some(session) = session {
                 session.finish(&request.id);
             }
@@ -342,7 +346,8 @@ impl Endpoint {
                 return (status, json(&id, &outcome)).into_response();
             }
             Ok(Some(Output::Message(line))) => sse::encode(&line),
-            Ok(None) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            // Cancelled by its sender, who expects no answer.
+            Ok(None) => return event_stream(None, futures_util::stream::empty()),
             Err(_) => sse::KEEP_ALIVE.to_owned(),
         };
         let rest = futures_util::stream::unfold(Some((outputs, id)), |open| async move {

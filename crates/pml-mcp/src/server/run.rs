@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::caller::{Caller, ToCaller};
-use crate::message::{self, Request, RpcError, code};
+use crate::caller::{Caller, THINKING_TIME, ToCaller};
+use crate::message::{self, Id, Request, RpcError, code};
 use crate::protocol::{self, Era};
 use crate::server::envelope::Sender;
 use crate::server::session::Session;
@@ -48,8 +48,6 @@ pub(crate) enum Output {
 
 /// The mark of a state that is ours; any other belongs to the server behind the tool.
 const OUR_STATE: &str = "pml1.";
-/// How long a stateless client may think about a question.
-const THINKING_TIME: Duration = Duration::from_secs(600);
 /// How many requests may wait for their clients.
 const MAX_SUSPENDED: usize = 1_000;
 
@@ -84,6 +82,7 @@ impl Server {
         mut running: Running,
         request: &Request,
         session: Option<&Session>,
+        cancel: &CancellationToken,
         out: &mpsc::Sender<Output>,
     ) {
         if !running.unanswered.is_empty() {
@@ -91,10 +90,13 @@ impl Server {
             drop(out.send(Output::Result(Ok(result))).await);
             return;
         }
+        let mut asked_here = Asked { session, questions: Vec::new() };
         let result = loop {
             tokio::select! {
                 biased;
                 () = out.closed() => return,
+                // Also for a request that was taken up again, whose own token is an earlier one's.
+                () = cancel.cancelled() => return,
                 Some(message) = running.messages.recv() => match (message, session) {
                     (ToCaller::Notify { method, params }, _) => {
                         let line = message::notification(&method, params.as_deref());
@@ -104,6 +106,7 @@ impl Server {
                     }
                     (ToCaller::Ask { method, params, answer }, Some(session)) => {
                         let id = session.ask(answer);
+                        asked_here.questions.push(id.clone());
                         let line = message::request(&id, &method, params.as_deref());
                         if out.send(Output::Message(line)).await.is_err() {
                             return;
@@ -133,6 +136,20 @@ impl Server {
     }
 }
 
+/// Questions asked for one request; withdrawn with it, so that nobody waits for their answers.
+struct Asked<'a> {
+    session: Option<&'a Session>,
+    questions: Vec<Id>,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session {
+            self.questions.iter().for_each(|id| session.withdraw(id));
+        }
+    }
+}
+
 fn our_state(params: &RawValue) -> Option<String> {
     // Looked for as text first: few requests carry one and some are large.
     if !params.get().contains(OUR_STATE) {
@@ -148,7 +165,9 @@ fn asked(request: &Request) -> Digest {
     for key in ["_meta", "inputResponses", "requestState"] {
         fields.remove(key);
     }
-    Digest::of(format!("{} {}", request.method, fields.to_raw().get()).as_bytes())
+    let raw = fields.to_raw();
+    let text = pml_model::json::canonical(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
+    Digest::of(format!("{} {text}", request.method).as_bytes())
 }
 
 #[derive(Debug)]

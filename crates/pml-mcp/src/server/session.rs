@@ -103,6 +103,13 @@ impl Session {
         Id::number(number)
     }
 
+    /// Takes a question back; an answer that still comes is dropped.
+    pub(crate) fn withdraw(&self, id: &Id) {
+        if let Some(number) = id.as_number() {
+            self.lock().questions.remove(&number);
+        }
+    }
+
     /// Delivers the client's answer to the question it belongs to.
     pub(crate) fn answered(&self, response: Response) {
         let answer =

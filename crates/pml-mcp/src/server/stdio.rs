@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pml_model::Principal;
 use pml_model::json::empty_object;
@@ -21,6 +22,8 @@ use crate::server::{Change, Server, envelope};
 
 /// Messages that may wait for a client that does not read.
 const QUEUE: usize = 1024;
+/// How long requests and answers that are under way get at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves the client until it closes its end or `stop` is cancelled; requests still under way are
 /// then cancelled.
@@ -50,11 +53,14 @@ pub async fn serve(server: Server, principal: Principal, stop: CancellationToken
     announcing.abort();
     connection.session.end();
     connection.tasks.close();
-    connection.tasks.wait().await;
+    if tokio::time::timeout(FAREWELL, connection.tasks.wait()).await.is_err() {
+        tracing::debug!("requests were abandoned at the end");
+    }
     drop(connection);
     // The thread ends with the last sender; what was answered is on its way before we leave.
-    if tokio::task::spawn_blocking(move || writing.join()).await.is_err() {
-        tracing::debug!("the writing thread was abandoned");
+    let written = tokio::task::spawn_blocking(move || writing.join());
+    if tokio::time::timeout(FAREWELL, written).await.is_err() {
+        tracing::debug!("the client does not take what was answered");
     }
 }
 
@@ -105,8 +111,10 @@ impl Connection {
     fn take(self: &Arc<Self>, line: &[u8]) {
         match Message::parse(line) {
             Ok(Message::Request(request)) => {
+                // Noted before anything else is read: the next line may cancel it.
+                let begun = self.session.begin(&request.id);
                 let connection = Arc::clone(self);
-                self.tasks.spawn(async move { connection.request(request).await });
+                self.tasks.spawn(async move { connection.request(request, begun).await });
             }
             Ok(Message::Notification(notification)) => self.notified(&notification),
             Ok(Message::Response(response)) => self.session.answered(response),
@@ -126,8 +134,8 @@ impl Connection {
         }
     }
 
-    async fn request(&self, request: Request) {
-        let Some(cancel) = self.session.begin(&request.id) else {
+    async fn request(&self, request: Request, begun: Option<CancellationToken>) {
+        let Some(cancel) = begun else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return self.reply(&request.id, &Err(error)).await;
         };
@@ -196,7 +204,7 @@ impl Connection {
             Err(error) => return Some(Err(error)),
         };
         let (out, mut outputs) = mpsc::channel(16);
-        let driving = self.server.drive(running, request, session, &out);
+        let driving = async move { self.server.drive(running, request, session, cancel, &out).await };
         let sending = async {
             while let Some(output) = outputs.recv().await {
                 match output {

@@ -277,8 +277,9 @@ fn diff_spec() -> Spec {
     Spec {
         name: "diff",
         title: "Time between",
-        description: "Tells how long it is from one time to another; negative when the second is earlier."
-            .into(),
+        description:
+            "Counts the days and seconds between two dates or times; negative when the second is earlier."
+                .into(),
         effect: READS,
         input: object(
             json!({

@@ -159,7 +159,7 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         offset: discover.offset,
         detail: if discover.full { Detail::Full } else { Detail::Brief },
     };
-    let page = flow::discover(&app, &request).await;
+    let page = flow::discover(&app, &request, |_| true).await;
     app.close().await;
     let page = page?;
     if here.json {

@@ -116,7 +116,7 @@ async fn try_out(app: &App, slot: &std::sync::Arc<Slot>) -> Vec<Finding> {
     let name = slot.name();
     match slot.connection(deadline, &CancellationToken::new()).await {
         Ok(connection) => {
-            app.settled(name).await;
+            app.settled(slot).await;
             let tools = app.catalogue.snapshot().tools_of(name).count();
             let about = connection.about();
             let text = format!(

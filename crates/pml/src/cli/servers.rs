@@ -130,7 +130,7 @@ async fn try_out(app: &App, name: &ServerName) -> Result<Vec<Definition>, Proble
         Problem::new(Code::ServerDown, format!("`{name}` was added, but {message}"))
             .hint(format!("correct it in {} or run `pml remove {name}`", app.paths.config.display()))
     })?;
-    app.settled(name).await;
+    app.settled(&slot).await;
     let snapshot = app.catalogue.snapshot();
     Ok(snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect())
 }

@@ -6,6 +6,7 @@
 pub mod signature;
 
 use pml_graph::rank::{self, Evidence};
+use pml_model::json::without_hidden;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -123,15 +124,21 @@ pub struct Schemas {
     pub output: Option<Box<RawValue>>,
 }
 
-/// Finds what serves the intent.
+/// Finds what serves the intent, among the tools that are `visible`.
 ///
 /// # Errors
 /// The intent is empty or too long, or a number is out of range.
-pub fn find(snapshot: &Snapshot, request: &Request) -> Result<Page, Problem> {
+pub fn find(
+    snapshot: &Snapshot,
+    request: &Request,
+    visible: impl Fn(&Tool) -> bool,
+) -> Result<Page, Problem> {
     check(request)?;
     let evidence = Evidence { lexical: snapshot.index() };
     let mut ranked = rank::rank(&request.intent, &evidence);
-    ranked.retain(|found| found.score >= request.filter.min_score);
+    ranked.retain(|found| {
+        shown(found.score) >= request.filter.min_score && visible(&snapshot.tools[found.item])
+    });
     let total = ranked.len();
     let page = ranked.iter().skip(request.offset).take(request.limit);
     let results = page
@@ -165,19 +172,24 @@ fn check(request: &Request) -> Result<(), Problem> {
 fn describe(tool: &Tool, score: f64, reasons: Vec<String>, detail: Detail) -> Found {
     let definition = &tool.definition;
     let schemas = (detail == Detail::Full).then(|| Schemas {
-        input: definition.input_schema.clone(),
-        output: definition.output_schema.clone(),
+        input: without_hidden(&definition.input_schema),
+        output: definition.output_schema.as_deref().map(without_hidden),
     });
     Found {
         kind: Kind::Tool,
         id: tool.id.to_string(),
         name: tool.exposed.clone(),
         description: shorten(definition.description.as_deref().unwrap_or_default()),
-        score: (score * 1000.0).round() / 1000.0,
+        score: shown(score),
         reasons,
         signature: signature::signature(tool.id.server.as_str(), &tool.identifier, definition),
         schemas,
     }
+}
+
+/// A score as it is told, and so as it is compared: to three places.
+fn shown(score: f64) -> f64 {
+    (score * 1000.0).round() / 1000.0
 }
 
 /// The longest description in a result; the signature carries the rest.

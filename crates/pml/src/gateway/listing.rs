@@ -1,9 +1,7 @@
 //! Lists in pages, and definitions as clients may see them.
 
 use pml_mcp::{RpcError, code};
-use pml_model::json::{Fields, raw};
-use pml_model::name::is_plain;
-use serde_json::Value;
+use pml_model::json::{self, Fields, raw};
 use serde_json::value::RawValue;
 
 use crate::catalogue::Tool;
@@ -38,7 +36,7 @@ pub(super) fn page(
 
 /// A tool's definition under its exposed name, with nothing in it that does not show.
 pub(super) fn shown(tool: &Tool) -> Box<RawValue> {
-    let clean = clean(&tool.definition.raw);
+    let clean = json::without_hidden(&tool.definition.raw);
     let mut fields = Fields::parse(clean.get()).unwrap_or_default();
     let description: String = fields.read("description").unwrap_or_default();
     if description.len() > MAX_DESCRIPTION {
@@ -54,29 +52,6 @@ pub(super) fn shown(tool: &Tool) -> Box<RawValue> {
         fields.set("inputSchema", raw(&serde_json::json!({ "type": "object" })));
     }
     fields.to_raw()
-}
-
-/// The same JSON without control, zero-width and direction characters. Untouched where it has none,
-/// so that numbers keep their spelling.
-fn clean(json: &RawValue) -> Box<RawValue> {
-    let text = json.get();
-    if !text.contains("\\u") && text.chars().all(|c| is_plain(c) || c == '\n' || c == '\r' || c == '\t') {
-        return json.to_owned();
-    }
-    let mut value: Value = serde_json::from_str(text).unwrap_or_default();
-    strip(&mut value);
-    raw(&value)
-}
-
-fn strip(value: &mut Value) {
-    match value {
-        Value::String(text) if !text.chars().all(|c| is_plain(c) || c == '\n' || c == '\t') => {
-            text.retain(|c| is_plain(c) || c == '\n' || c == '\t');
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        Value::Object(members) => members.values_mut().for_each(strip),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 #[cfg(test)]
@@ -98,12 +73,5 @@ mod tests {
         assert_eq!(last.read::<Vec<u32>>("tools").unwrap().len(), 200);
         assert!(last.get("nextCursor").is_none());
         assert!(page(items(), "tools", &json(r#"{"cursor":"x"}"#)).is_err());
-    }
-
-    #[test]
-    fn what_does_not_show_is_taken_out_and_the_rest_is_not_touched() {
-        let harmless = json(r#"{"a":10e110,"b":"é"}"#);
-        assert_eq!(clean(&harmless).get(), harmless.get());
-        assert_eq!(clean(&json(r#"{"a":["x\u200by\u001b[31m"]}"#)).get(), r#"{"a":["xy[31m"]}"#);
     }
 }

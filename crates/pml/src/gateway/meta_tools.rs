@@ -4,8 +4,10 @@ use pml_model::json::{Fields, raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::is_callable;
 use crate::app::App;
 use crate::catalogue::Snapshot;
+use crate::config::Expose;
 use crate::discover::{Page, Request};
 use crate::flow;
 use crate::problem::{Code, Problem};
@@ -120,7 +122,12 @@ fn plain(text: &str) -> String {
 }
 
 /// Answers a call of one of PML's own tools; `None` where the name is not one of them.
-pub(super) async fn call(app: &App, name: &str, arguments: &RawValue) -> Option<Box<RawValue>> {
+pub(super) async fn call(
+    app: &App,
+    name: &str,
+    arguments: &RawValue,
+    exposure: &Expose,
+) -> Option<Box<RawValue>> {
     if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
         return Some(
             Problem::new(Code::RemovedTool, format!("`{name}` no longer exists"))
@@ -129,12 +136,12 @@ pub(super) async fn call(app: &App, name: &str, arguments: &RawValue) -> Option<
         );
     }
     match name {
-        "pml_discover" => Some(discover(app, arguments).await),
+        "pml_discover" => Some(discover(app, arguments, exposure).await),
         _ => None,
     }
 }
 
-async fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
+async fn discover(app: &App, arguments: &RawValue, exposure: &Expose) -> Box<RawValue> {
     let wrong = |text: String| {
         Problem::new(Code::InvalidArguments, format!("the arguments of `pml_discover` are {text}"))
             .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
@@ -148,7 +155,7 @@ async fn discover(app: &App, arguments: &RawValue) -> Box<RawValue> {
         Ok(request) => request,
         Err(error) => return wrong(format!("wrong: {error}")),
     };
-    match flow::discover(app, &request).await {
+    match flow::discover(app, &request, |tool| is_callable(&tool.id, exposure)).await {
         Ok(page) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use pml_mcp::param_headers::Mirrored;
 use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
 use pml_mcp::{RpcError, code};
-use pml_model::ToolId;
 use pml_model::json::{Fields, empty_object, raw};
+use pml_model::{ServerName, ToolId};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
@@ -69,7 +69,9 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
-        if let Some(answer) = meta_tools::call(&self.app, &name, &arguments).await {
+        if let Some(answer) =
+            meta_tools::call(&self.app, &name, &arguments, &self.exposure(&request.client)).await
+        {
             return Ok(answer);
         }
         let id = match self.resolve(&name, &request.client).await {
@@ -110,10 +112,10 @@ impl Gateway {
     fn left_out(&self, id: &ToolId) -> Option<Problem> {
         let config = self.app.config();
         let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
-        let text = problem.to_string();
-        Some(match text.split_once("\nhint: ") {
-            Some((message, hint)) => Problem::new(Code::Config, message).hint(hint),
-            None => Problem::new(Code::Config, text),
+        let shown = Problem::new(Code::Config, problem.complaint_text());
+        Some(match &problem.complaint.hint {
+            Some(hint) => shown.hint(hint),
+            None => shown,
         })
     }
 }
@@ -187,6 +189,16 @@ fn is_callable(id: &ToolId, exposure: &Expose) -> bool {
         Expose::Only(names) => {
             let text = id.to_string();
             names.iter().any(|name| *name == text || name.strip_suffix(":*") == Some(id.server.as_str()))
+        }
+    }
+}
+
+/// Whether a client may see anything of a server.
+fn is_visible(server: &ServerName, exposure: &Expose) -> bool {
+    match exposure {
+        Expose::Meta | Expose::Full => true,
+        Expose::Only(names) => {
+            names.iter().any(|name| name.split_once(':').is_some_and(|(named, _)| named == server.as_str()))
         }
     }
 }

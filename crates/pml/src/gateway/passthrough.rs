@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pml_mcp::client::{Call, Connection, Failure};
-use pml_mcp::server::Incoming;
+use pml_mcp::server::{Client, Incoming};
 use pml_mcp::{Era, RpcError, code};
 use pml_model::ServerName;
-use pml_model::json::{Fields, empty_object, raw};
+use pml_model::json::{Fields, empty_object, raw, without_hidden};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Gateway, listing};
+use super::{Gateway, is_visible, listing};
 use crate::catalogue::Naming;
 use crate::problem::Problem;
+use crate::servers::InUse;
 
 /// How long one server may take to list what it has.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +37,7 @@ impl Gateway {
             "resources/templates/list" => self.list_templates(&request).await,
             "prompts/get" => {
                 let name = text(&request.params, "name")?;
-                let (server, own) = self.prompt(&name).await?;
+                let (server, own) = self.prompt(&name, &request.client).await?;
                 let mut params = Fields::parse(request.params.get()).unwrap_or_default();
                 params.set("name", raw(&own));
                 self.forward(&request, &server, params).await
@@ -53,7 +54,7 @@ impl Gateway {
     }
 
     async fn list_prompts(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("prompts", "prompts/list").await;
+        let all = self.collect("prompts", "prompts/list", &request.client).await;
         let mut counts: HashMap<String, usize> = HashMap::new();
         let own_name =
             |item: &RawValue| Fields::parse(item.get()).ok().and_then(|f| f.read::<String>("name"));
@@ -78,7 +79,7 @@ impl Gateway {
         listing::page(shown.into_iter(), "prompts", &request.params)
     }
 
-    async fn prompt(&self, name: &str) -> Result<(ServerName, String), RpcError> {
+    async fn prompt(&self, name: &str, client: &Client) -> Result<(ServerName, String), RpcError> {
         for listed in [false, true] {
             if let Some(route) = self.routes.prompts.lock().unwrap_or_else(PoisonError::into_inner).get(name)
             {
@@ -88,10 +89,7 @@ impl Gateway {
                 let everything = Incoming {
                     method: "prompts/list".into(),
                     params: empty_object(),
-                    client: pml_mcp::server::Client {
-                        principal: self.app.principal.clone(),
-                        name: String::new(),
-                    },
+                    client: client.clone(),
                     caller: pml_mcp::Caller::silent(),
                     cancel: CancellationToken::new(),
                 };
@@ -105,7 +103,7 @@ impl Gateway {
     }
 
     async fn list_resources(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("resources", "resources/list").await;
+        let all = self.collect("resources", "resources/list", &request.client).await;
         {
             let mut routes = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner);
             routes.clear();
@@ -119,16 +117,16 @@ impl Gateway {
     }
 
     async fn list_templates(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("resources", "resources/templates/list").await;
+        let all = self.collect("resources", "resources/templates/list", &request.client).await;
         listing::page(all.into_iter().map(|(_, item)| item), "resourceTemplates", &request.params)
     }
 
     /// Asks the server that listed the resource; where none did, each that has resources, in turn.
     async fn resource_request(&self, request: &Incoming, uri: &str) -> Result<Box<RawValue>, RpcError> {
         let known = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
-        let candidates = match known {
+        let candidates = match known.filter(|server| is_visible(server, &self.exposure(&request.client))) {
             Some(server) => vec![server],
-            None => self.having("resources"),
+            None => self.having("resources", &request.client),
         };
         let mut refusal = not_found(uri, request.caller.era());
         for server in candidates {
@@ -152,7 +150,7 @@ impl Gateway {
     }
 
     async fn watch(&self, server: &ServerName, uri: &str) -> Result<Box<RawValue>, RpcError> {
-        let connection = self.connect(server, &CancellationToken::new()).await?;
+        let (_in_use, connection) = self.connect(server, &CancellationToken::new()).await?;
         let watched = connection.watch_resource(uri, Instant::now() + LIST_PATIENCE).await;
         watched.map(|()| empty_object()).map_err(|failure| rpc(server, failure))
     }
@@ -162,14 +160,14 @@ impl Gateway {
         let reference: serde_json::Value = params.read("ref").unwrap_or_default();
         match (reference["name"].as_str(), reference["uri"].as_str()) {
             (Some(name), _) => {
-                let (server, own) = self.prompt(name).await?;
+                let (server, own) = self.prompt(name, &request.client).await?;
                 let mut reference = reference.clone();
                 reference["name"] = json!(own);
                 params.set("ref", raw(&reference));
                 self.forward(request, &server, params).await
             }
             (None, Some(_)) => {
-                for server in self.having("completions") {
+                for server in self.having("completions", &request.client) {
                     let params = Fields::parse(request.params.get()).unwrap_or_default();
                     if let Ok(result) = self.forward(request, &server, params).await {
                         return Ok(result);
@@ -189,7 +187,7 @@ impl Gateway {
         server: &ServerName,
         params: Fields<'_>,
     ) -> Result<Box<RawValue>, RpcError> {
-        let connection = self.connect(server, &request.cancel).await?;
+        let (_in_use, connection) = self.connect(server, &request.cancel).await?;
         let timeout = self.app.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
         let call = Call {
             method: &request.method,
@@ -202,22 +200,31 @@ impl Gateway {
         connection.request(call).await.map_err(|failure| rpc(server, failure))
     }
 
+    /// A connection, and the mark that keeps the server from being stopped as idle meanwhile.
     async fn connect(
         &self,
         server: &ServerName,
         cancel: &CancellationToken,
-    ) -> Result<Arc<Connection>, RpcError> {
+    ) -> Result<(InUse, Arc<Connection>), RpcError> {
         let slot = self.app.servers.get(server);
         let slot =
             slot.ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, format!("server `{server}` is gone")))?;
         let deadline = Instant::now() + slot.settings().start_timeout;
-        slot.connection(deadline, cancel).await.map_err(|unavailable| unavailable.0.to_rpc())
+        let in_use = slot.in_use();
+        let connection =
+            slot.connection(deadline, cancel).await.map_err(|unavailable| unavailable.0.to_rpc())?;
+        Ok((in_use, connection))
     }
 
     /// Everything all servers list, each with its server. One that fails is left out.
-    async fn collect(&self, capability: &str, method: &'static str) -> Vec<(ServerName, Box<RawValue>)> {
-        let asking = self.having(capability).into_iter().map(|server| async move {
-            let connection = self.connect(&server, &CancellationToken::new()).await.ok()?;
+    async fn collect(
+        &self,
+        capability: &str,
+        method: &'static str,
+        client: &Client,
+    ) -> Vec<(ServerName, Box<RawValue>)> {
+        let asking = self.having(capability, client).into_iter().map(|server| async move {
+            let (_in_use, connection) = self.connect(&server, &CancellationToken::new()).await.ok()?;
             let deadline = Instant::now() + LIST_PATIENCE;
             match connection.list(method, deadline).await {
                 Ok(items) => Some((server, items)),
@@ -229,15 +236,21 @@ impl Gateway {
         });
         let listed = futures_util::future::join_all(asking).await;
         let listed = listed.into_iter().flatten();
-        listed.flat_map(|(server, items)| items.into_iter().map(move |item| (server.clone(), item))).collect()
+        listed
+            .flat_map(|(server, items)| {
+                items.into_iter().map(move |item| (server.clone(), without_hidden(&item)))
+            })
+            .collect()
     }
 
-    /// The servers that declared a capability, now or the last time.
-    fn having(&self, capability: &str) -> Vec<ServerName> {
+    /// The servers that declared a capability, now or the last time, and of which the client may see
+    /// something.
+    fn having(&self, capability: &str, client: &Client) -> Vec<ServerName> {
         let snapshot = self.app.catalogue.snapshot();
+        let exposure = self.exposure(client);
         let has = |text: &str| Fields::parse(text).is_ok_and(|fields| fields.get(capability).is_some());
         let having = snapshot.servers.iter().filter(|server| server.capabilities.as_deref().is_some_and(has));
-        having.map(|server| server.name.clone()).collect()
+        having.map(|server| server.name.clone()).filter(|server| is_visible(server, &exposure)).collect()
     }
 }
 

@@ -57,20 +57,12 @@ impl Servers {
             }
             before
         };
-        for slot in ended.into_values() {
-            slot.close().await;
-        }
+        futures_util::future::join_all(ended.values().map(|slot| slot.close())).await;
     }
 
     /// Ends every server; returns when all are gone.
     pub async fn close(&self) {
-        let closing: Vec<_> =
-            self.all().into_iter().map(|slot| tokio::spawn(async move { slot.close().await })).collect();
-        for closing in closing {
-            if let Err(error) = closing.await {
-                tracing::debug!(%error, "a server could not be ended in order");
-            }
-        }
+        futures_util::future::join_all(self.all().iter().map(|slot| slot.close())).await;
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pml_mcp::client::{Connection, Event, Launch, Remote, Target};
 use pml_mcp::{Era, client::About};
 use pml_model::name::printable;
-use pml_model::{Definition, ServerName};
+use pml_model::{Definition, Digest, ServerName};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,12 @@ pub struct Told {
 #[derive(Debug)]
 pub enum What {
     /// It is ready, and these are its tools.
-    Listed(Box<Opened>),
+    Listed {
+        /// How it was started.
+        launch: Digest,
+        /// What it told.
+        opened: Box<Opened>,
+    },
     /// Its state changed.
     Status,
     /// Its prompts changed.
@@ -268,19 +273,27 @@ impl Slot {
         self.tell(What::Status).await;
         let (events, mut heard) = mpsc::channel(64);
         let opening = self.open(events);
-        let opened = tokio::select! {
-            opened = opening => opened,
-            () = self.stop.cancelled() => return,
+        tokio::pin!(opening);
+        let mut stale = false;
+        let opened = loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => break opened,
+                // Taken at once: the list of tools comes on the stream that these would block.
+                Some(event) = heard.recv() => stale |= event == Event::ToolsChanged,
+                () = self.stop.cancelled() => return,
+            }
         };
         let (connection, opened) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
                 self.fail(&reason, |status| matches!(status, Status::Starting));
-                return self.tell(What::Status).await;
+                self.tell(What::Status).await;
+                return self.try_again_if_eager().await;
             }
         };
         let connection = Arc::new(connection);
-        self.tell(What::Listed(Box::new(opened))).await;
+        self.tell_tools(opened).await;
         let ready = self.status.send_if_modified(|status| {
             let ready = matches!(status, Status::Starting);
             if ready {
@@ -292,19 +305,25 @@ impl Slot {
             return connection.close().await;
         }
         self.tell(What::Status).await;
-        let reason = self.attend(&connection, &mut heard).await;
+        let reason = self.attend(&connection, &mut heard, stale).await;
         // Before the process is gone, which may take it seconds: nobody shall find the dead connection.
         if let Some(reason) = reason {
             self.fail(&reason, |status| is_life(status, &connection));
         }
         self.tell(What::Status).await;
         connection.close().await;
-        // One that should always run is tried again without being asked.
+        self.try_again_if_eager().await;
+    }
+
+    /// One that should always run is tried again without being asked.
+    async fn try_again_if_eager(self: &Arc<Self>) {
         if self.settings.start == Start::Eager
             && let Status::Down { until, .. } = self.status()
         {
-            tokio::time::sleep_until(until.into()).await;
-            self.begin();
+            tokio::select! {
+                () = tokio::time::sleep_until(until.into()) => self.begin(),
+                () = self.stop.cancelled() => {}
+            }
         }
     }
 
@@ -323,14 +342,18 @@ impl Slot {
         }
     }
 
-    /// Follows a live connection; gives the reason of its end, or `None` when it was stopped as idle.
+    /// Follows a live connection, whose tools are `stale` if they changed while they were listed; gives the reason of its end, or `None` when it was stopped as idle.
     async fn attend(
         &self,
         connection: &Arc<Connection>,
         heard: &mut mpsc::Receiver<Event>,
+        stale: bool,
     ) -> Option<String> {
         // Tools are listed beside hearing events: the answer comes on the stream that events would block.
         let changed = Notify::new();
+        if stale {
+            changed.notify_one();
+        }
         let listing = self.keep_listed(connection, &changed);
         tokio::pin!(listing);
         loop {
@@ -361,7 +384,7 @@ impl Slot {
         loop {
             changed.notified().await;
             match list(connection, Instant::now() + self.settings.call_timeout).await {
-                Ok(opened) => self.tell(What::Listed(Box::new(opened))).await,
+                Ok(opened) => self.tell_tools(opened).await,
                 Err(error) => {
                     tracing::warn!(server = %self.name, error, "the changed tools could not be listed");
                 }
@@ -425,6 +448,11 @@ impl Slot {
             }
             rests
         })
+    }
+
+    async fn tell_tools(&self, opened: Opened) {
+        let launch = config::launch_digest(&self.settings);
+        self.tell(What::Listed { launch, opened: Box::new(opened) }).await;
     }
 
     async fn tell(&self, what: What) {

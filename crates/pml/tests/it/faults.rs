@@ -153,6 +153,26 @@ fn a_cancelled_call_is_cancelled_at_its_server_and_gets_no_response() {
     }
 }
 
+#[test]
+fn a_call_that_is_cancelled_in_the_same_breath_does_not_go_on() {
+    let home = faulty::home(&["s"]);
+    let mut client = home.stdio(&[]);
+    assert_ok(&mut client, "s:ok");
+    let ledger = Ledger::of(&home, "s");
+    for id in 100..120 {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "s:hang", "arguments": {}}});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        client.send(&format!("{call}\n{cancel}"));
+    }
+    assert_ok(&mut client, "s:ok");
+    // Whatever had left before the cancellation was read is taken back at the server.
+    eventually("every call that arrived is cancelled", || {
+        ledger.calls("hang") == ledger.events("cancelled").len()
+    });
+    assert!(client.aside.iter().all(|message| message.get("id").is_none()), "{:?}", client.aside);
+}
+
 // ---------------------------------------------------------------- servers that talk nonsense
 
 #[test]
@@ -468,4 +488,16 @@ fn a_client_that_closes_its_stream_cancels_its_call() {
         drop(socket);
         eventually("the server hears of it", || ledger.events("cancelled").len() == round + 1);
     }
+}
+
+#[test]
+fn a_server_that_closes_its_input_is_started_anew() {
+    let home = faulty::home(&["s"]);
+    let mut client = home.stdio(&[]);
+    let ledger = Ledger::of(&home, "s");
+    assert_eq!(text(&client.call("s:shut", &json!({}))), "taking nothing from now on");
+    eventually("another process serves", || {
+        let result = client.call("s:ok", &json!({}));
+        result["isError"] != json!(true) && ledger.pids().len() > 1
+    });
 }

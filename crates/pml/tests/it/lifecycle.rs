@@ -145,6 +145,16 @@ fn a_server_sees_the_variables_declared_for_it_and_the_harmless_ones() {
 }
 
 #[test]
+fn a_server_can_be_signalled() {
+    let own = std::process::id().to_string();
+    let shown = Command::new(env!("CARGO_BIN_EXE_pml"))
+        .args(["__guard", &own, "grep", "SigBlk", "/proc/self/status"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "SigBlk:\t0000000000000000\n");
+}
+
+#[test]
 fn a_server_inherits_no_descriptors() {
     let home = faulty::home(&["s", "other"]);
     let leaked = home.path("leaked");

@@ -7,6 +7,7 @@
 mod cli;
 mod clients;
 mod conformance;
+mod exposure;
 mod faults;
 mod faulty;
 mod harness;
