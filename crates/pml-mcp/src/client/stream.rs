@@ -362,6 +362,8 @@ pub(crate) async fn answer(
     }
     match caller {
         Some(caller) => caller.ask(method, params).await,
+        // Some servers ask for the roots before anybody has called them: nobody, no roots.
+        None if method == "roots/list" => Ok(raw(&serde_json::json!({ "roots": [] }))),
         None => {
             let message =
                 format!("`{method}` cannot be answered: it is not clear whose request it belongs to");
