@@ -65,7 +65,8 @@ fn conformance() -> Done {
     install()?;
     run(cargo().args(["build", "--quiet", "--package", "pml"]))?;
     let tests = root().join("tests");
-    let program = root().join("target/debug/pml");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let program = target.join("debug/pml");
     let mut compare = Command::new(node(&tests));
     compare.arg("conformance/compare.mjs").arg("--pml").arg(program).arg("--write").current_dir(&tests);
     run(&mut compare)

@@ -18,6 +18,9 @@ pub const COMMAND: &str = "__guard";
 /// How long a server gets between being asked to end and being made to.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long killed processes may take to be gone.
+const LAST_RESORT: Duration = Duration::from_secs(10);
+
 /// Exit code where the server could not be started, as shells have it.
 const NOT_STARTED: u8 = 127;
 
@@ -152,9 +155,11 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// Kills the server's group and every descendant, however far it moved away, until none is left.
+/// Kills the server's group and every descendant, however far it moved away, until none is left or
+/// the kernel takes longer over it than anybody should wait.
 fn kill_tree(server: Pid) {
-    for _ in 0..100 {
+    let until = Instant::now() + LAST_RESORT;
+    while Instant::now() < until {
         signal(-server.as_raw(), Signal::SIGKILL);
         let descendants = descendants(std::process::id());
         if descendants.is_empty() {

@@ -180,6 +180,14 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// `text` cut to so many characters, with `…` where something was cut.
+pub fn shortened(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a character shows as itself: no control, zero-width or direction-changing character.
 pub fn is_plain(c: char) -> bool {
     !(c.is_control()

@@ -1,7 +1,8 @@
 //! Which commands a person has said may be started.
 //!
 //! A command that turns up in a configuration file while PML runs may have been written by anything
-//! that can write files. It is started only after `pml add`, `pml accept` or a restart of PML.
+//! that can write files. A running gateway starts it only after `pml add`, `pml accept` or a restart. A
+//! command that a person types (`pml call`, `pml doctor`) is that person's word for itself.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,19 +30,32 @@ impl Accepted {
     }
 
     /// Every accepted command, by the digest of how it is started.
-    pub fn read(&self) -> BTreeSet<Digest> {
-        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn read(&self) -> Result<BTreeSet<Digest>, Problem> {
+        self.list().map_err(|error| {
+            Problem::new(Code::Config, format!("cannot read `{}`: {error}", self.path.display()))
+                .hint("mend it, or delete it and accept the commands again")
+        })
+    }
+
+    fn list(&self) -> std::io::Result<BTreeSet<Digest>> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(serde_json::from_str(&text)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Adds commands.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be read or written.
     pub fn accept(&self, launches: impl Iterator<Item = Digest>) -> Result<(), Problem> {
         self.add(launches).map_err(|error| {
-            Problem::new(Code::Config, format!("cannot write `{}`: {error}", self.path.display()))
-                .hint("check that the directory exists and is yours")
+            Problem::new(Code::Config, format!("cannot add to `{}`: {error}", self.path.display()))
+                .hint("check that it is yours, or delete it and accept the commands again")
         })
     }
 
@@ -51,7 +65,7 @@ impl Accepted {
         // Two that add at once would each leave out what the other added.
         let lock = std::fs::File::create(self.path.with_extension("lock"))?;
         lock.lock()?;
-        let mut all = self.read();
+        let mut all = self.list()?;
         let before = all.len();
         all.extend(launches);
         if all.len() == before {
@@ -85,6 +99,11 @@ mod tests {
                 scope.spawn(move || accepted.accept(std::iter::once(digest(n))).unwrap());
             }
         });
-        assert_eq!(Accepted { path }.read(), (0..20).map(digest).collect());
+        let accepted = Accepted { path };
+        assert_eq!(accepted.read(), Ok((0..20).map(digest).collect()));
+
+        std::fs::write(accepted.path(), "damaged").unwrap();
+        assert!(accepted.read().is_err());
+        assert!(accepted.accept([digest(1)].into_iter()).is_err(), "what was accepted is not written over");
     }
 }

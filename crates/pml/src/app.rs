@@ -190,7 +190,7 @@ impl App {
     pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
         let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
         let builtin = Arc::new(built_in(&config, &self.cwd)?);
-        let known = Accepted::open(&self.paths).read();
+        let known = Accepted::open(&self.paths).read()?;
         // Read before anything is replaced, so that the old configuration stays whole where this fails.
         let manifests = self.manifests().await?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);

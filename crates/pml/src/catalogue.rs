@@ -12,7 +12,7 @@ use pml_model::name::{identifier, look_alike};
 use pml_model::{Definition, Digest, ServerName, ToolId};
 use serde_json::Value;
 
-use crate::problem::{Code, Problem, did_you_mean, nearest};
+use crate::problem::{Code, Problem, did_you_mean, nearest, unknown_server};
 
 /// The longest name a client is shown.
 pub const MAX_EXPOSED: usize = 64;
@@ -118,17 +118,13 @@ impl Snapshot {
                 .hint("`pml list` shows what is held back and why"));
         }
         if !self.servers.iter().any(|server| server.name == id.server) {
-            let near = nearest(id.server.as_str(), self.servers.iter().map(|server| server.name.as_str()));
-            let hint =
-                did_you_mean(&near).unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
-            return Err(
-                Problem::new(Code::UnknownServer, format!("no server is called `{}`", id.server)).hint(hint)
-            );
+            let known = self.servers.iter().map(|server| server.name.as_str());
+            return Err(unknown_server(id.server.as_str(), known));
         }
         Err(self.unknown_tool(&id.to_string()))
     }
 
-    /// The tool a client means: by the name it was shown, by id, or by identifier.
+    /// The tool a client means: by the name it was shown or by id.
     ///
     /// # Errors
     /// There is none; the problem names the nearest.
@@ -200,7 +196,7 @@ fn is_plainly_different(a: &str, b: &str) -> bool {
     a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(b)
 }
 
-/// Gives every tool a name of its own for clients: at most 64 letters, digits, `_` and `-`.
+/// Gives every tool a name of its own for clients: at most 64 letters, digits, `_`, `-` and `.`.
 fn expose(tools: &mut [Tool], naming: Naming) {
     let mut plain: HashMap<String, usize> = HashMap::new();
     for tool in tools.iter() {

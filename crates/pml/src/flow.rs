@@ -1,7 +1,7 @@
 //! The spine: what happens to an intent, in order.
 //!
-//! Doors (MCP, HTTP, terminal) call these functions and nothing else; every choice about what comes
-//! next is made here, and the work is done in the stages.
+//! An intent or a call reaches the stages only through here, from whichever door (MCP, HTTP, terminal) it
+//! came: every choice about what comes next is made here, and the work is done in the stages.
 
 use pml_model::ToolId;
 use pml_model::json::Fields;

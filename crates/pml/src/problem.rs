@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::config;
+
 /// What went wrong, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -21,6 +23,19 @@ pub struct Problem {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// For a call: whether anything can have happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
+}
+
+/// Whether a call that has no answer can have had an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sent {
+    /// Nothing reached the server.
+    No,
+    /// It was sent, and nobody knows.
+    Unknown,
 }
 
 /// The kinds of problem a caller may act on differently.
@@ -72,13 +87,20 @@ pub enum Code {
 impl Problem {
     /// A problem and, mostly, a way out.
     pub fn new(code: Code, message: impl Into<String>) -> Problem {
-        Problem { code, message: message.into(), hint: None }
+        Problem { code, message: message.into(), hint: None, sent: None }
     }
 
     /// The same with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, saying whether the call was sent.
+    #[must_use]
+    pub fn sent(mut self, sent: Sent) -> Problem {
+        self.sent = Some(sent);
         self
     }
 
@@ -144,9 +166,8 @@ impl Problem {
             NotSent::Cancelled => Problem::new(Code::Cancelled, text),
             NotSent::Unauthorized(_) => Problem::new(Code::Unauthorized, text)
                 .hint(format!("set `bearer` or `headers` of `[servers.{server}]` in pml.toml")),
-            NotSent::RateLimited(wait) => {
-                Problem::new(Code::RateLimited, text).hint(format!("try again after {} s", wait.as_secs()))
-            }
+            NotSent::RateLimited(wait) => Problem::new(Code::RateLimited, text)
+                .hint(format!("try again after {} s", wait.as_secs_f64().ceil())),
             NotSent::TooLarge => Problem::new(Code::TooLarge, text).hint("send less, or in parts"),
         }
     }
@@ -164,18 +185,35 @@ impl std::fmt::Display for Problem {
 
 impl From<pml_store::Error> for Problem {
     fn from(error: pml_store::Error) -> Problem {
-        Problem::new(Code::Storage, error.to_string()).hint("`pml doctor` checks the database")
+        Problem::new(Code::Storage, error.to_string())
     }
 }
 
-impl From<crate::config::Error> for Problem {
-    fn from(error: crate::config::Error) -> Problem {
-        let text = error.to_string();
-        match text.split_once("\nhint: ") {
-            Some((message, hint)) => Problem::new(Code::Config, message).hint(hint),
-            None => Problem::new(Code::Config, text),
+impl From<config::Error> for Problem {
+    fn from(error: config::Error) -> Problem {
+        match error {
+            config::Error::Invalid(complaint) => Problem::from(&*complaint),
+            config::Error::Refused { message, hint } => Problem::new(Code::Config, message).hint(hint),
+            config::Error::Io { .. } => Problem::new(Code::Config, error.to_string()),
         }
     }
+}
+
+impl From<&config::Complaint> for Problem {
+    fn from(complaint: &config::Complaint) -> Problem {
+        let problem = Problem::new(Code::Config, complaint.place_and_message());
+        match &complaint.hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+/// That no server has this name, with the nearest of those there are.
+pub fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Problem {
+    let hint = did_you_mean(&nearest(name, known))
+        .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
+    Problem::new(Code::UnknownServer, format!("no server is called `{}`", printable(name))).hint(hint)
 }
 
 /// The words nearest to `wanted`, best first, at most three.

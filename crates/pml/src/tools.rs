@@ -174,8 +174,10 @@ async fn downstream(
             format!("server `{}` is gone", tool.id.server),
         ));
     };
-    let started = Instant::now();
-    let within = |time: Duration| context.deadline.map_or(started + time, |own| own.min(started + time));
+    let within = |time: Duration| {
+        let until = Instant::now() + time;
+        context.deadline.map_or(until, |own| own.min(until))
+    };
     let _in_use = slot.in_use();
     // A connection that was already gone has taken nothing, so one more try is safe.
     for last in [false, true] {
@@ -202,7 +204,10 @@ async fn downstream(
                 slot.answered();
                 return ended(result);
             }
-            Err(Failure::Rpc(error)) => return Outcome::ToolError(ToolError::Rpc(error)),
+            Err(Failure::Rpc(error)) => {
+                slot.answered();
+                return Outcome::ToolError(ToolError::Rpc(error));
+            }
             Err(Failure::NotSent(NotSent::Closed(_) | NotSent::SessionEnded)) if !last => {}
             Err(Failure::NotSent(reason)) => return not_sent(&slot, &reason),
             Err(failure @ Failure::Unknown(_)) => {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::{PatternOptions, Validator};
 use pml_model::json::{MAX_DEPTH, depth};
+use pml_model::name::{printable, shortened};
 use pml_model::{Definition, Digest, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -115,18 +116,7 @@ fn compile(schema: &str) -> Compiled {
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let at = if path.is_empty() { "the whole".to_owned() } else { format!("`{path}`") };
-    let mut reason = error.to_string();
-    if reason.len() > 200 {
-        let cut = reason
-            .char_indices()
-            .map(|(index, _)| index)
-            .take_while(|index| *index <= 200)
-            .last()
-            .unwrap_or(0);
-        reason.truncate(cut);
-        reason.push('…');
-    }
-    format!("{at}: {}", pml_model::name::printable(&reason))
+    format!("{at}: {}", printable(&shortened(&error.to_string(), 200)))
 }
 
 /// Which parameters there are, as a hint.

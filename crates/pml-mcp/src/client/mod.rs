@@ -142,7 +142,7 @@ pub struct Call<'a> {
 /// How long a stdio server gets to answer the stateless opening before the older one is tried too.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the last words of a process that has ended may take to be read.
-const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(50);
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a server may ask for more input within one request.
 const MAX_ROUNDS: usize = 10;
 /// How many resources of one server are watched.
@@ -152,6 +152,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How many pages and items of a list are taken.
 const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 50_000;
+const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 impl Connection {
     /// Starts or contacts a server and agrees on a version with it. `known_era` is how it spoke the
@@ -268,6 +269,7 @@ impl Connection {
         };
         let mut items = Vec::new();
         let mut cursor: Option<String> = None;
+        let mut size = 0;
         for _ in 0..MAX_PAGES {
             let mut params = Fields::default();
             if let Some(cursor) = &cursor {
@@ -278,17 +280,18 @@ impl Connection {
             let page = self.request(call).await?;
             let garbage = |reason: String| Failure::Unknown(Lost::Garbage(reason));
             let fields = Fields::parse(page.get()).map_err(|error| garbage(error.to_string()))?;
-            items.extend(
-                fields
-                    .read::<Vec<Box<RawValue>>>(key)
-                    .ok_or_else(|| garbage(format!("`{method}` without `{key}`")))?,
-            );
+            let more = fields.read::<Vec<Box<RawValue>>>(key);
+            let more = more.ok_or_else(|| garbage(format!("`{method}` without `{key}`")))?;
+            size += page.get().len();
+            if items.len() + more.len() > MAX_ITEMS || size > MAX_LIST_BYTES {
+                return Err(garbage(format!(
+                    "`{method}` lists more than {MAX_ITEMS} items or {MAX_LIST_BYTES} bytes"
+                )));
+            }
+            items.extend(more);
             let next: Option<String> = fields.read("nextCursor");
             if next.is_none() || next == cursor {
                 return Ok(items);
-            }
-            if items.len() > MAX_ITEMS {
-                return Err(garbage(format!("`{method}` lists more than {MAX_ITEMS} items")));
             }
             cursor = next;
         }

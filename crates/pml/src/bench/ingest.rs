@@ -110,6 +110,9 @@ fn definitions(lines: &[Line]) -> Result<(BTreeMap<ServerName, Vec<Definition>>,
                 break;
             }
         }
+        if total == 0 {
+            return Err(failed("no line of the file is a tool definition"));
+        }
         round += 1;
     }
     Ok((servers, refused))

@@ -17,7 +17,7 @@ use super::{Here, out};
 use crate::app::Role;
 use crate::discover::{Detail, Filter, Kind, Request, default_limit};
 use crate::flow;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Sent};
 use crate::tools::{Context, Outcome, ToolError};
 
 /// Arguments of `pml call`.
@@ -92,7 +92,8 @@ pub(super) async fn call(here: &Here, call: Call) -> Result<ExitCode, Problem> {
             Code::ServerError,
             format!("`{tool}` answered: {}", pml_model::name::printable(&error.to_string())),
         )),
-        Outcome::NotSent(problem) | Outcome::Unknown(problem) => Err(problem),
+        Outcome::NotSent(problem) => Err(problem.sent(Sent::No)),
+        Outcome::Unknown(problem) => Err(problem.sent(Sent::Unknown)),
     }
 }
 

@@ -58,7 +58,7 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
     }));
     findings.push(good(format!("database {}", app.store.path().display())));
     for problem in &config.problems {
-        findings.push(bad(problem.complaint_text(), problem.complaint.hint.clone()));
+        findings.push(bad(problem.complaint.place_and_message(), problem.complaint.hint.clone()));
     }
     for warning in &config.warnings {
         findings.push(warn(warning.message.clone(), Some(warning.hint.clone())));

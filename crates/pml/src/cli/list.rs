@@ -14,7 +14,7 @@ use crate::accepted::Accepted;
 use crate::app::{App, Role, blocking, now_ms};
 use crate::catalogue::Snapshot;
 use crate::config::{self, Declared, Transport};
-use crate::problem::Problem;
+use crate::problem::{Problem, unknown_server};
 
 /// Arguments of `pml list`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     let snapshot = app.catalogue.snapshot();
     let states = live_states(app).await?;
     let config = app.config();
-    let accepted = Accepted::open(&app.paths).read();
+    let accepted = Accepted::open(&app.paths).read()?;
     let mut rows = Vec::new();
     for server in &config.servers {
         let live = states.get(&server.name);
@@ -136,12 +136,11 @@ pub(super) fn how(declared: &Declared) -> String {
 }
 
 fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> {
-    let id = pml_model::ToolId::parse(&format!("{server}:*"))
-        .map_err(|error| Problem::new(crate::problem::Code::InvalidRequest, error.to_string()))?;
-    let tools: Vec<_> = snapshot.tools_of(&id.server).collect();
-    if tools.is_empty() && !snapshot.servers.iter().any(|known| known.name == id.server) {
-        return snapshot.tool(&id).map(|_| ());
-    }
+    let known = || snapshot.servers.iter().map(|known| known.name.as_str());
+    let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
+        return Err(unknown_server(server, known()));
+    };
+    let tools: Vec<_> = snapshot.tools_of(&server.name).collect();
     if here.json {
         let all: Vec<_> = tools
             .iter()

@@ -39,17 +39,22 @@ pub(super) struct Stdio {
 #[derive(Debug, Args)]
 struct Exposure {
     /// Which tools clients see: meta, full, or tools such as fs:read or fs:*; overrides `expose`
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    expose: Vec<String>,
+    #[arg(long, value_name = "WHAT", value_parser = expose)]
+    expose: Option<Expose>,
 }
 
-impl Exposure {
-    fn read(&self) -> Option<Expose> {
-        match self.expose.as_slice() {
-            [] => None,
-            [one] if one == "meta" => Some(Expose::Meta),
-            [one] if one == "full" => Some(Expose::Full),
-            tools => Some(Expose::Only(tools.to_vec())),
+fn expose(text: &str) -> Result<Expose, String> {
+    match text {
+        "meta" => Ok(Expose::Meta),
+        "full" => Ok(Expose::Full),
+        tools => {
+            let tools: Vec<String> = tools.split(',').map(str::to_owned).collect();
+            match tools.iter().find(|tool| !tool.contains(':')) {
+                Some(word) => {
+                    Err(format!("`{word}` is neither meta, full, nor a tool such as fs:read or fs:*"))
+                }
+                None => Ok(Expose::Only(tools)),
+            }
         }
     }
 }
@@ -64,12 +69,12 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
         .with_token(token.reveal(), app.principal.clone());
     let stop = CancellationToken::new();
-    let gateway = Gateway::new(Arc::clone(&app), serve.exposure.read());
+    let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone());
     let router = Router::new()
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
         .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check));
-    greet(&app, address, token.reveal(), serve.exposure.read().as_ref());
+    greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());
     let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
     asked_to_stop().await;
     out::note("stopping");
@@ -84,7 +89,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
 pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Gateway).await?;
     let stop = CancellationToken::new();
-    let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.read());
+    let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.expose);
     let serving =
         pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), app.principal.clone(), stop.clone());
     tokio::pin!(serving);

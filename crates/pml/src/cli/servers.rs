@@ -15,12 +15,12 @@ use crate::app::{App, Role, blocking};
 use crate::config::edit::{self, Existing, Init, NewServer};
 use crate::config::trust::Project;
 use crate::config::{self, Declared};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, unknown_server};
 
 /// Arguments of `pml add`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pml add time -- uvx mcp-server-time\n  pml add github --env GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github\n  pml add search --url https://example.com/mcp --header Authorization='Bearer ${SEARCH_TOKEN}'"
+    after_help = "Examples:\n  pml add time -- uvx mcp-server-time\n  pml add github --env GITHUB_PERSONAL_ACCESS_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github\n  pml add search --url https://example.com/mcp --header Authorization='Bearer ${SEARCH_TOKEN}'"
 )]
 pub(super) struct Add {
     /// What to call it
@@ -29,13 +29,13 @@ pub(super) struct Add {
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
     /// A variable of its environment; `${VAR}` is filled in when it starts
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
     /// A header sent with every request
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     header: Vec<(String, String)>,
     /// The directory it runs in
-    #[arg(long)]
+    #[arg(long, conflicts_with = "url")]
     cwd: Option<String>,
     /// What it is for, shown to agents
     #[arg(long)]
@@ -153,12 +153,7 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
     let removed = edit::remove_server(&here.paths.config, name)?;
     if !removed {
         let config = config::load(&here.paths, &here.cwd, &here.env)?;
-        let near = crate::problem::nearest(name, config.servers.iter().map(|server| server.name.as_str()));
-        let hint = crate::problem::did_you_mean(&near)
-            .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
-        let text =
-            format!("{} has no server `{}`", here.paths.config.display(), pml_model::name::printable(name));
-        return Err(Problem::new(Code::UnknownServer, text).hint(hint));
+        return Err(unknown_server(name, config.servers.iter().map(|server| server.name.as_str())));
     }
     if let Ok(server) = ServerName::new(name) {
         let store = pml_store::Store::open(&here.paths.database())?;
@@ -176,14 +171,7 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
 pub(super) fn accept(here: &Here, name: &str) -> Result<ExitCode, Problem> {
     let config = config::load(&here.paths, &here.cwd, &here.env)?;
     let Some(server) = config.servers.iter().find(|server| server.name.as_str() == name) else {
-        let near = crate::problem::nearest(name, config.servers.iter().map(|server| server.name.as_str()));
-        let hint = crate::problem::did_you_mean(&near)
-            .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
-        return Err(Problem::new(
-            Code::UnknownServer,
-            format!("no server is called `{}`", pml_model::name::printable(name)),
-        )
-        .hint(hint));
+        return Err(unknown_server(name, config.servers.iter().map(|server| server.name.as_str())));
     };
     Accepted::open(&here.paths).accept(std::iter::once(config::launch_digest(server)))?;
     let how = super::list::how(&server.declared);

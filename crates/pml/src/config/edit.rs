@@ -61,7 +61,7 @@ expose = "meta"
 # [servers.github]
 # command = "npx"
 # args = ["-y", "@modelcontextprotocol/server-github@2025.4.8"]
-# env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }
+# env = { GITHUB_PERSONAL_ACCESS_TOKEN = "${GITHUB_TOKEN}" }
 
 # A server that PML reaches.
 # [servers.search]

@@ -20,9 +20,16 @@ pub struct Complaint {
     pub hint: Option<String>,
 }
 
+impl Complaint {
+    /// Everything but the hint.
+    pub fn place_and_message(&self) -> String {
+        format!("{}:{}:{}: {}", self.shown, self.line, self.column, self.message)
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.shown, self.line, self.column, self.message)?;
+        f.write_str(&self.place_and_message())?;
         match &self.hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
@@ -37,14 +44,6 @@ pub struct Problem {
     pub server: String,
     /// Why, and where.
     pub complaint: Box<Complaint>,
-}
-
-impl Problem {
-    /// The place and the message, without the hint.
-    pub fn complaint_text(&self) -> String {
-        let Complaint { shown, line, column, message, .. } = &*self.complaint;
-        format!("{shown}:{line}:{column}: {message}")
-    }
 }
 
 impl fmt::Display for Problem {

@@ -14,7 +14,7 @@
 //! [servers.github]
 //! command = "npx"                          # an argument vector, never a shell
 //! args = ["-y", "@modelcontextprotocol/server-github@2025.4.8"]
-//! env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }
+//! env = { GITHUB_PERSONAL_ACCESS_TOKEN = "${GITHUB_TOKEN}" }
 //! cwd = "~/work"
 //! description = "issues and pull requests" # shown to agents
 //! enabled = true

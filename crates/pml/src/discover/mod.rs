@@ -7,6 +7,7 @@ pub mod signature;
 
 use pml_graph::rank::{self, Evidence};
 use pml_model::json::without_hidden;
+use pml_model::name::{is_plain, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -196,13 +197,8 @@ fn shown(score: f64) -> f64 {
 const DESCRIPTION_CHARACTERS: usize = 200;
 
 fn shorten(text: &str) -> String {
-    let clean: String = text.chars().filter(|c| *c == '\n' || pml_model::name::is_plain(*c)).collect();
-    let first = clean.trim().lines().next().unwrap_or_default();
-    let mut short: String = first.chars().take(DESCRIPTION_CHARACTERS).collect();
-    if short.len() < first.len() {
-        short.push('…');
-    }
-    short
+    let clean: String = text.chars().filter(|c| *c == '\n' || is_plain(*c)).collect();
+    shortened(clean.trim().lines().next().unwrap_or_default(), DESCRIPTION_CHARACTERS)
 }
 
 fn suggestions(snapshot: &Snapshot) -> Vec<String> {

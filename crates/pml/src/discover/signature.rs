@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use pml_model::Definition;
-use pml_model::name::is_plain;
+use pml_model::name::{is_plain, shortened};
 use serde_json::{Map, Value};
 
 /// The longest signature.
@@ -453,13 +453,6 @@ fn comment_line(text: &str) -> String {
 fn one_line(text: &str) -> String {
     let shown: String = text.chars().filter(|c| c.is_whitespace() || is_plain(*c)).collect();
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn shortened(text: &str, most_chars: usize) -> String {
-    match text.char_indices().nth(most_chars) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 fn key(name: &str) -> String {

@@ -2,13 +2,14 @@
 
 use pml_mcp::{RpcError, code};
 use pml_model::json::{self, Fields, raw};
+use pml_model::name::shortened;
 use serde_json::value::RawValue;
 
 use crate::catalogue::Tool;
 
 /// Items on one page.
 const PAGE: usize = 500;
-/// The longest description a client is shown, in bytes.
+/// The longest description a client is shown, in characters.
 const MAX_DESCRIPTION: usize = 2 * 1024;
 
 /// One page of `items` under `key`, from the cursor in `params` on.
@@ -39,13 +40,8 @@ pub(super) fn shown(tool: &Tool) -> Box<RawValue> {
     let clean = json::without_hidden(&tool.definition.raw);
     let mut fields = Fields::parse(clean.get()).unwrap_or_default();
     let description: String = fields.read("description").unwrap_or_default();
-    if description.len() > MAX_DESCRIPTION {
-        let cut = description
-            .char_indices()
-            .map(|(index, _)| index)
-            .take_while(|index| *index <= MAX_DESCRIPTION)
-            .last();
-        fields.set("description", raw(&format!("{}…", &description[..cut.unwrap_or(0)])));
+    if description.chars().nth(MAX_DESCRIPTION).is_some() {
+        fields.set("description", raw(&shortened(&description, MAX_DESCRIPTION)));
     }
     fields.set("name", raw(&tool.exposed));
     if fields.get("inputSchema").is_none() {

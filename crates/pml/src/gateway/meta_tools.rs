@@ -1,6 +1,7 @@
 //! PML's own tools, as clients see them.
 
 use pml_model::json::{Fields, raw};
+use pml_model::name::{is_plain, shortened};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -112,13 +113,8 @@ fn connected(snapshot: &Snapshot) -> String {
 
 /// A server's word on itself is data: one short line without anything that does not show.
 fn plain(text: &str) -> String {
-    let line: String =
-        text.lines().next().unwrap_or_default().chars().filter(|c| pml_model::name::is_plain(*c)).collect();
-    let mut short: String = line.trim_end_matches('.').chars().take(PURPOSE_CHARACTERS).collect();
-    if short.len() < line.trim_end_matches('.').len() {
-        short.push('…');
-    }
-    short
+    let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
+    shortened(line.trim_end_matches('.'), PURPOSE_CHARACTERS)
 }
 
 /// Answers a call of one of PML's own tools; `None` where the name is not one of them.

@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::catalogue::{Snapshot, Tool};
 use crate::config::Expose;
 use crate::flow;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Sent};
 use crate::tools::{Context, Outcome, ToolError};
 
 /// The gateway as clients see it; clones are the same gateway.
@@ -112,11 +112,7 @@ impl Gateway {
     fn left_out(&self, id: &ToolId) -> Option<Problem> {
         let config = self.app.config();
         let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
-        let shown = Problem::new(Code::Config, problem.complaint_text());
-        Some(match &problem.complaint.hint {
-            Some(hint) => shown.hint(hint),
-            None => shown,
-        })
+        Some(Problem::from(&*problem.complaint))
     }
 }
 
@@ -208,6 +204,7 @@ fn answer(outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
     match outcome {
         Outcome::Ok(result) | Outcome::ToolError(ToolError::Result(result)) => Ok(result),
         Outcome::ToolError(ToolError::Rpc(error)) => Err(error),
-        Outcome::NotSent(problem) | Outcome::Unknown(problem) => Ok(problem.to_tool_result()),
+        Outcome::NotSent(problem) => Ok(problem.sent(Sent::No).to_tool_result()),
+        Outcome::Unknown(problem) => Ok(problem.sent(Sent::Unknown).to_tool_result()),
     }
 }

@@ -157,13 +157,13 @@ impl Gateway {
 
     async fn complete(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
         let mut params = Fields::parse(request.params.get()).unwrap_or_default();
-        let reference: serde_json::Value = params.read("ref").unwrap_or_default();
-        match (reference["name"].as_str(), reference["uri"].as_str()) {
+        let given = params.get("ref").map_or_else(empty_object, ToOwned::to_owned);
+        let mut reference = Fields::parse(given.get()).unwrap_or_default();
+        match (reference.read::<String>("name"), reference.read::<String>("uri")) {
             (Some(name), _) => {
-                let (server, own) = self.prompt(name, &request.client).await?;
-                let mut reference = reference.clone();
-                reference["name"] = json!(own);
-                params.set("ref", raw(&reference));
+                let (server, own) = self.prompt(&name, &request.client).await?;
+                reference.set("name", raw(&own));
+                params.set("ref", reference.to_raw());
                 self.forward(request, &server, params).await
             }
             (None, Some(_)) => {

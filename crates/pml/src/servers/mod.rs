@@ -60,7 +60,7 @@ impl Servers {
         futures_util::future::join_all(ended.values().map(|slot| slot.close())).await;
     }
 
-    /// Ends every server; returns when all are gone.
+    /// Ends every server; returns when those that were ready are gone.
     pub async fn close(&self) {
         futures_util::future::join_all(self.all().iter().map(|slot| slot.close())).await;
     }

@@ -179,9 +179,7 @@ impl Slot {
                     }
                 }
                 Status::Held => return Err(self.held()),
-                Status::Closed => {
-                    return Err(self.down("it was removed from the configuration", Duration::ZERO));
-                }
+                Status::Closed => return Err(self.removed()),
                 Status::Starting => {
                     let changed = tokio::time::timeout_at(deadline.into(), status.changed());
                     tokio::select! {
@@ -474,7 +472,17 @@ impl Slot {
 
     fn not_ready(&self) -> Unavailable {
         let problem = Problem::new(Code::ServerStarting, format!("server `{}` is not ready yet", self.name));
-        Unavailable(problem.hint("nothing was sent; try again in a moment"))
+        let time = self.settings.start_timeout.as_secs();
+        Unavailable(
+            problem.hint(format!(
+                "try again in a moment; `start_timeout` ({time} s) sets how long a call waits"
+            )),
+        )
+    }
+
+    fn removed(&self) -> Unavailable {
+        let text = format!("server `{}` was removed from the configuration", self.name);
+        Unavailable(Problem::new(Code::UnknownServer, text).hint("`pml list` shows the servers there are"))
     }
 
     fn held(&self) -> Unavailable {

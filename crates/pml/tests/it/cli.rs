@@ -304,11 +304,11 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["remove", "note"],
         &expect![[r#"
-        --- stderr
-        error: HOME/pml.toml has no server `note`
-        hint: did you mean `notes`?
-        --- exit 1
-    "#]],
+            --- stderr
+            error: no server is called `note`
+            hint: did you mean `notes`?
+            --- exit 1
+        "#]],
     );
     check(
         &home,
@@ -647,15 +647,16 @@ fn a_wrong_call_says_what_is_wrong_with_it() {
         &home,
         &["--json", "call", "notes:search_notes", "--args", r#"{"word": "a", "limit": 1000}"#],
         &expect![[r#"
-        {
-          "error": {
-            "code": "INVALID_ARGUMENTS",
-            "message": "the arguments of `notes:search_notes` break its schema: `/limit`: 1000 is greater than the maximum of 100",
-            "hint": "its parameters are `word` (required), `limit`"
-          }
-        }
-        --- exit 1
-    "#]],
+            {
+              "error": {
+                "code": "INVALID_ARGUMENTS",
+                "message": "the arguments of `notes:search_notes` break its schema: `/limit`: 1000 is greater than the maximum of 100",
+                "hint": "its parameters are `word` (required), `limit`",
+                "sent": "no"
+              }
+            }
+            --- exit 1
+        "#]],
     );
     check(
         &home,

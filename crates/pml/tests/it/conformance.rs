@@ -17,7 +17,7 @@ fn the_suites_say_of_the_gateway_what_the_table_says() {
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
-        "{}{}\nif the gateway is right, write the table anew: `node compare.mjs --pml FILE --write`",
+        "{}{}\nif the gateway is right, write the table anew: `cargo xtask conformance`",
         told(&output.stdout),
         told(&output.stderr)
     );

@@ -340,10 +340,10 @@ fn several_gateways_share_one_home() {
     }
     // Each has a server of its own, and what one learned of `b` is known to all.
     assert_eq!(Ledger::of(&home, "a").pids().len(), 5);
-    assert_eq!(text(&clients[0].call("b:ok", &json!({}))), "ok");
+    assert_eq!(text(&clients[0].call("b:redefine", &json!({"add": "fresh"}))), "redefined");
     for client in &mut clients[1..] {
         eventually("the others learn of it", || {
-            client.request("tools/list", &json!({})).to_string().contains("b__ok")
+            client.request("tools/list", &json!({})).to_string().contains("b__fresh")
         });
     }
     for client in clients {
