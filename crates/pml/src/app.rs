@@ -44,6 +44,8 @@ pub struct App {
     changes: broadcast::Sender<Change>,
     listed: watch::Sender<HashSet<(ServerName, Digest)>>,
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
+    /// What servers of this very process told while they run.
+    live: RwLock<HashMap<ServerName, LiveTools>>,
     process: Option<Process>,
     acquainted_by: OnceLock<Instant>,
     stop: CancellationToken,
@@ -81,6 +83,7 @@ impl App {
             changes: broadcast::Sender::new(256),
             listed: watch::Sender::default(),
             refused: RwLock::default(),
+            live: RwLock::default(),
             process: (role == Role::Gateway).then(Process::current).and_then(Result::ok),
             acquainted_by: OnceLock::new(),
             stop: CancellationToken::new(),
@@ -239,11 +242,18 @@ impl App {
             manifests.into_iter().map(|manifest| (manifest.server.clone(), manifest)).collect();
         let config = self.config();
         let mut listings: Vec<Listing> = self.built_in_listings();
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         for server in config.servers.iter().filter(|server| server.enabled) {
             // What another command told under this name says nothing about this one.
             let manifest = known.remove(&server.name).filter(|m| m.launch == config::launch_digest(server));
-            listings.push(listing(server, manifest));
+            let mut listing = listing(server, manifest);
+            if let Some(told) = live.get(&server.name).filter(|t| t.launch == config::launch_digest(server)) {
+                listing.tools = told.tools.clone();
+                listing.server.known = true;
+            }
+            listings.push(listing);
         }
+        drop(live);
         let before = self.catalogue.replace(Snapshot::new(listings, config.names));
         let now = self.catalogue.snapshot();
         let names = |snapshot: &Snapshot| -> Vec<(String, Digest)> {
@@ -272,7 +282,10 @@ impl App {
     pub(crate) async fn hear(&self, told: Told) {
         match told.what {
             What::Listed { launch, opened } => self.learn(&told.server, launch, *opened).await,
-            What::Status => self.publish(&told.server).await,
+            What::Status => {
+                self.forget_if_gone(&told.server).await;
+                self.publish(&told.server).await;
+            }
             What::Prompts => self.announce(Change::Prompts),
             What::Resources => self.announce(Change::Resources),
             What::Resource(uri) => self.announce(Change::Resource(uri)),
@@ -310,12 +323,54 @@ impl App {
             tools: distinct(opened.tools),
         };
         let (store, principal, now) = (self.store.clone(), self.principal.clone(), now_ms());
-        let change = blocking(move || store.record_manifest(&principal, listing, now)).await?;
+        let own = (listing.server.clone(), listing.launch.clone(), listing.tools.clone());
+        let (change, manifest) = blocking(move || {
+            let server = listing.server.clone();
+            let change = store.record_manifest(&principal, listing, now)?;
+            Ok::<_, pml_store::Error>((change, store.manifest(&principal, &server)?))
+        })
+        .await?;
+        self.remember_live(own, manifest);
         for changed in &change.changed {
             tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
                 "the definition of a tool changed; `pml list --changes` shows it");
         }
         self.refresh().await
+    }
+
+    /// Keeps what a server of this process told: another process's server of the same name may tell
+    /// something else, and what we call is ours.
+    fn remember_live(
+        &self,
+        (server, launch, tools): (ServerName, Digest, Vec<Definition>),
+        stored: Option<Manifest>,
+    ) {
+        let identifiers: HashMap<String, String> = stored
+            .into_iter()
+            .flat_map(|m| m.tools)
+            .map(|tool| (tool.definition.name, tool.identifier))
+            .collect();
+        let named = |tool: Definition| {
+            let identifier = identifiers.get(&tool.name).cloned();
+            let identifier = identifier.unwrap_or_else(|| pml_model::name::identifier(&tool.name));
+            (tool, identifier)
+        };
+        let told = LiveTools { launch, tools: tools.into_iter().map(named).collect() };
+        self.live.write().unwrap_or_else(PoisonError::into_inner).insert(server, told);
+    }
+
+    /// Forgets what a server told when it no longer runs: from then on the stored manifest speaks for it.
+    async fn forget_if_gone(&self, server: &ServerName) {
+        let status = self.servers.get(server).map(|slot| slot.status());
+        if matches!(status, Some(Status::Starting | Status::Ready(_))) {
+            return;
+        }
+        let known = self.live.write().unwrap_or_else(PoisonError::into_inner).remove(server);
+        if known.is_some()
+            && let Err(problem) = self.refresh().await
+        {
+            tracing::warn!(%problem, "the catalogue could not be read again");
+        }
     }
 
     async fn publish(&self, server: &ServerName) {
@@ -329,6 +384,12 @@ impl App {
             tracing::debug!(%error, "the state of a server could not be published");
         }
     }
+}
+
+/// What a running server told, with the identifiers its tools keep.
+struct LiveTools {
+    launch: Digest,
+    tools: Vec<(Definition, String)>,
 }
 
 /// A built-in server in use; holds on to it across a reload.

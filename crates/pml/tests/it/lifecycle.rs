@@ -338,17 +338,32 @@ fn several_gateways_share_one_home() {
         let listed = home.run(&["list"]);
         assert_eq!(listed.code, 0, "{listed:?}");
     }
-    // Each has a server of its own, and what one learned of `b` is known to all.
+    // Each has a server of its own.
     assert_eq!(Ledger::of(&home, "a").pids().len(), 5);
-    assert_eq!(text(&clients[0].call("b:redefine", &json!({"add": "fresh"}))), "redefined");
-    for client in &mut clients[1..] {
-        eventually("the others learn of it", || {
-            client.request("tools/list", &json!({})).to_string().contains("b__fresh")
-        });
-    }
     for client in clients {
         assert_eq!(client.finish(), 0);
     }
+}
+
+fn lists(client: &mut Client, tool: &str) -> bool {
+    client.request("tools/list", &json!({})).to_string().contains(tool)
+}
+
+#[test]
+fn what_one_gateway_learns_of_a_server_is_known_to_the_others() {
+    let home = faulty::home(&["s"]);
+    let mut first = home.stdio(&["--expose", "full"]);
+    assert!(lists(&mut first, "s__ok"));
+    let mut second = home.stdio(&["--expose", "full"]);
+    assert!(lists(&mut second, "s__ok"));
+    assert_eq!(text(&first.call("s:redefine", &json!({"add": "fresh"}))), "redefined");
+    eventually("the other learns of it", || lists(&mut second, "s__fresh"));
+    assert_eq!(Ledger::of(&home, "s").pids().len(), 1, "the second has not started a server");
+
+    // A server of its own says more than what another one's told.
+    assert_eq!(text(&second.call("s:ok", &json!({}))), "ok");
+    eventually("the second sees what its own server has", || !lists(&mut second, "s__fresh"));
+    assert!(lists(&mut first, "s__fresh"), "and the first what its own has");
 }
 
 #[test]
