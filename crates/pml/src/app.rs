@@ -355,7 +355,10 @@ impl App {
             let identifier = identifier.unwrap_or_else(|| pml_model::name::identifier(&tool.name));
             (tool, identifier)
         };
-        let told = LiveTools { launch, tools: tools.into_iter().map(named).collect() };
+        let mut tools: Vec<(Definition, String)> = tools.into_iter().map(named).collect();
+        // The order of the stored manifest, so that a start alone does not look like a change.
+        tools.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let told = LiveTools { launch, tools };
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(server, told);
     }
 

@@ -398,3 +398,17 @@ fn servers_that_are_known_are_listed_without_being_started() {
     assert_eq!(text(&client.call("s7:ok", &json!({}))), "ok");
     assert_eq!(started(), before + 1, "only the one that was called");
 }
+
+#[test]
+fn starting_a_known_server_is_no_change_of_its_tools() {
+    let home = faulty::home(&["s"]);
+    let mut met = home.stdio(&["--expose", "full"]);
+    assert!(lists(&mut met, "s__ok"));
+    assert_eq!(met.finish(), 0);
+    let mut client = home.stdio(&["--expose", "full"]);
+    let before = client.request("tools/list", &json!({}));
+    assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
+    assert_eq!(client.request("tools/list", &json!({})), before);
+    let told = |message: &Value| message["method"] == "notifications/tools/list_changed";
+    assert!(!client.aside.iter().any(told), "{:?}", client.aside);
+}
