@@ -199,7 +199,7 @@ function extensions() {
 
 const head = (leftOut) => `# Conformance, direct and through the gateway
 
-Written by \`node compare.mjs --pml FILE --write\`; a test measures the rows again. Each row is one scenario of a suite
+Written by \`node compare.mjs --pml FILE --write\`; a test measures the rows of two setups again. Each row is one scenario of a suite
 for one version of the specification, played against a fixture and against the gateway in front of that fixture
 (\`expose = "full"\`, \`names = "plain"\`, built-in servers off), which reaches the fixture over HTTP or stdio. A result is
 the verdict and the number of checks that applied. Over stdio the scenarios are played one at a time: there a question
