@@ -5,6 +5,7 @@
 
 pub mod json;
 pub mod name;
+pub mod structure;
 pub mod tool;
 
 pub use name::{ServerName, ToolId};

@@ -1,0 +1,161 @@
+//! What a program's writer says of its structure in comments.
+//!
+//! `// @pml-depends: ["fs:read", n1]` above a statement says that its first node follows these nodes, by
+//! tool or by id; `// @pml-branches: ["ok", "retry"]` names what that node can lead to.
+
+use oxc_ast::ast::{Program, Statement};
+use oxc_ast_visit::{Visit, walk};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{Edge, Link, NodeId, NodeKind, Structure};
+
+use crate::analysis::{Code, Complaint, Severity};
+use crate::lines::Lines;
+
+/// Adds what the annotations of `program` say to `structure`; complains about those that say nothing.
+pub(crate) fn apply(
+    program: &Program<'_>,
+    source: &str,
+    lines: &Lines<'_>,
+    structure: &mut Structure,
+) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for annotation in annotations(program, source) {
+        if let Err((message, hint)) = apply_one(program, &annotation, structure) {
+            let at = lines.position(annotation.span);
+            complaints.push(Complaint {
+                severity: Severity::Warning,
+                code: Code::Annotation,
+                message,
+                hint,
+                at,
+                excerpt: lines.excerpt(at),
+                node: None,
+            });
+        }
+    }
+    complaints
+}
+
+/// The annotations in canonical form: they are part of what a program is, because they shape its structure.
+pub(crate) fn canonical(program: &Program<'_>, source: &str) -> String {
+    let mut text = String::new();
+    for annotation in annotations(program, source) {
+        if let Ok(names) = names(annotation.list) {
+            text.push_str(&format!("\n@{} {names:?}", annotation.kind));
+        }
+    }
+    text
+}
+
+struct Annotation<'s> {
+    kind: &'s str,
+    list: &'s str,
+    span: Span,
+}
+
+type Refused = (String, Option<String>);
+
+fn annotations<'s>(program: &Program<'_>, source: &'s str) -> Vec<Annotation<'s>> {
+    let mut found = Vec::new();
+    for comment in program.comments.iter() {
+        let text = &source[comment.span.start as usize..comment.span.end as usize];
+        let text = text.trim_start_matches(['/', '*', ' ', '\t']).trim_end_matches(['/', '*', ' ', '\t']);
+        if let Some((kind, list)) = text.strip_prefix("@pml-").and_then(|rest| rest.split_once(':')) {
+            found.push(Annotation { kind, list: list.trim(), span: comment.span });
+        }
+    }
+    found
+}
+
+fn apply_one(program: &Program<'_>, annotation: &Annotation<'_>, structure: &mut Structure) -> Result<(), Refused> {
+    let names = names(annotation.list)?;
+    let statement = next_statement(program, annotation.span.end)
+        .ok_or_else(|| (format!("`@pml-{}` stands before nothing", annotation.kind), None))?;
+    let target = structure
+        .nodes
+        .iter()
+        .position(|node| node.at.start >= statement.start && node.at.start < statement.end)
+        .ok_or_else(|| (format!("`@pml-{}` stands before a statement that does nothing", annotation.kind), None))?;
+    match annotation.kind {
+        "depends" => {
+            for name in &names {
+                let from = provider(structure, target, name)
+                    .ok_or_else(|| (format!("`@pml-depends` names `{name}`, which comes nowhere before this"), None))?;
+                let edge = Edge { from, to: structure.nodes[target].id, link: Link::Sequence };
+                if !structure.edges.contains(&edge) {
+                    structure.edges.push(edge);
+                }
+            }
+            Ok(())
+        }
+        "branches" => {
+            structure.nodes[target].branches = names;
+            Ok(())
+        }
+        other => Err((
+            format!("there is no annotation `@pml-{other}`"),
+            Some("`@pml-depends` and `@pml-branches` are known".to_owned()),
+        )),
+    }
+}
+
+/// The last node before `target` with that id or tool.
+fn provider(structure: &Structure, target: usize, name: &str) -> Option<NodeId> {
+    let id = NodeId::try_from(name.to_owned()).ok();
+    structure.nodes[..target]
+        .iter()
+        .rev()
+        .find(|node| {
+            Some(node.id) == id
+                || match &node.kind {
+                    NodeKind::Task { tool, .. } => tool == name,
+                    NodeKind::Capability { capability, .. } => capability == name,
+                    _ => false,
+                }
+        })
+        .map(|node| node.id)
+}
+
+/// `["a", b]`: a list of names, quoted or not.
+fn names(list: &str) -> Result<Vec<String>, Refused> {
+    let inner = list
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .ok_or_else(|| (format!("`{list}` is not a list of names"), Some("write `[\"a\", \"b\"]`".to_owned())))?;
+    let names: Vec<String> = inner
+        .split(',')
+        .map(|name| name.trim().trim_matches(['"', '\'', '`']).to_owned())
+        .filter(|name| !name.is_empty())
+        .collect();
+    if names.is_empty() {
+        return Err(("the list of names is empty".to_owned(), None));
+    }
+    Ok(names)
+}
+
+/// The statement that begins next after `from`.
+fn next_statement(program: &Program<'_>, from: u32) -> Option<Span> {
+    let mut next = Next { from, found: None };
+    next.visit_program(program);
+    next.found
+}
+
+struct Next {
+    from: u32,
+    found: Option<Span>,
+}
+
+impl<'a> Visit<'a> for Next {
+    fn visit_statement(&mut self, it: &Statement<'a>) {
+        let span = it.span();
+        if span.start >= self.from {
+            if self.found.is_none_or(|found| span.start < found.start) {
+                self.found = Some(span);
+            }
+            return;
+        }
+        if span.end > self.from {
+            walk::walk_statement(self, it);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The tools and capabilities a program may name.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use pml_model::ToolId;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// All of them, by the names programs use.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    servers: HashMap<String, HashMap<String, usize>>,
+    tools: Vec<Tool>,
+    capabilities: HashMap<String, Capability>,
+}
+
+/// One tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// `server:tool`.
+    pub id: ToolId,
+    /// Its name in programs.
+    pub identifier: String,
+    /// It changes nothing, as far as whoever made the catalogue believes.
+    pub read_only: bool,
+    input: Schema,
+    output: Option<Schema>,
+}
+
+/// One capability.
+#[derive(Debug)]
+pub struct Capability {
+    /// Its name: `name`, or `namespace:action`.
+    pub name: String,
+    input: Schema,
+}
+
+/// A JSON Schema, parsed when first asked for.
+#[derive(Debug)]
+struct Schema {
+    raw: Box<RawValue>,
+    parsed: OnceLock<Value>,
+}
+
+impl Schema {
+    fn new(raw: Box<RawValue>) -> Schema {
+        Schema { raw, parsed: OnceLock::new() }
+    }
+
+    fn get(&self) -> &Value {
+        // Raw values are valid JSON by construction; one nested too deeply for the parser says nothing.
+        self.parsed.get_or_init(|| serde_json::from_str(self.raw.get()).unwrap_or(Value::Bool(true)))
+    }
+}
+
+impl Tool {
+    /// A tool as its server defines it.
+    pub fn new(
+        id: ToolId,
+        identifier: String,
+        input: Box<RawValue>,
+        output: Option<Box<RawValue>>,
+        read_only: bool,
+    ) -> Tool {
+        Tool { id, identifier, read_only, input: Schema::new(input), output: output.map(Schema::new) }
+    }
+
+    /// JSON Schema of its arguments.
+    pub fn input(&self) -> &Value {
+        self.input.get()
+    }
+
+    /// JSON Schema of its result, where declared.
+    pub fn output(&self) -> Option<&Value> {
+        self.output.as_ref().map(Schema::get)
+    }
+}
+
+impl Capability {
+    /// A capability with the JSON Schema of its arguments.
+    pub fn new(name: String, input: Box<RawValue>) -> Capability {
+        Capability { name, input: Schema::new(input) }
+    }
+
+    /// JSON Schema of its arguments.
+    pub fn input(&self) -> &Value {
+        self.input.get()
+    }
+}
+
+impl Catalogue {
+    /// Adds a tool; programs may name it by identifier or by its own name.
+    pub fn add(&mut self, tool: Tool) {
+        let index = self.tools.len();
+        let names = self.servers.entry(tool.id.server.as_str().to_owned()).or_default();
+        names.insert(tool.id.tool.clone(), index);
+        names.insert(tool.identifier.clone(), index);
+        self.tools.push(tool);
+    }
+
+    /// Adds a capability.
+    pub fn add_capability(&mut self, capability: Capability) {
+        self.capabilities.insert(capability.name.clone(), capability);
+    }
+
+    /// The tool that `mcp.server.name` calls.
+    pub fn tool(&self, server: &str, name: &str) -> Option<&Tool> {
+        Some(&self.tools[*self.servers.get(server)?.get(name)?])
+    }
+
+    /// The capability called `name`.
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.capabilities.get(name)
+    }
+
+    /// The names of all capabilities.
+    pub fn capability_names(&self) -> impl Iterator<Item = &str> {
+        self.capabilities.keys().map(String::as_str)
+    }
+
+    /// Whether a server of that name is connected.
+    pub fn has_server(&self, server: &str) -> bool {
+        self.servers.contains_key(server)
+    }
+
+    /// All tools, in the order they were added.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+}

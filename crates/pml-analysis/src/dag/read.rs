@@ -1,0 +1,414 @@
+//! Reads the tasks of a document, strictly but kindly: whatever cannot be meant is said, with what could be.
+
+use std::collections::HashSet;
+
+use pml_model::json::empty_object;
+use pml_model::structure::{Argument, Letter, Node, NodeId, Structure};
+use serde_json::Value;
+
+use super::complaints::Complaints;
+use super::given::Given;
+use super::graph;
+use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, Source};
+use super::text::{Kind, Span, Text, Tree};
+use super::values::{Ids, Values};
+use super::work::kind;
+use super::{BadCode, Dag, DagError, Inside, MAX_TASKS, Task, Work, shown};
+use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
+
+/// How often a task may be tried again.
+const MAX_RETRIES: u32 = 10;
+
+/// A member of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Id,
+    Tool,
+    Code,
+    Capability,
+    Arguments,
+    DependsOn,
+    Type,
+    SideEffects,
+    SafeToFail,
+    TimeoutMs,
+    Retries,
+}
+
+/// Its names, the right one first for each; the others are what writers used to other languages write.
+const MEMBERS: &[(&str, Slot)] = &[
+    ("id", Slot::Id),
+    ("tool", Slot::Tool),
+    ("toolId", Slot::Tool),
+    ("tool_id", Slot::Tool),
+    ("code", Slot::Code),
+    ("capability", Slot::Capability),
+    ("capabilityId", Slot::Capability),
+    ("capability_id", Slot::Capability),
+    ("arguments", Slot::Arguments),
+    ("args", Slot::Arguments),
+    ("dependsOn", Slot::DependsOn),
+    ("depends_on", Slot::DependsOn),
+    ("type", Slot::Type),
+    ("sideEffects", Slot::SideEffects),
+    ("side_effects", Slot::SideEffects),
+    ("safeToFail", Slot::SafeToFail),
+    ("safe_to_fail", Slot::SafeToFail),
+    ("timeoutMs", Slot::TimeoutMs),
+    ("timeout_ms", Slot::TimeoutMs),
+    ("retries", Slot::Retries),
+];
+
+/// What was read.
+pub(crate) struct Read {
+    pub(crate) dag: Dag,
+    pub(crate) structure: Structure,
+    pub(crate) parameters: Parameters,
+    pub(crate) permissions: Permissions,
+    pub(crate) complaints: Vec<Complaint>,
+}
+
+/// A task as it stands in the document.
+pub(super) struct Written<'t, 'd> {
+    pub(super) node: NodeId,
+    pub(super) span: Span,
+    members: Vec<(Slot, &'t Tree<'d>)>,
+}
+
+impl<'t, 'd> Written<'t, 'd> {
+    pub(super) fn get(&self, slot: Slot) -> Option<&'t Tree<'d>> {
+        let found = self.members.iter().find(|(name, _)| *name == slot).map(|(_, tree)| *tree);
+        // Writers of documents say "none" with null as often as by leaving a member out.
+        found.filter(|tree| !matches!(tree.kind, Kind::Null))
+    }
+}
+
+/// A task with what is needed to connect it to others.
+pub(crate) struct Row<'t> {
+    pub(crate) at: Span,
+    pub(crate) task: Task,
+    /// Its arguments as the structure shows them.
+    pub(crate) argument: Argument,
+    /// Schema of its input, where known.
+    pub(crate) input: Option<&'t Value>,
+    /// Every reference in its arguments, and where.
+    pub(crate) references: Vec<(Reference, Span)>,
+}
+
+/// Reads a document that is known to be JSON.
+pub(crate) fn document<'t, 'd>(
+    text: &'t Text<'d>,
+    tree: &'t Tree<'d>,
+    catalogue: &'t Catalogue,
+    look: &dyn Fn(&str) -> Result<Inside, BadCode>,
+) -> Result<Read, DagError> {
+    let mut complaints = Complaints::new(text);
+    let tasks = tasks(tree, &mut complaints)?;
+    let mut reader = Reader {
+        catalogue,
+        look,
+        complaints,
+        ids: Ids::new(),
+        permissions: Permissions::default(),
+        tool_names: None,
+    };
+    let written: Vec<Written<'t, 'd>> =
+        tasks.iter().zip(1..).filter_map(|(task, number)| reader.members(task, number)).collect();
+    let named: Vec<(&'t str, Written<'t, 'd>)> =
+        written.into_iter().filter_map(|task| Some((reader.id(&task)?, task))).collect();
+    reader.ambiguous(&named);
+    let read: Vec<Row<'_>> = named.iter().filter_map(|(id, written)| reader.task(id, written)).collect();
+    graph::cycles(&read, &mut reader.complaints);
+    graph::unknown_fields(&read, catalogue, &mut reader.complaints);
+    let edges = graph::edges(&read);
+    let parameters = graph::parameters(&read);
+    let (mut nodes, mut tasks) = (Vec::with_capacity(read.len()), Vec::with_capacity(read.len()));
+    for row in read {
+        nodes.push(Node {
+            id: row.task.node,
+            kind: kind(&row.task.work, row.argument),
+            at: text.position(row.at),
+            branches: Vec::new(),
+        });
+        tasks.push(row.task);
+    }
+    Ok(Read {
+        dag: Dag { tasks },
+        structure: Structure { nodes, edges },
+        parameters,
+        permissions: reader.permissions,
+        complaints: reader.complaints.finish(),
+    })
+}
+
+/// The list of tasks.
+fn tasks<'t, 'd>(
+    tree: &'t Tree<'d>,
+    complaints: &mut Complaints<'_, '_>,
+) -> Result<&'t [Tree<'d>], DagError> {
+    let text = complaints.text;
+    let wrong = |span: Span, message: &str, hint: &str| DagError::NotADocument {
+        message: message.to_owned(),
+        hint: hint.to_owned(),
+        at: text.position(span),
+        excerpt: text.excerpt(span.start),
+    };
+    const FORM: &str =
+        "write `{\"tasks\": [{\"id\": \"t1\", \"tool\": \"server:tool\", \"arguments\": {}}]}`";
+    let Kind::Object(members) = &tree.kind else {
+        return Err(wrong(tree.span, "a DAG document is an object with `tasks`", FORM));
+    };
+    let mut found = None;
+    for member in members {
+        match (&*member.key, found) {
+            ("tasks", None) => found = Some(&member.value),
+            ("tasks", Some(_)) => {
+                return Err(wrong(member.at, "`tasks` is written twice", "keep one of them"));
+            }
+            (other, _) => {
+                let hint = complaints.did_you_mean(other, ["tasks"].into_iter());
+                let message = format!("`{}` means nothing in a DAG document", shown(other));
+                complaints.add((Severity::Warning, Code::BadTask), (member.at, None), message, hint);
+            }
+        }
+    }
+    let Some(list) = found else {
+        return Err(wrong(tree.span, "the document has no `tasks`", FORM));
+    };
+    let Kind::Array(tasks) = &list.kind else {
+        return Err(wrong(list.span, &format!("`tasks` is {}, not a list", list.name()), FORM));
+    };
+    if tasks.len() > MAX_TASKS {
+        return Err(DagError::TooManyTasks { tasks: tasks.len() });
+    }
+    if tasks.is_empty() {
+        return Err(wrong(list.span, "the document has no task", FORM));
+    }
+    Ok(tasks)
+}
+
+/// What is known while the tasks are read.
+pub(super) struct Reader<'r, 't, 'd> {
+    pub(super) catalogue: &'t Catalogue,
+    pub(super) look: &'r dyn Fn(&str) -> Result<Inside, BadCode>,
+    pub(super) complaints: Complaints<'t, 'd>,
+    ids: Ids<'t>,
+    pub(super) permissions: Permissions,
+    /// The names of all tools, once somebody asked for one that is not there.
+    pub(super) tool_names: Option<Vec<String>>,
+}
+
+impl<'t, 'd> Reader<'_, 't, 'd> {
+    pub(super) fn complain(
+        &mut self,
+        code: Code,
+        at: Span,
+        node: NodeId,
+        message: String,
+        hint: Option<String>,
+    ) {
+        self.complaints.add((Severity::Error, code), (at, Some(node)), message, hint);
+    }
+
+    pub(super) fn bad(&mut self, at: Span, node: NodeId, message: String, hint: &str) {
+        self.complain(Code::BadTask, at, node, message, Some(hint.to_owned()));
+    }
+
+    /// Sorts the members of a task.
+    fn members(&mut self, tree: &'t Tree<'d>, number: u32) -> Option<Written<'t, 'd>> {
+        let node = NodeId { letter: Letter::N, number };
+        let Kind::Object(members) = &tree.kind else {
+            self.bad(
+                tree.span,
+                node,
+                format!("task {number} is {}, not an object", tree.name()),
+                "write a task",
+            );
+            return None;
+        };
+        let mut written = Written { node, span: tree.span, members: Vec::with_capacity(members.len()) };
+        for member in members {
+            match MEMBERS.iter().find(|(name, _)| *name == member.key) {
+                Some((name, slot)) if written.members.iter().any(|(other, _)| other == slot) => {
+                    let message = format!("`{name}` is written twice, or under two names");
+                    self.bad(member.at, node, message, "keep one of them");
+                }
+                Some((_, slot)) => written.members.push((*slot, &member.value)),
+                None => {
+                    let hint =
+                        self.complaints.did_you_mean(&member.key, MEMBERS.iter().map(|(name, _)| *name));
+                    let message = format!("`{}` means nothing in a task", shown(&member.key));
+                    let kind = (Severity::Warning, Code::BadTask);
+                    self.complaints.add(kind, (member.at, Some(node)), message, hint);
+                }
+            }
+        }
+        Some(written)
+    }
+
+    /// The id of a task, when it is one that can be used.
+    fn id(&mut self, task: &Written<'t, 'd>) -> Option<&'t str> {
+        let (node, number) = (task.node, task.node.number);
+        let Some(tree) = task.get(Slot::Id) else {
+            self.bad(
+                task.span,
+                node,
+                format!("task {number} has no `id`"),
+                "give it one, such as `\"id\": \"t1\"`",
+            );
+            return None;
+        };
+        let Kind::String(id) = &tree.kind else {
+            self.bad(tree.span, node, format!("the `id` is {}, not a text", tree.name()), "put it in quotes");
+            return None;
+        };
+        let odd = |c: char| c.is_control() || "{}[]\"'".contains(c);
+        if id.is_empty() || id.len() > MAX_ID_BYTES || id.trim() != &**id || id.contains(odd) {
+            let message = format!("`{}` cannot be the id of a task", shown(id));
+            let hint = format!("use up to {MAX_ID_BYTES} letters, digits, `_` and `-`");
+            self.bad(tree.span, node, message, &hint);
+            return None;
+        }
+        if &**id == ARGUMENTS {
+            let message = "`args` cannot be the id of a task: it names the arguments of the run".to_owned();
+            self.bad(tree.span, node, message, "use another id");
+            return None;
+        }
+        if let Some(first) = self.ids.get(&**id) {
+            let message = format!("id `{}` is taken by task {}", shown(id), first.number);
+            let hint = Some("give every task its own id".to_owned());
+            self.complain(Code::DuplicateId, tree.span, node, message, hint);
+            return None;
+        }
+        self.ids.insert(id, node);
+        Some(id)
+    }
+
+    /// Ids like `a.b` beside a task `a`: nobody could tell what `{{a.b}}` is.
+    fn ambiguous(&mut self, named: &[(&'t str, Written<'t, 'd>)]) {
+        for (id, task) in named {
+            let beginnings = id.match_indices('.').map(|(at, _)| &id[..at]);
+            let other = beginnings.into_iter().find(|name| self.ids.contains_key(name) || *name == ARGUMENTS);
+            if let Some(other) = other {
+                let message = format!("id `{}` could be a member of `{}`", shown(id), shown(other));
+                let at = task.get(Slot::Id).map_or(task.span, |tree| tree.span);
+                self.bad(at, task.node, message, "use an id without a dot");
+            }
+        }
+    }
+
+    fn task(&mut self, id: &str, written: &Written<'t, 'd>) -> Option<Row<'t>> {
+        let node = written.node;
+        let (arguments, argument, references) = self.arguments(written);
+        let explicit = self.depends_on(id, written);
+        let side_effects = self.flag(written, Slot::SideEffects, "sideEffects");
+        let safe_to_fail = self.flag(written, Slot::SafeToFail, "safeToFail");
+        let timeout_ms = self.number(written, Slot::TimeoutMs, "timeoutMs", 1..=u64::from(u32::MAX));
+        let retries = self.number(written, Slot::Retries, "retries", 0..=u64::from(MAX_RETRIES));
+        let work = self.work(id, written)?;
+        let input = self.check(id, &work, written, &argument);
+        let pure = matches!(work, Work::Code { pure: true, .. });
+        let task = Task {
+            id: id.to_owned(),
+            node,
+            depends_on: with_implied(explicit, &arguments, id),
+            arguments,
+            side_effects,
+            safe_to_fail: safe_to_fail.unwrap_or(pure),
+            timeout_ms,
+            retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
+            work,
+        };
+        Some(Row { at: written.span, task, argument, input, references })
+    }
+
+    fn arguments(&mut self, written: &Written<'t, 'd>) -> (Given, Argument, Vec<(Reference, Span)>) {
+        let none = || (Given::Literal(empty_object()), Argument::nothing(), Vec::new());
+        let Some(tree) = written.get(Slot::Arguments) else { return none() };
+        let mut values = Values {
+            ids: &self.ids,
+            node: written.node,
+            complaints: &mut self.complaints,
+            found: Vec::new(),
+        };
+        let (given, argument) = values.read(tree);
+        let found = values.found;
+        if !matches!(given, Given::Reference(_)) && !matches!(tree.kind, Kind::Object(_)) {
+            let message = format!("`arguments` is {}, not an object", tree.name());
+            self.bad(tree.span, written.node, message, "write `{\"name\": value}`");
+            return none();
+        }
+        (given, argument, found)
+    }
+
+    fn depends_on(&mut self, id: &str, written: &Written<'t, 'd>) -> Vec<String> {
+        let Some(tree) = written.get(Slot::DependsOn) else { return Vec::new() };
+        let Kind::Array(items) = &tree.kind else {
+            let message = format!("`dependsOn` is {}, not a list", tree.name());
+            self.bad(tree.span, written.node, message, "write a list of ids, such as `[\"t1\"]`");
+            return Vec::new();
+        };
+        let mut found = Vec::with_capacity(items.len());
+        for item in items {
+            match &item.kind {
+                Kind::String(other) if **other == *id => {
+                    let message = format!("task `{}` depends on itself", shown(id));
+                    let hint = Some("take it out of `dependsOn`".to_owned());
+                    self.complain(Code::Cycle, item.span, written.node, message, hint);
+                }
+                Kind::String(other) if self.ids.contains_key(&**other) => found.push(other.to_string()),
+                Kind::String(other) => {
+                    let hint = self.complaints.did_you_mean(other, self.ids.keys().copied());
+                    let message = format!("there is no task `{}` to depend on", shown(other));
+                    self.complain(Code::UnknownDependency, item.span, written.node, message, hint);
+                }
+                _ => {
+                    let message = format!("`dependsOn` holds {}, not only ids", item.name());
+                    self.bad(item.span, written.node, message, "write a list of ids, such as `[\"t1\"]`");
+                }
+            }
+        }
+        found
+    }
+
+    fn flag(&mut self, written: &Written<'t, 'd>, slot: Slot, name: &str) -> Option<bool> {
+        let tree = written.get(slot)?;
+        if let Kind::Bool(flag) = tree.kind {
+            return Some(flag);
+        }
+        let message = format!("`{name}` is {}, not a boolean", tree.name());
+        self.bad(tree.span, written.node, message, "write `true` or `false`");
+        None
+    }
+
+    fn number(
+        &mut self,
+        written: &Written<'t, 'd>,
+        slot: Slot,
+        name: &str,
+        allowed: std::ops::RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let tree = written.get(slot)?;
+        let number = self.complaints.text.text[tree.span.start..tree.span.end].parse().ok();
+        if let Some(number) = number.filter(|number| allowed.contains(number)) {
+            return Some(number);
+        }
+        let hint = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
+        self.bad(tree.span, written.node, format!("`{name}` cannot be that"), &hint);
+        None
+    }
+}
+
+/// `dependsOn` and what references add to it, each once.
+fn with_implied(explicit: Vec<String>, arguments: &Given, id: &str) -> Vec<String> {
+    let implied = arguments.references().into_iter().filter_map(|reference| match &reference.of {
+        Source::Task(other) if other != id => Some(other.clone()),
+        _ => None,
+    });
+    let mut all: Vec<String> = explicit.into_iter().chain(implied).collect();
+    if all.len() > 1 {
+        let mut seen = HashSet::new();
+        all.retain(|id| seen.insert(id.clone()));
+    }
+    all
+}

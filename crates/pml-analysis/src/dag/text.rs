@@ -1,0 +1,316 @@
+//! JSON text as a tree that remembers where everything stands.
+//!
+//! The text is checked by `serde_json` first, so the scanner here reads only what is known to be JSON,
+//! once, from beginning to end. It keeps bytes and offsets; it never turns a number into another spelling.
+
+use std::borrow::Cow;
+
+use pml_model::structure::Position;
+use serde_json::value::RawValue;
+
+use super::given::{between, push_text};
+
+/// How many characters of a line an excerpt shows; documents are often one line of a megabyte.
+const EXCERPT_CHARS: usize = 120;
+
+/// Distance of the marks from which characters are counted.
+const BLOCK: usize = 1024;
+
+/// First byte and the byte after the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// A document and where its lines begin.
+pub(crate) struct Text<'d> {
+    pub(crate) text: &'d str,
+    /// Offset of the first byte of every line.
+    lines: Vec<usize>,
+    /// How many characters begin before byte `i * BLOCK`.
+    blocks: Vec<usize>,
+}
+
+impl<'d> Text<'d> {
+    pub(crate) fn new(text: &'d str) -> Text<'d> {
+        let (mut lines, mut blocks, mut characters) =
+            (vec![0], Vec::with_capacity(text.len() / BLOCK + 1), 0);
+        for (at, byte) in text.bytes().enumerate() {
+            if at % BLOCK == 0 {
+                blocks.push(characters);
+            }
+            characters += usize::from(begins_character(byte));
+            if byte == b'\n' {
+                lines.push(at + 1);
+            }
+        }
+        Text { text, lines, blocks }
+    }
+
+    /// Line and column of a span.
+    pub(crate) fn position(&self, span: Span) -> Position {
+        let line = self.lines.partition_point(|&begin| begin <= span.start);
+        let column = self.characters(span.start) - self.characters(self.lines[line - 1]) + 1;
+        Position {
+            line: number(line),
+            column: number(column),
+            start: number(span.start),
+            end: number(span.end),
+        }
+    }
+
+    /// The byte at a line and a column in bytes, both from 1, as `serde_json` tells them.
+    pub(crate) fn offset(&self, line: usize, column: usize) -> usize {
+        let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
+        let mut at = (begin + column.saturating_sub(1)).min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+
+    /// The line of byte `at`, or the part of it around `at`.
+    pub(crate) fn excerpt(&self, at: usize) -> String {
+        let line = self.lines.partition_point(|&begin| begin <= at);
+        let begin = self.lines[line - 1];
+        let end = self.lines.get(line).map_or(self.text.len(), |&next| next - 1);
+        let whole = self.text[begin..end].trim_end_matches('\r');
+        if whole.len() <= EXCERPT_CHARS {
+            return whole.to_owned();
+        }
+        let at = at.min(begin + whole.len());
+        let before = self.text[begin..at].char_indices().rev().nth(EXCERPT_CHARS / 4).map_or(0, |(i, _)| i);
+        let rest = &whole[before..];
+        let after = rest.char_indices().nth(EXCERPT_CHARS).map_or(rest.len(), |(i, _)| i);
+        let (front, back) =
+            (if before > 0 { "…" } else { "" }, if before + after < whole.len() { "…" } else { "" });
+        format!("{front}{}{back}", &rest[..after])
+    }
+
+    /// How many characters begin before byte `at`.
+    fn characters(&self, at: usize) -> usize {
+        let block = (at / BLOCK).min(self.blocks.len().saturating_sub(1));
+        let rest = &self.text.as_bytes()[block * BLOCK..at];
+        let counted = self.blocks.get(block).copied().unwrap_or(0);
+        counted + rest.iter().filter(|&&byte| begins_character(byte)).count()
+    }
+}
+
+fn begins_character(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
+}
+
+fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct Tree<'d> {
+    pub(crate) span: Span,
+    pub(crate) kind: Kind<'d>,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(crate) enum Kind<'d> {
+    Null,
+    Bool(bool),
+    Number,
+    String(Cow<'d, str>),
+    Array(Vec<Tree<'d>>),
+    Object(Vec<Member<'d>>),
+}
+
+/// A member of an object.
+#[derive(Debug)]
+pub(crate) struct Member<'d> {
+    pub(crate) key: Cow<'d, str>,
+    pub(crate) at: Span,
+    pub(crate) value: Tree<'d>,
+}
+
+impl<'d> Tree<'d> {
+    /// What to call it in a message.
+    pub(crate) fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Null => "null",
+            Kind::Bool(_) => "a boolean",
+            Kind::Number => "a number",
+            Kind::String(_) => "a text",
+            Kind::Array(_) => "a list",
+            Kind::Object(_) => "an object",
+        }
+    }
+
+    /// Its bytes.
+    pub(crate) fn raw(&self, text: &Text<'d>) -> Box<RawValue> {
+        let written = text.text[self.span.start..self.span.end].to_owned();
+        RawValue::from_string(written).expect("a value of a text that was checked to be JSON")
+    }
+}
+
+/// The same text for every spelling of a value: sorted keys, no white space, strings in one escaping. Numbers
+/// keep their spelling. `json` is a value of a document that was read.
+pub(crate) fn write_canonical(json: &str, out: &mut String) {
+    match read(json) {
+        Ok(tree) => tree.write_canonical(json, out),
+        Err(BadEscape(_)) => out.push_str(json),
+    }
+}
+
+impl Tree<'_> {
+    fn write_canonical(&self, text: &str, out: &mut String) {
+        match &self.kind {
+            Kind::String(text) => push_text(text, out),
+            Kind::Array(items) => {
+                between(out, ('[', ']'), items, |item, out| item.write_canonical(text, out));
+            }
+            Kind::Object(members) => {
+                let mut members: Vec<&Member<'_>> = members.iter().collect();
+                members.sort_by(|a, b| a.key.cmp(&b.key));
+                between(out, ('{', '}'), &members, |member, out| {
+                    push_text(&member.key, out);
+                    out.push(':');
+                    member.value.write_canonical(text, out);
+                });
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Number => out.push_str(&text[self.span.start..self.span.end]),
+        }
+    }
+}
+
+/// A text whose `\u` escapes are no characters.
+#[derive(Debug)]
+pub(crate) struct BadEscape(pub(crate) Span);
+
+/// The tree of `text`, which is known to be JSON and not nested deeper than the stack bears.
+pub(crate) fn read<'d>(text: &'d str) -> Result<Tree<'d>, BadEscape> {
+    Scanner { text, at: 0 }.value()
+}
+
+struct Scanner<'d> {
+    text: &'d str,
+    at: usize,
+}
+
+impl<'d> Scanner<'d> {
+    fn value(&mut self) -> Result<Tree<'d>, BadEscape> {
+        let first = self.peek();
+        let start = self.at;
+        let kind = match first {
+            b'{' => Kind::Object(self.members()?),
+            b'[' => Kind::Array(self.items()?),
+            b'"' => Kind::String(self.string()?),
+            _ => self.word(),
+        };
+        Ok(Tree { span: Span { start, end: self.at }, kind })
+    }
+
+    fn members(&mut self) -> Result<Vec<Member<'d>>, BadEscape> {
+        let mut members = Vec::new();
+        self.at += 1;
+        while self.peek() != b'}' {
+            self.skip(b',');
+            self.peek();
+            let start = self.at;
+            let key = self.string()?;
+            let at = Span { start, end: self.at };
+            self.skip(b':');
+            members.push(Member { key, at, value: self.value()? });
+        }
+        self.at += 1;
+        Ok(members)
+    }
+
+    fn items(&mut self) -> Result<Vec<Tree<'d>>, BadEscape> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while self.peek() != b']' {
+            self.skip(b',');
+            items.push(self.value()?);
+        }
+        self.at += 1;
+        Ok(items)
+    }
+
+    fn string(&mut self) -> Result<Cow<'d, str>, BadEscape> {
+        let (start, bytes) = (self.at, self.text.as_bytes());
+        let mut escapes = false;
+        self.at += 1;
+        while bytes[self.at] != b'"' {
+            escapes |= bytes[self.at] == b'\\';
+            self.at += if bytes[self.at] == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        if !escapes {
+            return Ok(Cow::Borrowed(&self.text[start + 1..self.at - 1]));
+        }
+        serde_json::from_str(&self.text[start..self.at])
+            .map(Cow::Owned)
+            .map_err(|_| BadEscape(Span { start, end: self.at }))
+    }
+
+    fn word(&mut self) -> Kind<'d> {
+        let rest = &self.text[self.at..];
+        let ends = |byte: u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
+        let length = rest.bytes().position(ends).unwrap_or(rest.len());
+        self.at += length;
+        match &rest[..length] {
+            "null" => Kind::Null,
+            "true" => Kind::Bool(true),
+            "false" => Kind::Bool(false),
+            _ => Kind::Number,
+        }
+    }
+
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> u8 {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes[self.at], b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
+        }
+        bytes[self.at]
+    }
+
+    fn skip(&mut self, separator: u8) {
+        if self.peek() == separator {
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_their_place_and_their_bytes() {
+        let json = "\n { \"é\" : [ 10e110 , {} , [] ],\n\"\\u0061\":\"x\\\"y\" } ";
+        let text = Text::new(json);
+        let tree = read(json).unwrap();
+        let Kind::Object(members) = &tree.kind else { panic!("an object") };
+        assert_eq!(members[1].key, "a");
+        assert_eq!(members[1].value.raw(&text).get(), r#""x\"y""#);
+        assert_eq!(members[0].value.raw(&text).get(), "[ 10e110 , {} , [] ]");
+        let at = text.position(members[0].value.span);
+        assert_eq!((at.line, at.column), (2, 10), "columns count characters");
+        assert_eq!(text.position(members[1].at).line, 3);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let json = format!("[{}\"here\"]", "\"é\",".repeat(2_000));
+        let text = Text::new(&json);
+        let at = json.find("here").unwrap();
+        let excerpt = text.excerpt(at);
+        assert!(excerpt.starts_with('…') && excerpt.ends_with("\"here\"]"), "{excerpt}");
+        assert_eq!(text.position(Span { start: at, end: at }).column, 8_003);
+    }
+
+    #[test]
+    fn half_a_character_is_found() {
+        assert_eq!(read(r#"["\ud800"]"#).unwrap_err().0, Span { start: 1, end: 9 });
+    }
+}

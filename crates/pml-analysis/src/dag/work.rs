@@ -1,0 +1,253 @@
+//! What a task does: finds the tool or capability it names, looks into its code, holds its arguments against
+//! the schema of what it calls.
+
+use pml_model::structure::{Argument, NodeId, NodeKind, Step};
+use serde_json::Value;
+
+use super::read::{Reader, Slot, Written};
+use super::text::{Kind, Span, Tree};
+use super::{Inside, Work, shown};
+use crate::schema::check_arguments;
+use crate::{Catalogue, Code, Complaint, Remark, Severity, Tool, operations};
+
+impl<'t, 'd> Reader<'_, 't, 'd> {
+    /// What the task does; says what is wrong where that cannot be told.
+    pub(super) fn work(&mut self, id: &str, written: &Written<'t, 'd>) -> Option<Work> {
+        let kind = self.text_of(written, Slot::Type, "type")?;
+        let tool = self.text_of(written, Slot::Tool, "tool")?;
+        let code = self.text_of(written, Slot::Code, "code")?;
+        let capability = self.text_of(written, Slot::Capability, "capability")?;
+        let (node, label) = (written.node, tool.filter(|(tool, _)| tool.starts_with("code:")));
+        let kind_name = kind.map(|(kind, _)| kind);
+        Some(match (kind_name, tool, code, capability) {
+            (None | Some("code_execution"), None, Some((code, span)), None) => {
+                self.code(id, node, code, span, None)
+            }
+            (None | Some("code_execution"), Some((label, _)), Some((code, span)), None)
+                if label.starts_with("code:") =>
+            {
+                self.code(id, node, code, span, Some(label))
+            }
+            (None | Some("capability"), None, None, Some((name, span)))
+            | (Some("capability"), Some((name, span)), None, None) => self.capability(node, name, span),
+            (None | Some("mcp_tool"), Some((tool, span)), None, None) if label.is_none() => {
+                self.tool(node, tool, span)
+            }
+            (_, tool, code, capability) => {
+                let at = kind.map_or(written.span, |(_, span)| span);
+                let things = [tool, code, capability].into_iter().flatten().count();
+                let (message, hint) =
+                    no_work(&shown(id), kind_name, things, label.is_some() && code.is_none());
+                self.bad(at, node, message, hint);
+                return None;
+            }
+        })
+    }
+
+    /// A member that holds a text, if there is one; `None` where it holds something else.
+    #[allow(clippy::option_option)] // "Not there" and "complained of" go different ways.
+    fn text_of(
+        &mut self,
+        written: &Written<'t, 'd>,
+        slot: Slot,
+        name: &str,
+    ) -> Option<Option<(&'t str, Span)>> {
+        match written.get(slot) {
+            None => Some(None),
+            Some(Tree { kind: Kind::String(text), span }) if !text.trim().is_empty() => {
+                Some(Some((text, *span)))
+            }
+            Some(tree) => {
+                let message = format!("`{name}` is not a text that says something");
+                self.bad(tree.span, written.node, message, "put it in quotes");
+                None
+            }
+        }
+    }
+
+    fn tool(&mut self, node: NodeId, wanted: &str, at: Span) -> Work {
+        if let Some(tool) = find_tool(self.catalogue, wanted) {
+            let tool = tool.id.to_string();
+            self.permissions.declared.insert(tool.clone());
+            return Work::Tool { tool };
+        }
+        if self.catalogue.capability(wanted).is_some() {
+            return self.capability(node, wanted, at);
+        }
+        let tools = self.catalogue.tools();
+        let names =
+            self.tool_names.get_or_insert_with(|| tools.iter().map(|tool| tool.id.to_string()).collect());
+        let hint = self.complaints.did_you_mean(wanted, names.iter().map(String::as_str));
+        let message = format!("no connected server offers tool `{}`", shown(wanted));
+        let form = "tools are called `server:tool`";
+        let hint = hint.or_else(|| (!wanted.contains(':')).then(|| form.to_owned()));
+        self.complain(Code::UnknownTool, at, node, message, hint);
+        self.permissions.declared.insert(wanted.to_owned());
+        Work::Tool { tool: wanted.to_owned() }
+    }
+
+    fn capability(&mut self, node: NodeId, name: &str, at: Span) -> Work {
+        if self.catalogue.capability(name).is_none() {
+            let catalogue = self.catalogue;
+            let hint = self.complaints.did_you_mean(name, catalogue.capability_names());
+            let message = format!("there is no capability `{}`", shown(name));
+            self.complain(Code::UnknownCapability, at, node, message, hint);
+        }
+        self.permissions.capabilities.insert(name.to_owned());
+        Work::Capability { name: name.to_owned() }
+    }
+
+    /// Takes over what the source of a code task says about itself.
+    fn code(&mut self, id: &str, node: NodeId, code: &str, at: Span, label: Option<&str>) -> Work {
+        let labelled_pure = label.is_some_and(operations::is_pure_tool);
+        let mut pure = labelled_pure;
+        match (self.look)(code) {
+            Ok(inside) => {
+                let may_call = &inside.permissions;
+                pure &=
+                    may_call.declared.is_empty() && may_call.capabilities.is_empty() && !may_call.is_opaque();
+                if labelled_pure && !pure {
+                    let message = format!(
+                        "task `{}` is called `{}`, but its code makes calls, so it is not taken for pure",
+                        shown(id),
+                        label.unwrap_or_default()
+                    );
+                    let hint = Some("leave out `tool`, or take the calls out of the code".to_owned());
+                    self.complaints.add((Severity::Warning, Code::BadTask), (at, Some(node)), message, hint);
+                }
+                self.fold(id, node, at, inside);
+            }
+            Err(bad) => {
+                let message = format!("the code of task `{}`: {}", shown(id), bad.message);
+                let excerpt = bad.excerpt.unwrap_or_else(|| self.complaints.text.excerpt(at.start));
+                let kind = (Severity::Error, Code::BadTask);
+                self.complaints.add_with(kind, (at, Some(node)), message, bad.hint, excerpt);
+                pure = false;
+            }
+        }
+        Work::Code { code: code.to_owned(), tool: label.map(str::to_owned), pure }
+    }
+
+    fn fold(&mut self, id: &str, node: NodeId, at: Span, inside: Inside) {
+        let position = self.complaints.text.position(at);
+        let moved = |remark: Remark| Remark {
+            what: format!("{} (task `{}`, line {} of its code)", remark.what, shown(id), remark.at.line),
+            at: position,
+        };
+        self.permissions.declared.extend(inside.permissions.declared);
+        self.permissions.capabilities.extend(inside.permissions.capabilities);
+        self.permissions.opaque.extend(inside.permissions.opaque.into_iter().map(moved));
+        self.permissions.ambient.extend(inside.permissions.ambient.into_iter().map(moved));
+        for complaint in inside.complaints {
+            let Complaint { severity, code, message, hint, at: place, excerpt, .. } = complaint;
+            let message = format!(
+                "the code of task `{}`, line {}, column {}: {message}",
+                shown(id),
+                place.line,
+                place.column
+            );
+            self.complaints.add_with((severity, code), (at, Some(node)), message, hint, excerpt);
+        }
+    }
+
+    /// Holds the arguments against the schema of what is called, and gives that schema.
+    pub(super) fn check(
+        &mut self,
+        id: &str,
+        work: &Work,
+        written: &Written<'t, 'd>,
+        argument: &Argument,
+    ) -> Option<&'t Value> {
+        let catalogue = self.catalogue;
+        let (called, input) = match work {
+            Work::Tool { tool } => (tool, find_tool(catalogue, tool)?.input()),
+            Work::Capability { name } => (name, catalogue.capability(name)?.input()),
+            Work::Code { .. } => return None,
+        };
+        for finding in check_arguments(input, argument) {
+            let at = written.get(Slot::Arguments).map_or(written.span, |tree| place(tree, &finding.path));
+            let message = format!("task `{}`, `{called}`: {}", shown(id), finding.message);
+            self.complaints.add(
+                (finding.severity, finding.code),
+                (at, Some(written.node)),
+                message,
+                finding.hint,
+            );
+        }
+        Some(input)
+    }
+}
+
+/// Why a task has nothing to do, and what to write instead.
+fn no_work(
+    id: &str,
+    kind: Option<&str>,
+    things: usize,
+    operation_without_code: bool,
+) -> (String, &'static str) {
+    match kind {
+        Some(kind) if !["mcp_tool", "code_execution", "capability"].contains(&kind) => (
+            format!("`{}` is no type of task", shown(kind)),
+            "use `mcp_tool`, `code_execution` or `capability`, or leave it out",
+        ),
+        _ if things == 0 => {
+            (format!("task `{id}` does nothing"), "give it a `tool`, a `capability` or `code`")
+        }
+        _ if things == 1 && operation_without_code => (
+            format!("task `{id}` names an operation and has no `code`"),
+            "give the source of the operation in `code`; its input is `args`",
+        ),
+        Some(kind) => (
+            format!("task `{id}` is not what its type `{kind}` says"),
+            "`mcp_tool` goes with `tool`, `code_execution` with `code`, `capability` with `capability`",
+        ),
+        None => {
+            (format!("task `{id}` does several things"), "give it one of `tool`, `capability` and `code`")
+        }
+    }
+}
+
+fn find_tool<'c>(catalogue: &'c Catalogue, name: &str) -> Option<&'c Tool> {
+    let (server, tool) = name.split_once(':')?;
+    catalogue.tool(server, tool)
+}
+
+/// What a task is in the structure.
+pub(super) fn kind(work: &Work, arguments: Argument) -> NodeKind {
+    match work {
+        Work::Tool { tool } => NodeKind::Task { tool: tool.clone(), arguments, code: None, pure: false },
+        Work::Capability { name } => NodeKind::Capability { capability: name.clone(), arguments },
+        Work::Code { code, tool, pure } => NodeKind::Task {
+            tool: tool.clone().unwrap_or_else(|| "code:program".to_owned()),
+            arguments,
+            code: Some(code.clone()),
+            pure: *pure,
+        },
+    }
+}
+
+/// Where in the text the part of an argument stands that `path` leads to, or as near as can be.
+fn place(tree: &Tree<'_>, path: &[Step]) -> Span {
+    let mut here = tree;
+    for step in path {
+        if let Kind::Object(members) = &here.kind
+            && let Some(escaped) = members.iter().find(|member| member.key == "$literal")
+        {
+            here = &escaped.value;
+        }
+        let next = match (&here.kind, step) {
+            (Kind::Object(members), Step::Key(key)) => {
+                members.iter().find(|member| member.key == *key).map(|member| &member.value)
+            }
+            (Kind::Array(items), Step::Index(index)) => {
+                usize::try_from(*index).ok().and_then(|i| items.get(i))
+            }
+            _ => None,
+        };
+        match next {
+            Some(next) => here = next,
+            None => break,
+        }
+    }
+    here.span
+}

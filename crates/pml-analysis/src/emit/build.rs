@@ -1,0 +1,154 @@
+//! Makes the few kinds of nodes the probes are built from. The only place that knows how nodes are made.
+//!
+//! What is made here carries no place in the source, so that no mark and no line is taken for it.
+
+use oxc_allocator::{Allocator, ArenaVec, GetAllocator};
+use oxc_ast::ast::*;
+use oxc_ast::builder::AstBuilder;
+use oxc_span::SPAN;
+use oxc_syntax::number::NumberBase;
+use oxc_syntax::operator::AssignmentOperator;
+
+/// Makes nodes that talk to the probe object.
+pub(super) struct Build<'a> {
+    ast: AstBuilder<'a>,
+    allocator: &'a Allocator,
+    probe: Str<'a>,
+}
+
+impl<'a> Build<'a> {
+    /// `probe` is the name of the probe object.
+    pub(super) fn new(allocator: &'a Allocator, probe: &str) -> Build<'a> {
+        Build { ast: AstBuilder::new(allocator), allocator, probe: Str::from_str_in(probe, &allocator) }
+    }
+
+    /// A text that lives as long as the tree.
+    pub(super) fn text(&self, text: &str) -> Str<'a> {
+        Str::from_str_in(text, &self.allocator)
+    }
+
+    /// A name of ours: nothing in the program is called so, because it begins with the probe's.
+    pub(super) fn own_name(&self, kind: char, number: u32) -> Str<'a> {
+        self.text(&format!("{}_{kind}{number}", self.probe))
+    }
+
+    /// `name`
+    pub(super) fn name(&self, name: Str<'a>) -> Expression<'a> {
+        self.name_at(SPAN, name)
+    }
+
+    /// `name`, in the place of what stood at `span`.
+    pub(super) fn name_at(&self, span: Span, name: Str<'a>) -> Expression<'a> {
+        Expression::new_identifier(span, name, &self.ast)
+    }
+
+    /// `7`
+    pub(super) fn number(&self, value: u32) -> Expression<'a> {
+        Expression::new_numeric_literal(SPAN, f64::from(value), None, NumberBase::Decimal, &self.ast)
+    }
+
+    /// `"text"`
+    pub(super) fn string(&self, value: Str<'a>) -> Expression<'a> {
+        Expression::new_string_literal(SPAN, value, None, &self.ast)
+    }
+
+    /// `true`
+    pub(super) fn yes(&self) -> Expression<'a> {
+        Expression::new_boolean_literal(SPAN, true, &self.ast)
+    }
+
+    /// `null`
+    pub(super) fn null(&self) -> Expression<'a> {
+        Expression::new_null_literal(SPAN, &self.ast)
+    }
+
+    /// `probe.method(arguments)`
+    pub(super) fn probe<const N: usize>(
+        &self,
+        method: &'static str,
+        arguments: [Option<Expression<'a>>; N],
+    ) -> Expression<'a> {
+        let arguments = arguments.into_iter().flatten().map(Argument::from);
+        let arguments = ArenaVec::from_iter_in(arguments, &self.ast);
+        Expression::new_call_expression(SPAN, self.member(method), None, arguments, false, &self.ast)
+    }
+
+    fn member(&self, name: &'static str) -> Expression<'a> {
+        let name = IdentifierName::new(SPAN, name, &self.ast);
+        Expression::new_static_member_expression(SPAN, self.name(self.probe), name, false, &self.ast)
+    }
+
+    /// `...expression`
+    pub(super) fn spread(&self, expression: Expression<'a>) -> Argument<'a> {
+        Argument::new_spread_element(SPAN, expression, &self.ast)
+    }
+
+    /// `expression;`
+    pub(super) fn statement(&self, expression: Expression<'a>) -> Statement<'a> {
+        Statement::new_expression_statement(SPAN, expression, &self.ast)
+    }
+
+    /// `return expression;`
+    fn returns(&self, expression: Expression<'a>) -> Statement<'a> {
+        Statement::new_return_statement(SPAN, Some(expression), &self.ast)
+    }
+
+    /// `{ statements }`
+    pub(super) fn block<const N: usize>(&self, statements: [Statement<'a>; N]) -> Statement<'a> {
+        Statement::new_block_statement(SPAN, statements, &self.ast)
+    }
+
+    /// `const name = value;`
+    pub(super) fn constant(&self, name: Str<'a>, value: Expression<'a>) -> Statement<'a> {
+        self.declaration(VariableDeclarationKind::Const, name, value)
+    }
+
+    /// `let name = value;`
+    pub(super) fn variable(&self, name: Str<'a>, value: Expression<'a>) -> Statement<'a> {
+        self.declaration(VariableDeclarationKind::Let, name, value)
+    }
+
+    fn declaration(
+        &self,
+        kind: VariableDeclarationKind,
+        name: Str<'a>,
+        value: Expression<'a>,
+    ) -> Statement<'a> {
+        let declarator =
+            VariableDeclarator::new(SPAN, self.binding(name), None, Some(value), false, &self.ast);
+        Statement::new_variable_declaration(SPAN, kind, [declarator], false, &self.ast)
+    }
+
+    fn binding(&self, name: Str<'a>) -> BindingPattern<'a> {
+        BindingPattern::new_binding_identifier(SPAN, name, &self.ast)
+    }
+
+    /// `name &&= value;`
+    pub(super) fn and_assign(&self, name: Str<'a>, value: Expression<'a>) -> Statement<'a> {
+        let target = AssignmentTarget::new_assignment_target_identifier(SPAN, name, &self.ast);
+        let operator = AssignmentOperator::LogicalAnd;
+        self.statement(Expression::new_assignment_expression(SPAN, operator, target, value, &self.ast))
+    }
+
+    /// `default: statement`
+    pub(super) fn default_case(&self, statement: Statement<'a>) -> SwitchCase<'a> {
+        SwitchCase::new(SPAN, None, [statement], &self.ast)
+    }
+
+    /// The block of an arrow function, made of the expression it returns where it has none.
+    pub(super) fn arrow_block(&self, body: ArrowFunctionBody<'a>) -> ArrowFunctionBody<'a> {
+        match body {
+            ArrowFunctionBody::FunctionBody(_) => body,
+            expression => {
+                let statement = self.returns(expression.into_expression());
+                ArrowFunctionBody::FunctionBody(FunctionBody::boxed(SPAN, [], [statement], &self.ast))
+            }
+        }
+    }
+}
+
+impl<'a> GetAllocator<'a> for Build<'a> {
+    fn allocator(&self) -> &'a Allocator {
+        self.allocator
+    }
+}

@@ -1,0 +1,207 @@
+//! The canonical form: what remains of a program when names, layout and lifted literals do not count.
+//!
+//! Variables become `@0`, `@1`, … in the order they first appear, labels `@label0`, …, lifted literals
+//! `@literal` and the number of their parameter. `@` cannot begin a name, so none of them can be taken
+//! for a free name or capture one. Names of members, `#private` ones too, and texts of templates count
+//! as they are written. The form is hashed, never run.
+
+use std::collections::HashMap;
+
+use oxc_allocator::{Allocator, ArenaVec, ReplaceWith};
+use oxc_ast::ast::*;
+use oxc_ast_visit::{VisitJsMut, walk_js_mut};
+use oxc_codegen::{Codegen, CodegenOptions};
+use oxc_semantic::{Reference, Scoping, SymbolId};
+use oxc_span::GetSpan;
+
+use super::Error;
+use super::build::Build;
+
+/// What the canonical form left out and the program needs back.
+#[derive(Default)]
+pub(super) struct Kept<'a> {
+    literals: HashMap<Span, Expression<'a>>,
+    labels: Vec<Ident<'a>>,
+}
+
+const LABEL: &str = "@label";
+
+impl<'a> Kept<'a> {
+    /// Puts the literal back if `expression` stands for one.
+    pub(super) fn restore_literal(&mut self, expression: &mut Expression<'a>) {
+        if let Expression::Identifier(it) = expression
+            && it.name.starts_with('@')
+            && let Some(literal) = self.literals.remove(&it.span)
+        {
+            *expression = literal;
+        }
+    }
+
+    /// Puts the name of a label back.
+    pub(super) fn restore_label(&self, label: &mut LabelIdentifier<'a>) {
+        if let Some(number) = number_of(label.name) {
+            label.name = self.labels[number];
+        }
+    }
+
+    /// Puts the name of `other` back where `label` was used.
+    pub(super) fn rename_label(&mut self, label: Ident<'a>, other: Ident<'a>) {
+        if let (Some(label), Some(other)) = (number_of(label), number_of(other)) {
+            self.labels[label] = self.labels[other];
+        }
+    }
+}
+
+/// Which label a name of the canonical form stands for.
+fn number_of(label: Ident<'_>) -> Option<usize> {
+    label.strip_prefix(LABEL).and_then(|number| number.parse().ok())
+}
+
+/// Prints the canonical form. The tree is left with gaps that [`Kept`] fills.
+pub(super) fn print<'a>(
+    allocator: &'a Allocator,
+    program: &mut Program<'a>,
+    mut scoping: Scoping,
+    lifted: &HashMap<Span, u32>,
+) -> Result<(String, Kept<'a>), Error> {
+    let mut names = Names {
+        build: Build::new(allocator, ""),
+        scoping: &scoping,
+        lifted,
+        seen: vec![false; scoping.symbols_len()],
+        bound: vec![false; scoping.symbols_len()],
+        order: Vec::new(),
+        open_labels: Vec::new(),
+        kept: Kept::default(),
+        refused: None,
+    };
+    names.visit_program(program);
+    let Names { bound, order, kept, refused, .. } = names;
+    if let Some(error) = refused {
+        return Err(error);
+    }
+    // What is only declared (`declare const x`) has a symbol but is a free name.
+    for (number, symbol) in order.into_iter().filter(|symbol| bound[symbol.index()]).enumerate() {
+        scoping.set_symbol_name(symbol, format!("@{number}").as_str().into());
+    }
+    let printed =
+        Codegen::new().with_options(CodegenOptions::minify()).with_scoping(Some(scoping)).build(program);
+    Ok((printed.code, kept))
+}
+
+/// Goes through the tree once: numbers what is bound, takes out what does not count, refuses what
+/// the engine cannot run.
+struct Names<'a, 'm> {
+    build: Build<'a>,
+    scoping: &'m Scoping,
+    lifted: &'m HashMap<Span, u32>,
+    /// Which symbols have appeared.
+    seen: Vec<bool>,
+    /// Which symbols the program binds.
+    bound: Vec<bool>,
+    /// Symbols as they first appear.
+    order: Vec<SymbolId>,
+    /// Labels around the current place.
+    open_labels: Vec<(Ident<'a>, Ident<'a>)>,
+    kept: Kept<'a>,
+    refused: Option<Error>,
+}
+
+impl<'a> Names<'a, '_> {
+    fn appears(&mut self, symbol: SymbolId) {
+        if !std::mem::replace(&mut self.seen[symbol.index()], true) {
+            self.order.push(symbol);
+        }
+    }
+
+    fn refuse(&mut self, what: &'static str, instead: &'static str, at: Span) {
+        self.refused.get_or_insert(Error::Unsupported { what, instead, at });
+    }
+
+    fn lift(&mut self, expression: &mut Expression<'a>) -> bool {
+        let span = expression.span();
+        let Some(parameter) = self.lifted.get(&span) else { return false };
+        let name = self.build.text(&format!("@literal{parameter}"));
+        let literal = std::mem::replace(expression, self.build.name_at(span, name));
+        self.kept.literals.insert(span, literal);
+        true
+    }
+}
+
+impl<'a> VisitJsMut<'a> for Names<'a, '_> {
+    fn visit_expression(&mut self, it: &mut Expression<'a>) {
+        loop {
+            if !self.lifted.is_empty() && self.lift(it) {
+                return;
+            }
+            if !matches!(it, Expression::ParenthesizedExpression(_)) {
+                break;
+            }
+            it.replace_with(|it| match it {
+                Expression::ParenthesizedExpression(it) => it.unbox().expression,
+                other => other,
+            });
+        }
+        walk_js_mut::walk_expression(self, it);
+    }
+
+    fn visit_binding_identifier(&mut self, it: &mut BindingIdentifier<'a>) {
+        if let Some(symbol) = it.symbol_id.get() {
+            self.appears(symbol);
+            self.bound[symbol.index()] = true;
+        }
+    }
+
+    fn visit_identifier_reference(&mut self, it: &mut IdentifierReference<'a>) {
+        let reference = it.reference_id.get().map(|id| self.scoping.get_reference(id));
+        if let Some(symbol) = reference.and_then(Reference::symbol_id) {
+            self.appears(symbol);
+        }
+    }
+
+    fn visit_labeled_statement(&mut self, it: &mut LabeledStatement<'a>) {
+        let name = self.build.text(&format!("{LABEL}{}", self.kept.labels.len())).into();
+        self.kept.labels.push(it.label.name);
+        self.open_labels.push((it.label.name, name));
+        it.label.name = name;
+        self.visit_statement(&mut it.body);
+        self.open_labels.pop();
+    }
+
+    /// The label of a `break` or `continue`.
+    fn visit_label_identifier(&mut self, it: &mut LabelIdentifier<'a>) {
+        if let Some((_, name)) = self.open_labels.iter().rev().find(|(written, _)| *written == it.name) {
+            it.name = *name;
+        }
+    }
+
+    fn visit_directives(&mut self, it: &mut ArenaVec<'a, Directive<'a>>) {
+        // Everything runs in strict mode anyway.
+        it.retain(|directive| !directive.is_use_strict());
+    }
+
+    fn visit_statements(&mut self, it: &mut ArenaVec<'a, Statement<'a>>) {
+        it.retain(|statement| !matches!(statement, Statement::EmptyStatement(_)));
+        walk_js_mut::walk_statements(self, it);
+    }
+
+    fn visit_decorator(&mut self, it: &mut Decorator<'a>) {
+        self.refuse("@", "there are no decorators, call the function instead", it.span);
+    }
+
+    fn visit_accessor_property(&mut self, it: &mut AccessorProperty<'a>) {
+        self.refuse("accessor", "write a field, or `get` and `set`", it.span);
+    }
+
+    fn visit_import_meta(&mut self, it: &mut ImportMeta) {
+        self.refuse("import.meta", "there are no modules, leave it out", it.span);
+    }
+
+    fn visit_jsx_element(&mut self, it: &mut JSXElement<'a>) {
+        self.refuse("<", "there is no JSX, build a text or an object instead", it.span);
+    }
+
+    fn visit_jsx_fragment(&mut self, it: &mut JSXFragment<'a>) {
+        self.refuse("<", "there is no JSX, build a text or an object instead", it.span);
+    }
+}

@@ -1,0 +1,399 @@
+//! Puts the probes of [`marks`](crate::marks) into the tree.
+//!
+//! A probe is handed a value and gives it back, or stands where a statement may stand. It never waits,
+//! never adds an argument, never moves an evaluation; what it needs to remember is in local variables of
+//! the activation it belongs to.
+
+use oxc_allocator::{Allocator, ArenaVec, ReplaceWith, TakeIn};
+use oxc_ast::ast::*;
+use oxc_ast_visit::{VisitJsMut, walk_js_mut};
+use oxc_span::GetSpan;
+use oxc_syntax::scope::ScopeFlags;
+
+use super::build::Build;
+use super::canonical::Kept;
+use super::chain;
+use crate::marks::{Marks, Place};
+
+/// Fills the gaps the canonical form left and puts the probes in. Gives a text to leave out of what is
+/// printed, if there is one.
+pub(super) fn insert<'a>(
+    allocator: &'a Allocator,
+    source: &str,
+    program: &mut Program<'a>,
+    marks: &Marks,
+    kept: Kept<'a>,
+    probe: &str,
+) -> Option<String> {
+    let build = Build::new(allocator, probe);
+    let mut probes = Probes { build, source, marks, kept, context: None, enclosed: false, guard: None };
+    probes.visit_program(program);
+    probes.guard
+}
+
+struct Probes<'a, 'm> {
+    build: Build<'a>,
+    source: &'m str,
+    marks: &'m Marks,
+    kept: Kept<'a>,
+    /// The variable that holds the context, inside a followed function.
+    context: Option<Str<'a>>,
+    /// The link about to be visited belongs to a chain of which a link further out is tested.
+    enclosed: bool,
+    guard: Option<String>,
+}
+
+/// What a tested `?.` reports: its point, or nothing when only the chain around it needs to know.
+type Report = Option<u32>;
+
+impl<'a> Probes<'a, '_> {
+    fn point(&self, place: Place, span: Span) -> Option<u32> {
+        self.marks.points.get(&(place, span)).copied()
+    }
+
+    fn context(&self) -> Option<Expression<'a>> {
+        self.context.map(|name| self.build.name(name))
+    }
+
+    /// `P.method(point, ctx)`
+    fn report(&self, method: &'static str, point: u32) -> Expression<'a> {
+        self.build.probe(method, [Some(self.build.number(point)), self.context()])
+    }
+
+    /// Makes `P.method(point, value, ctx)` of `value` if there is a mark.
+    fn around(&self, method: &'static str, place: Place, span: Span, value: &mut Expression<'a>) {
+        if let Some(point) = self.point(place, span) {
+            let point = Some(self.build.number(point));
+            value.replace_with(|value| self.build.probe(method, [point, Some(value), self.context()]));
+        }
+    }
+
+    /// What has to stand before a loop or `switch` and its labels.
+    fn before(&self, statement: &Statement<'a>) -> Option<Statement<'a>> {
+        let mut inner = statement;
+        while let Statement::LabeledStatement(labelled) = inner {
+            inner = &labelled.body;
+        }
+        match inner {
+            Statement::SwitchStatement(it) => self
+                .point(Place::Switch, it.span)
+                .map(|point| self.build.variable(self.build.own_name('s', point), self.build.yes())),
+            _ if inner.is_iteration_statement() => self
+                .point(Place::Loop, inner.span())
+                .map(|point| self.build.statement(self.report("loop", point))),
+            _ => None,
+        }
+    }
+
+    /// `P.turn(point, ctx);` first in the body of a loop.
+    fn turn(&self, span: Span, body: &mut Statement<'a>) {
+        let Some(point) = self.point(Place::Loop, span) else { return };
+        let turn = self.build.statement(self.report("turn", point));
+        match body {
+            Statement::BlockStatement(block) => block.body.insert(0, turn),
+            Statement::EmptyStatement(_) => *body = self.build.block([turn]),
+            _ => body.replace_with(|body| self.build.block([turn, body])),
+        }
+    }
+
+    /// `P.take(function, ctx)` for a followed function, and the variable it goes into.
+    fn take(&self, span: Span) -> Option<(Str<'a>, Expression<'a>)> {
+        let function = self.marks.followed.get(&span)?.function;
+        Some((self.build.own_name('c', function), self.report("take", function)))
+    }
+
+    /// `P.turn(point, ctx);` of a callback or recursive function.
+    fn turn_of_function(&self, span: Span) -> Option<Statement<'a>> {
+        self.point(Place::Turn, span).map(|point| self.build.statement(self.report("turn", point)))
+    }
+
+    /// Whether the `?.` of a link is tested, and what it reports.
+    fn test(&self, span: Span, enclosed: bool, is_testable: impl FnOnce() -> bool) -> Option<Report> {
+        let point = self.point(Place::Optional, span);
+        (enclosed || (point.is_some() && is_testable())).then_some(point)
+    }
+
+    /// Visits what a link is applied to.
+    fn visit_spine(&mut self, spine: &mut Expression<'a>, enclosed: bool) {
+        self.enclosed =
+            enclosed && (spine.is_member_expression() || matches!(spine, Expression::CallExpression(_)));
+        self.visit_expression(spine);
+    }
+
+    /// Visits the object of a member access and tests it if need be.
+    fn visit_object(&mut self, span: Span, optional: bool, object: &mut Expression<'a>) {
+        let enclosed = std::mem::take(&mut self.enclosed);
+        let test = if optional { self.test(span, enclosed, || chain::is_testable(object)) } else { None };
+        self.visit_spine(object, enclosed || test.is_some());
+        if let Some(report) = test {
+            object.replace_with(|object| {
+                let [point, context, more] = self.test_arguments(report, enclosed);
+                self.build.probe("has", [point, Some(object), context, more])
+            });
+        }
+    }
+
+    /// Point, context, and `true` when a link further out is tested.
+    fn test_arguments(&self, report: Report, enclosed: bool) -> [Option<Expression<'a>>; 3] {
+        let point = report.map_or_else(|| self.build.null(), |point| self.build.number(point));
+        if enclosed {
+            let context = self.context().unwrap_or_else(|| self.build.number(0));
+            [Some(point), Some(context), Some(self.build.yes())]
+        } else {
+            [Some(point), self.context(), None]
+        }
+    }
+
+    /// Tests what an optional call calls, keeping the `this` of a member.
+    fn test_callee(&self, callee: &mut Expression<'a>, report: Report, enclosed: bool) {
+        let [point, context, more] = self.test_arguments(report, enclosed);
+        callee.replace_with(|callee| match callee {
+            Expression::StaticMemberExpression(member) => {
+                let member = member.unbox();
+                let key = self.build.string(member.property.name.into());
+                self.build.probe("bound", [point, Some(member.object), Some(key), context, more])
+            }
+            Expression::ComputedMemberExpression(member) => {
+                let member = member.unbox();
+                self.build
+                    .probe("bound", [point, Some(member.object), Some(member.expression), context, more])
+            }
+            callee => self.build.probe("has", [point, Some(callee), context, more]),
+        });
+    }
+
+    /// Adds `...P.method(point, ctx)` to the arguments if there is a mark.
+    fn last_argument(
+        &self,
+        method: &'static str,
+        place: Place,
+        span: Span,
+        arguments: &mut ArenaVec<'a, Argument<'a>>,
+    ) {
+        if let Some(point) = self.point(place, span) {
+            arguments.push(self.build.spread(self.report(method, point)));
+        }
+    }
+
+    /// Makes one label of several on one statement: the engine lets `continue` name the innermost only.
+    fn keep_innermost_label(&mut self, it: &mut LabeledStatement<'a>) {
+        let mut innermost = &*it;
+        while let Statement::LabeledStatement(inner) = &innermost.body {
+            innermost = inner;
+        }
+        let name = innermost.label.name;
+        while let Statement::LabeledStatement(inner) = &mut it.body {
+            self.kept.rename_label(it.label.name, name);
+            std::mem::swap(&mut it.label.name, &mut inner.label.name);
+            let body = inner.body.take_in(&self.build);
+            it.body = body;
+        }
+    }
+
+    /// A text that is nowhere in the source.
+    fn guard(&mut self) -> String {
+        let mut guard = String::from('\u{10FFFD}');
+        while self.source.contains(&guard) {
+            guard.push('\u{10FFFD}');
+        }
+        self.guard.get_or_insert(guard).clone()
+    }
+}
+
+impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
+    fn visit_statements(&mut self, it: &mut ArenaVec<'a, Statement<'a>>) {
+        let mut statements = ArenaVec::with_capacity_in(it.len(), &self.build);
+        for mut statement in it.take_in(&self.build) {
+            statements.extend(self.before(&statement));
+            walk_js_mut::walk_statement(self, &mut statement);
+            statements.push(statement);
+        }
+        *it = statements;
+    }
+
+    /// A statement that is not in a list.
+    fn visit_statement(&mut self, it: &mut Statement<'a>) {
+        let before = self.before(it);
+        walk_js_mut::walk_statement(self, it);
+        if let Some(before) = before {
+            it.replace_with(|it| self.build.block([before, it]));
+        }
+    }
+
+    fn visit_labeled_statement(&mut self, it: &mut LabeledStatement<'a>) {
+        self.keep_innermost_label(it);
+        self.kept.restore_label(&mut it.label);
+        // What has to stand before a loop was put before its labels.
+        walk_js_mut::walk_statement(self, &mut it.body);
+    }
+
+    fn visit_label_identifier(&mut self, it: &mut LabelIdentifier<'a>) {
+        self.kept.restore_label(it);
+    }
+
+    fn visit_for_statement(&mut self, it: &mut ForStatement<'a>) {
+        walk_js_mut::walk_for_statement(self, it);
+        self.turn(it.span, &mut it.body);
+    }
+
+    fn visit_for_in_statement(&mut self, it: &mut ForInStatement<'a>) {
+        walk_js_mut::walk_for_in_statement(self, it);
+        self.turn(it.span, &mut it.body);
+    }
+
+    fn visit_for_of_statement(&mut self, it: &mut ForOfStatement<'a>) {
+        walk_js_mut::walk_for_of_statement(self, it);
+        self.turn(it.span, &mut it.body);
+    }
+
+    fn visit_while_statement(&mut self, it: &mut WhileStatement<'a>) {
+        walk_js_mut::walk_while_statement(self, it);
+        self.turn(it.span, &mut it.body);
+    }
+
+    fn visit_do_while_statement(&mut self, it: &mut DoWhileStatement<'a>) {
+        walk_js_mut::walk_do_while_statement(self, it);
+        self.turn(it.span, &mut it.body);
+    }
+
+    fn visit_if_statement(&mut self, it: &mut IfStatement<'a>) {
+        walk_js_mut::walk_if_statement(self, it);
+        self.around("is", Place::Test, it.span, &mut it.test);
+    }
+
+    fn visit_conditional_expression(&mut self, it: &mut ConditionalExpression<'a>) {
+        walk_js_mut::walk_conditional_expression(self, it);
+        self.around("is", Place::Test, it.span, &mut it.test);
+    }
+
+    fn visit_logical_expression(&mut self, it: &mut LogicalExpression<'a>) {
+        walk_js_mut::walk_logical_expression(self, it);
+        if it.operator.is_coalesce() {
+            self.around("has", Place::Nullish, it.span, &mut it.left);
+        } else {
+            self.around("is", Place::Test, it.span, &mut it.left);
+        }
+    }
+
+    fn visit_switch_statement(&mut self, it: &mut SwitchStatement<'a>) {
+        walk_js_mut::walk_switch_statement(self, it);
+        let Some(point) = self.point(Place::Switch, it.span) else { return };
+        let unmatched = self.build.own_name('s', point);
+        let report = |index: usize| {
+            let numbers =
+                [Some(self.build.number(point)), Some(self.build.number(index as u32)), self.context()];
+            self.build.and_assign(unmatched, self.build.probe("case", numbers))
+        };
+        for (index, case) in it.cases.iter_mut().enumerate() {
+            case.consequent.insert(0, report(index));
+        }
+        if it.cases.iter().all(|case| case.test.is_some()) {
+            let none = report(it.cases.len());
+            it.cases.push(self.build.default_case(none));
+        }
+    }
+
+    fn visit_try_statement(&mut self, it: &mut TryStatement<'a>) {
+        walk_js_mut::walk_try_statement(self, it);
+        if let Some(handler) = &mut it.handler
+            && let Some(point) = self.point(Place::Catch, it.span)
+        {
+            handler.body.body.insert(0, self.build.statement(self.report("caught", point)));
+        }
+    }
+
+    fn visit_function(&mut self, it: &mut Function<'a>, _: ScopeFlags) {
+        // Parameters are set before the context is taken: their defaults belong to the context outside.
+        self.visit_formal_parameters(&mut it.params);
+        let Some(body) = &mut it.body else { return };
+        let outer = self.context;
+        let mut first = Vec::new();
+        if let Some((name, take)) = self.take(it.span) {
+            self.context = Some(name);
+            first.push(self.build.constant(name, take));
+        }
+        first.extend(self.turn_of_function(it.span));
+        self.visit_statements(&mut body.statements);
+        body.statements.splice(0..0, first);
+        self.context = outer;
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &mut ArrowFunctionExpression<'a>) {
+        self.visit_formal_parameters(&mut it.params);
+        let outer = self.context;
+        let mut first = Vec::new();
+        if let Some((name, take)) = self.take(it.span) {
+            self.context = Some(name);
+            first.push(self.build.constant(name, take));
+        }
+        first.extend(self.turn_of_function(it.span));
+        self.visit_arrow_function_body(&mut it.body);
+        self.context = outer;
+        if !first.is_empty() {
+            it.body.replace_with(|body| self.build.arrow_block(body));
+            if let ArrowFunctionBody::FunctionBody(body) = &mut it.body {
+                body.statements.splice(0..0, first);
+            }
+        }
+    }
+
+    fn visit_expression(&mut self, it: &mut Expression<'a>) {
+        self.kept.restore_literal(it);
+        let always_happens = matches!(it, Expression::CallExpression(_)) && !chain::has_optional(it);
+        walk_js_mut::walk_expression(self, it);
+        if always_happens {
+            self.around("did", Place::Operation, it.span(), it);
+        }
+    }
+
+    fn visit_static_member_expression(&mut self, it: &mut StaticMemberExpression<'a>) {
+        self.visit_object(it.span, it.optional, &mut it.object);
+    }
+
+    fn visit_private_field_expression(&mut self, it: &mut PrivateFieldExpression<'a>) {
+        self.visit_object(it.span, it.optional, &mut it.object);
+    }
+
+    fn visit_computed_member_expression(&mut self, it: &mut ComputedMemberExpression<'a>) {
+        self.visit_object(it.span, it.optional, &mut it.object);
+        self.visit_expression(&mut it.expression);
+    }
+
+    fn visit_call_expression(&mut self, it: &mut CallExpression<'a>) {
+        let enclosed = std::mem::take(&mut self.enclosed);
+        let test =
+            if it.optional { self.test(it.span, enclosed, || chain::is_testable_call(it)) } else { None };
+        let may_not_happen = it.optional || chain::has_optional(&it.callee);
+        self.visit_spine(&mut it.callee, enclosed || test.is_some());
+        self.visit_arguments(&mut it.arguments);
+        if let Some(report) = test {
+            self.test_callee(&mut it.callee, report, enclosed);
+        }
+        if let Some(first) = it.arguments.first_mut().and_then(Argument::as_expression_mut) {
+            self.around("fork", Place::Fork, it.span, first);
+        }
+        if may_not_happen {
+            // Nothing can be put around a call that ends with the chain it stands in.
+            self.last_argument("doing", Place::Operation, it.span, &mut it.arguments);
+        }
+        self.last_argument("at", Place::Call, it.span, &mut it.arguments);
+        self.last_argument("enter", Place::Enter, it.span, &mut it.arguments);
+    }
+
+    fn visit_new_expression(&mut self, it: &mut NewExpression<'a>) {
+        walk_js_mut::walk_new_expression(self, it);
+        self.last_argument("at", Place::Call, it.span, &mut it.arguments);
+        self.last_argument("enter", Place::Enter, it.span, &mut it.arguments);
+    }
+
+    fn visit_tagged_template_expression(&mut self, it: &mut TaggedTemplateExpression<'a>) {
+        walk_js_mut::walk_tagged_template_expression(self, it);
+        for quasi in &mut it.quasi.quasis {
+            // The printer escapes `</script`, which a tag could see in the raw text.
+            if quasi.value.raw.to_ascii_lowercase().contains("</script") {
+                let guarded = format!("<{}/", self.guard());
+                quasi.value.raw = self.build.text(&quasi.value.raw.replace("</", &guarded));
+            }
+        }
+    }
+}

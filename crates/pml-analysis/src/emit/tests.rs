@@ -1,0 +1,167 @@
+//! Programs are run by the real engine with and without probes.
+
+mod behaviour;
+mod identity;
+mod reports;
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::*;
+use oxc_ast_visit::{VisitJs, walk_js};
+use oxc_parser::{ParseOptions, Parser};
+use oxc_semantic::SemanticBuilder;
+use oxc_span::GetSpan;
+use oxc_syntax::scope::ScopeFlags;
+
+use super::{Emitted, Error, emit};
+use crate::marks::{Followed, Marks, Place};
+
+const HOST: &str = include_str!("tests/host.js");
+const WORLD: &str = include_str!("tests/world.js");
+
+/// Emits `source` with the marks `mark` makes of its tree.
+fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> Marks) -> Result<Emitted, Error> {
+    let allocator = Allocator::default();
+    let source = allocator.alloc_str(source);
+    let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
+    let parsed =
+        Parser::new(&allocator, source, SourceType::ts().with_module(true)).with_options(options).parse();
+    assert!(parsed.diagnostics.is_empty(), "{source}\n{:?}", parsed.diagnostics);
+    let mut program = parsed.program;
+    let marks = mark(&program);
+    let scoping = SemanticBuilder::new().with_enum_eval(true).build(&program).semantic.into_scoping();
+    emit(&allocator, source, &mut program, scoping, &marks)
+}
+
+fn plain(source: &str) -> Emitted {
+    emitted(source, |_| Marks::default()).expect("the program can be emitted")
+}
+
+/// What the engine says a program did, line by line, and what its probes reported.
+struct Ran {
+    did: String,
+    reports: Vec<String>,
+}
+
+fn run(emitted: &Emitted) -> Ran {
+    let script = format!(
+        "({})(async function (args, log, mcp, {}) {{\"use strict\";\n{}}})",
+        WORLD.replace("HOST", HOST.trim_end()),
+        emitted.probe,
+        emitted.js
+    );
+    let runtime = rquickjs::Runtime::new().expect("a runtime");
+    let context = rquickjs::Context::full(&runtime).expect("a context");
+    context.with(|ctx| {
+        if ctx.eval::<(), _>(script).is_err() {
+            panic!("the engine refused it: {:?}\n{}", ctx.catch(), emitted.js);
+        }
+        while ctx.execute_pending_job() {}
+        let outcome: Option<String> = ctx.eval("outcome").expect("a text");
+        let outcome = outcome.unwrap_or_else(|| panic!("it never ended:\n{}", emitted.js));
+        let (did, reports) = outcome.split_once('\0').expect("two parts");
+        Ran { did: did.to_owned(), reports: reports.lines().map(str::to_owned).collect() }
+    })
+}
+
+/// Marks every place there is, with points from 1 in the order of the tree, if `wanted` says so.
+fn mark_all(program: &Program<'_>, wanted: impl FnMut(Place) -> bool) -> Marks {
+    let mut marker = Marker { wanted, marks: Marks::default(), next: 1 };
+    marker.visit_program(program);
+    marker.marks
+}
+
+struct Marker<W> {
+    wanted: W,
+    marks: Marks,
+    next: u32,
+}
+
+impl<W: FnMut(Place) -> bool> Marker<W> {
+    fn mark(&mut self, place: Place, span: Span) {
+        if (self.wanted)(place) {
+            self.marks.points.insert((place, span), self.next);
+        }
+        self.next += 1;
+    }
+
+    fn function(&mut self, span: Span) {
+        self.mark(Place::Turn, span);
+        // A function is followed wherever calls enter.
+        if (self.wanted)(Place::Enter) {
+            self.marks.followed.insert(span, Followed { function: self.next });
+        }
+    }
+}
+
+impl<'a, W: FnMut(Place) -> bool> VisitJs<'a> for Marker<W> {
+    fn visit_expression(&mut self, it: &Expression<'a>) {
+        if matches!(it, Expression::StringLiteral(_) | Expression::NumericLiteral(_)) {
+            self.marks.lifted.insert(it.span(), self.next);
+        }
+        walk_js::walk_expression(self, it);
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        for place in [Place::Call, Place::Enter, Place::Operation, Place::Fork] {
+            self.mark(place, it.span);
+        }
+        if it.optional {
+            self.mark(Place::Optional, it.span);
+        }
+        walk_js::walk_call_expression(self, it);
+    }
+
+    fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
+        self.mark(Place::Enter, it.span);
+        walk_js::walk_new_expression(self, it);
+    }
+
+    fn visit_member_expression(&mut self, it: &MemberExpression<'a>) {
+        if it.optional() {
+            self.mark(Place::Optional, it.span());
+        }
+        walk_js::walk_member_expression(self, it);
+    }
+
+    fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
+        self.mark(Place::Test, it.span);
+        walk_js::walk_if_statement(self, it);
+    }
+
+    fn visit_conditional_expression(&mut self, it: &ConditionalExpression<'a>) {
+        self.mark(Place::Test, it.span);
+        walk_js::walk_conditional_expression(self, it);
+    }
+
+    fn visit_logical_expression(&mut self, it: &LogicalExpression<'a>) {
+        self.mark(if it.operator.is_coalesce() { Place::Nullish } else { Place::Test }, it.span);
+        walk_js::walk_logical_expression(self, it);
+    }
+
+    fn visit_switch_statement(&mut self, it: &SwitchStatement<'a>) {
+        self.mark(Place::Switch, it.span);
+        walk_js::walk_switch_statement(self, it);
+    }
+
+    fn visit_statement(&mut self, it: &Statement<'a>) {
+        if it.is_iteration_statement() {
+            self.mark(Place::Loop, it.span());
+        }
+        walk_js::walk_statement(self, it);
+    }
+
+    fn visit_try_statement(&mut self, it: &TryStatement<'a>) {
+        self.mark(Place::Catch, it.span);
+        walk_js::walk_try_statement(self, it);
+    }
+
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        self.function(it.span);
+        walk_js::walk_function(self, it, flags);
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        self.function(it.span);
+        walk_js::walk_arrow_function_expression(self, it);
+    }
+}

@@ -1,0 +1,234 @@
+//! What the probes report, what they look like, and which lines they leave where they were.
+
+use std::collections::HashSet;
+
+use oxc_ast::ast::Program;
+
+use super::{Error, Marks, Place, emitted, mark_all, plain, run};
+
+fn marked(places: &'static [Place]) -> impl Fn(&Program<'_>) -> Marks {
+    move |program| {
+        let mut marks = mark_all(program, |place| places.contains(&place));
+        // Points from 1 without gaps are easier to read.
+        let mut points: Vec<u32> = marks.points.values().copied().collect();
+        points.sort_unstable();
+        for point in marks.points.values_mut() {
+            *point = points.binary_search(point).expect("it is one of them") as u32 + 1;
+        }
+        marks
+    }
+}
+
+/// Runs `source` with all places of some kinds marked; their points count from 1 in the order of the tree.
+#[track_caller]
+fn check(places: &'static [Place], source: &str, expected: &[&str]) {
+    let emitted = emitted(source, marked(places)).expect("it can be emitted");
+    assert_eq!(run(&emitted).reports, expected, "{source}\n\n{}", emitted.js);
+}
+
+#[test]
+fn conditions_report_their_truth() {
+    use Place::{Nullish, Test};
+    check(
+        &[Test],
+        "if (args.n > 5) { return 1 } else if (args.n) { return 2 }",
+        &["is 1 false 0", "is 2 true 0"],
+    );
+    check(&[Test], "return args.n ? 0 : 1", &["is 1 true 0"]);
+    check(&[Test], "return 0 || (1 && 2)", &["is 1 false 0", "is 2 true 0"]);
+    check(&[Nullish], "return args.nothing ?? args.none ?? 1", &["has 2 false 0", "has 1 false 0"]);
+    check(&[Nullish], "return args.n ?? 1", &["has 1 true 0"]);
+}
+
+#[test]
+fn a_switch_reports_once() {
+    use Place::Switch;
+    let source = |x: &str| {
+        format!("switch ({x}) {{ case 1: log(1); case 2: log(2); break; default: log('d'); case 3: log(3) }}")
+    };
+    for (x, report) in [("1", "case 1 0 0"), ("2", "case 1 1 0"), ("9", "case 1 2 0"), ("3", "case 1 3 0")] {
+        check(&[Switch], &source(x), &[report]);
+    }
+    check(&[Switch], "switch (7) { case 1: log(1); case 2: log(2) }", &["case 1 2 0"]);
+    check(&[Switch], "switch (2) { case 1: log(1); case 2: log(2) }", &["case 1 1 0"]);
+    check(
+        &[Switch],
+        "const f = (n) => { switch (n) { case 0: return; case 1: f(0); case 2: } }; f(1)",
+        &["case 1 1 0", "case 1 0 0"],
+    );
+}
+
+#[test]
+fn optional_links_report_until_the_chain_ends() {
+    use Place::{Operation, Optional};
+    check(&[Optional], "return args?.list", &["has 1 true 0"]);
+    check(&[Optional], "return mcp.gone?.a?.b?.(1)", &["has 3 false 0"]);
+    check(&[Optional], "return mcp?.gone?.b?.(1)", &["has 3 true 0", "has 2 false 0"]);
+    check(&[Optional], "return mcp.fs?.none?.(1)", &["has 2 true 0", "has 1 false 0"]);
+    check(&[Optional], "return mcp.gone?.a.b.c?.d", &["has 2 false 0"]);
+    check(
+        &[Optional],
+        "const o = { f: (n) => n ? o?.f?.(n - 1)?.x : null }; return o.f(1)",
+        &["has 3 true 0", "has 2 true 0", "has 1 false 0"],
+    );
+    check(&[Operation], "return args.nothing?.map((x) => x).flat()", &[]);
+    check(&[Operation], "return args.list?.map((x) => x).flat()", &["did 2 0", "did 1 0"]);
+    check(&[Operation], "return args.list.map((x) => x).flat()", &["did 2 0", "did 1 0"]);
+}
+
+#[test]
+fn an_unmarked_link_ends_a_chain_too() {
+    let source = "return [mcp.gone?.a?.b, mcp.none?.()?.b]";
+    let emitted = emitted(source, |program| {
+        let mut outermost = false;
+        mark_all(program, |place| {
+            outermost ^= place == Place::Optional;
+            place == Place::Optional && outermost
+        })
+    })
+    .expect("it can be emitted");
+    assert_eq!(run(&emitted).reports, [""; 0], "{}", emitted.js);
+}
+
+#[test]
+fn loops_callbacks_and_handlers() {
+    use Place::{Catch, Fork, Loop, Turn};
+    check(&[Loop], "for (const x of [1, 2]) log(x)", &["loop 1 0", "turn 1 0", "turn 1 0"]);
+    check(
+        &[Loop],
+        "a: while (true) { do { break a } while (1) }",
+        &["loop 1 0", "turn 1 0", "loop 2 0", "turn 2 0"],
+    );
+    check(&[Turn], "[1, 2].map((x) => x)", &["turn 1 0", "turn 1 0"]);
+    check(&[Catch], "try { throw 1 } catch { } try { } catch { }", &["caught 1 0"]);
+    check(&[Fork], "await Promise.all([1])", &["fork 1 0"]);
+}
+
+#[test]
+fn tools_know_where_they_are_called() {
+    check(
+        &[Place::Call],
+        "if (args.n) { await mcp.fs.read({ a: 1 }) } else { await mcp.fs.read({ a: 1 }) } await mcp.fs?.write?.()",
+        &["call read 1@0", "call write 3@0"],
+    );
+}
+
+#[test]
+fn followed_functions_take_their_context() {
+    use Place::{Call, Enter, Test};
+    let entered = "const f = (x) => { if (x) g(1) }; function g() { if (0); } f(1); g()";
+    let emitted_js = emitted(entered, marked(&[Enter, Test])).expect("it can be emitted");
+    let reports = run(&emitted_js).reports;
+    let shape: Vec<usize> = reports.iter().map(|report| report.matches('<').count()).collect();
+    assert_eq!(shape, [1, 2, 1], "{reports:?}\n{}", emitted_js.js);
+
+    // A generator begins when its first value is asked for.
+    let generator = "function* f(x) { if (x) yield x } for (const x of f(1)) log(...f(0))";
+    let emitted_js = emitted(generator, |program| {
+        let mut marks = marked(&[Enter, Test])(program);
+        marks.points.retain(|(place, span), _| {
+            *place == Test || span.source_text(program.source_text).starts_with('f')
+        });
+        marks
+    })
+    .expect("it can be emitted");
+    let reports = run(&emitted_js).reports;
+    let contexts: HashSet<&str> =
+        reports.iter().filter_map(|report| report.split_once('<')).map(|it| it.1).collect();
+    assert_eq!(contexts.len(), 2, "{reports:?}\n{}", emitted_js.js);
+
+    // A function nobody is known to have entered has the context of the code around it.
+    let called_by_the_engine = "const f = () => [1].map((x) => mcp.fs.read({ x })); await Promise.all(f())";
+    let emitted_js = emitted(called_by_the_engine, |program| {
+        let mut marks = marked(&[Call, Enter])(program);
+        marks.points.retain(|(place, span), _| {
+            *place == Call || program.source_text[span.start as usize..].starts_with("f()")
+        });
+        marks
+    })
+    .expect("it can be emitted");
+    let reports = run(&emitted_js).reports;
+    assert!(reports[0].contains('<'), "{reports:?}\n{}", emitted_js.js);
+}
+
+#[test]
+fn the_program_stays_readable() {
+    use Place::*;
+    let source = "// finds and reads
+const found: string[] = await mcp.fs.read({ name: 'x' });
+enum Level { Low, High }
+next: for (const path of found)
+  if (path?.length && path !== 'y') {
+    switch (path) {
+      case 'a':
+        continue next;
+    }
+  }
+const all = await Promise.all(found.map(async (path) => mcp.fs.read({ path })));
+try { return all } catch { return `several
+lines ${Level.Low}` }";
+    let emitted = emitted(source, |program| {
+        let mut marks = marked(&[Test, Optional, Switch, Loop, Turn, Catch])(program);
+        marks.points.retain(|(place, span), _| {
+            *place != Turn || program.source_text[span.start as usize..].starts_with("async")
+        });
+        marks
+    })
+    .expect("it can be emitted");
+    let table: Vec<String> = emitted
+        .js
+        .lines()
+        .zip(&emitted.lines)
+        .map(|(text, line)| format!("{line:2} {}", text.replace('\t', "  ")))
+        .collect();
+    assert_eq!(table.join("\n"), EXPECTED, "\n{}", table.join("\n"));
+}
+
+const EXPECTED: &str = r#" 2 const found = await mcp.fs.read({ name: "x" });
+ 3 var Level = function(Level) {
+ 3   Level[Level["Low"] = 0] = "Low";
+ 3   Level[Level["High"] = 1] = "High";
+ 0   return Level;
+ 3 }(Level || {});
+ 0 __pml.loop(1);
+ 4 next: for (const path of found) {
+ 0   __pml.turn(1);
+ 5   if (__pml.is(2, __pml.is(3, __pml.has(4, path)?.length) && path !== "y")) {
+ 0     let __pml_s5 = true;
+ 6     switch (path) {
+ 7       case "a":
+ 0         __pml_s5 &&= __pml.case(5, 0);
+ 8         continue next;
+ 0       default: __pml_s5 &&= __pml.case(5, 1);
+ 9     }
+10   }
+ 0 }
+11 const all = await Promise.all(found.map(async (path) => {
+ 0   __pml.turn(6);
+11   return mcp.fs.read({ path });
+11 }));
+12 try {
+12   return all;
+12 } catch {
+ 0   __pml.caught(7);
+12   return `several
+13 lines ${Level.Low}`;
+13 }"#;
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let refused = |source: &str| match emitted(source, |_| Marks::default()) {
+        Err(Error::Unsupported { what, .. }) => what.to_owned(),
+        Err(Error::Types { .. }) => "types".to_owned(),
+        Ok(emitted) => panic!("{}", emitted.js),
+    };
+    assert_eq!(refused("import x from 'x'; return x"), "import");
+    assert_eq!(refused("import 'x'"), "import");
+    assert_eq!(refused("export const a = 1"), "export");
+    assert_eq!(refused("export default 1"), "export");
+    assert_eq!(refused("@dec class A {}"), "@");
+    assert_eq!(refused("class A { accessor x = 1 }"), "accessor");
+    assert_eq!(refused("return import.meta"), "import.meta");
+    assert_eq!(refused("namespace N { export let a = 1 }"), "types");
+    assert_eq!(plain("export {}; return 1").js, "return 1;\n");
+}

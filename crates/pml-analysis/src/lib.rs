@@ -1,0 +1,83 @@
+//! TypeScript text or a DAG document in; structure, parameters, permissions, complaints, identity
+//! and the program to run out.
+//!
+//! Everything here is a pure function: no file, store, network or clock. The tree that is analysed
+//! is the tree that runs, and a program that was not understood is an error, never an empty structure.
+
+mod analysis;
+mod annotations;
+mod catalogue;
+mod convert;
+pub mod dag;
+mod emit;
+mod error;
+mod identity;
+mod lines;
+mod literals;
+mod marks;
+mod nesting;
+mod operations;
+mod parse;
+mod refuse;
+mod schema;
+mod surface;
+mod survey;
+mod uses;
+mod walk;
+mod wrong;
+
+pub use analysis::{
+    Analysis, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions, Program, Remark,
+    Severity, Site,
+};
+pub use catalogue::{Capability, Catalogue, Tool};
+pub use convert::{Reason, WhyNot, to_dag};
+pub use dag::{DagAnalysis, DagError, analyse_dag};
+pub use error::Error;
+pub use operations::is_pure_tool;
+pub use schema::nearest;
+
+/// Analyses a program.
+///
+/// # Errors
+/// It is too large, too deep, or not a program this sandbox could run.
+pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
+    if source.len() > parse::MAX_SOURCE_BYTES {
+        return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
+    }
+    parse::on_large_stack(|| understand(source, catalogue))?
+}
+
+fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
+    let allocator = oxc_allocator::Allocator::default();
+    let mut program = parse::parse(&allocator, source)?;
+    let lines = lines::Lines::new(source);
+    let (found, scoping, annotated) = {
+        let scoping = parse::scopes(&lines, &program)?.into_scoping();
+        let found = walk::walk(&program, source, &lines, &scoping, catalogue);
+        let annotated = annotations::canonical(&program, source);
+        (found, scoping, annotated)
+    };
+    let emitted = emit::emit(&allocator, source, &mut program, scoping, &found.marks)
+        .map_err(|error| not_emitted(&lines, &error))?;
+    Ok(Analysis {
+        structure: found.structure,
+        parameters: found.parameters,
+        permissions: found.permissions,
+        complaints: found.complaints,
+        identity: identity::identity(source, &(emitted.canonical + &annotated)),
+        program: Program {
+            js: emitted.js,
+            probe: emitted.probe,
+            sites: found.sites,
+            entries: found.entries,
+            lines: emitted.lines,
+        },
+    })
+}
+
+/// A program that was understood and still cannot be run.
+fn not_emitted(lines: &lines::Lines<'_>, error: &emit::Error) -> Error {
+    let (emit::Error::Unsupported { at, .. } | emit::Error::Types { at }) = error;
+    refuse::unsupported(lines, *at, &error.to_string(), None)
+}

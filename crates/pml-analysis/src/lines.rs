@@ -1,0 +1,148 @@
+//! From bytes of the source to lines and columns a person can find.
+
+use oxc_span::Span;
+use pml_model::name::printable;
+use pml_model::structure::Position;
+
+/// Longer lines are shown in part.
+const EXCERPT_CHARACTERS: usize = 160;
+/// How far apart, in bytes, characters have been counted.
+const STRIDE: usize = 1024;
+
+/// Where the lines of a source begin.
+pub(crate) struct Lines<'s> {
+    source: &'s str,
+    /// First byte of each line.
+    starts: Vec<u32>,
+    /// Characters before each `STRIDE`th byte; empty when every character is one byte.
+    characters: Vec<u32>,
+}
+
+impl<'s> Lines<'s> {
+    /// Looks through `source` once.
+    pub(crate) fn new(source: &'s str) -> Lines<'s> {
+        let characters = if source.is_ascii() { Vec::new() } else { counted(source.as_bytes()) };
+        Lines { source, starts: starts(source.as_bytes()), characters }
+    }
+
+    /// The text itself.
+    pub(crate) fn source(&self) -> &'s str {
+        self.source
+    }
+
+    /// Where `span` stands. A span past the end stands at the end.
+    pub(crate) fn position(&self, span: Span) -> Position {
+        let end = self.source.len() as u32;
+        let start = span.start.min(end);
+        let line = self.starts.partition_point(|first| *first <= start);
+        let first = self.starts[line - 1];
+        let column = self.characters_before(start) - self.characters_before(first) + 1;
+        Position { line: line as u32, column, start, end: span.end.clamp(start, end) }
+    }
+
+    /// The line of `at` as written, cut around its column when it is long; nothing in it can mislead a reader.
+    pub(crate) fn excerpt(&self, at: Position) -> String {
+        let line = self.line(at.line);
+        let before = (at.column as usize - 1).saturating_sub(EXCERPT_CHARACTERS / 2);
+        let cut: String = line.chars().skip(before).take(EXCERPT_CHARACTERS).collect();
+        let ahead = if before > 0 { "…" } else { "" };
+        let more = if line.chars().nth(before + EXCERPT_CHARACTERS).is_some() { "…" } else { "" };
+        format!("{ahead}{}{more}", printable(cut.trim_end()))
+    }
+
+    /// A line without its terminator.
+    fn line(&self, line: u32) -> &'s str {
+        let index = line as usize - 1;
+        let start = self.starts[index] as usize;
+        let end = self.starts.get(index + 1).map_or(self.source.len(), |next| *next as usize);
+        self.source[start..end].trim_end_matches(['\n', '\r', '\u{2028}', '\u{2029}'])
+    }
+
+    fn characters_before(&self, byte: u32) -> u32 {
+        if self.characters.is_empty() {
+            return byte;
+        }
+        let stride = byte as usize / STRIDE;
+        let rest = &self.source.as_bytes()[stride * STRIDE..byte as usize];
+        self.characters[stride] + rest.iter().filter(|byte| begins_character(**byte)).count() as u32
+    }
+}
+
+fn starts(text: &[u8]) -> Vec<u32> {
+    let mut starts = vec![0];
+    for (at, byte) in text.iter().enumerate() {
+        let length = match byte {
+            b'\n' => 1,
+            b'\r' if text.get(at + 1) != Some(&b'\n') => 1,
+            0xE2 if matches!(text.get(at + 1..at + 3), Some([0x80, 0xA8 | 0xA9])) => 3,
+            _ => continue,
+        };
+        starts.push((at + length) as u32);
+    }
+    starts
+}
+
+fn counted(text: &[u8]) -> Vec<u32> {
+    let mut before = 0;
+    let mut characters = vec![0];
+    for stride in text.chunks(STRIDE) {
+        before += stride.iter().filter(|byte| begins_character(**byte)).count() as u32;
+        characters.push(before);
+    }
+    characters
+}
+
+fn begins_character(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(source: &str, wanted: &str, line: u32, column: u32, excerpt: &str) {
+        let start = source.find(wanted).expect("the source contains it") as u32;
+        let lines = Lines::new(source);
+        let at = lines.position(Span::new(start, start + wanted.len() as u32));
+        assert_eq!((at.line, at.column, at.start), (line, column, start));
+        assert_eq!(lines.excerpt(at), excerpt);
+    }
+
+    #[test]
+    fn every_line_terminator_ends_a_line() {
+        let source = "a\nb\r\nc\rd\u{2028}e\u{2029}  f;";
+        for (wanted, line) in [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)] {
+            check(source, wanted, line, 1, wanted);
+        }
+        check(source, "f", 6, 3, "  f;");
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        check("const é = '日本' + x", "x", 1, 18, "const é = '日本' + x");
+        let long = format!("{}x", "é".repeat(5000));
+        let at = Lines::new(&long).position(Span::new(10_000, 10_001));
+        assert_eq!((at.line, at.column), (1, 5001));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_column() {
+        let source = format!("{}HERE{}", "a".repeat(1000), "b".repeat(1000));
+        let expected = format!("…{}HERE{}…", "a".repeat(80), "b".repeat(76));
+        check(&source, "HERE", 1, 1001, &expected);
+    }
+
+    #[test]
+    fn hidden_characters_are_shown() {
+        check("a\u{202e}b\u{1b}[0m", "b", 1, 3, "a\\u{202e}b\\u{1b}[0m");
+    }
+
+    #[test]
+    fn the_end_is_a_place() {
+        let lines = Lines::new("a\n");
+        let at = lines.position(Span::new(9, 12));
+        assert_eq!((at.line, at.column, at.start, at.end), (2, 1, 2, 2));
+        assert_eq!(lines.excerpt(at), "");
+    }
+}

@@ -1,0 +1,274 @@
+//! Which literals of a program could as well be arguments.
+
+use std::collections::HashMap;
+
+use oxc_span::Span;
+use pml_model::structure::{NodeId, Step};
+use rustc_hash::FxHashSet;
+use serde_json::Value as Json;
+
+use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Severity};
+use crate::lines::Lines;
+use crate::schema;
+use crate::uses::{Uses, type_name};
+use crate::walk::value::{Kind, Record, Value};
+
+/// Names of parameters whose text is program, not data.
+const CODE_LIKE: &[&str] =
+    &["sql", "query", "command", "code", "script", "pattern", "regex", "template", "expression", "prompt"];
+
+/// The literals that become parameters, as they are found.
+pub(crate) struct Lifting<'w> {
+    decided: &'w FxHashSet<Span>,
+    taken: Vec<String>,
+    found: Vec<Lifted>,
+}
+
+struct Lifted {
+    base: String,
+    name: String,
+    value: Json,
+    secret: bool,
+    spans: Vec<Span>,
+    fills: Vec<Filled>,
+    schema: Json,
+}
+
+impl<'w> Lifting<'w> {
+    pub(crate) fn new(uses: &Uses, decided: &'w FxHashSet<Span>) -> Lifting<'w> {
+        Lifting { decided, taken: uses.names().map(str::to_owned).collect(), found: Vec::new() }
+    }
+
+    /// Looks at the arguments of one call.
+    pub(crate) fn call(&mut self, node: NodeId, arguments: &Value<'_>, input: Option<&Json>) {
+        let open = Json::Bool(true);
+        let root = input.unwrap_or(&open);
+        if let Value::Record(record) = arguments {
+            self.record(node, record, &mut Vec::new(), None, root, root);
+        }
+    }
+
+    fn record(
+        &mut self,
+        node: NodeId,
+        record: &Record<'_>,
+        path: &mut Vec<Step>,
+        name: Option<&str>,
+        root: &Json,
+        at: &Json,
+    ) {
+        if let (Some(name), Some(span)) = (name, record.written)
+            && let Some(list) = plain_list(record)
+            && !self.stays(name, &list, root, at, record)
+        {
+            return self.lift(node, name, list, span, path, root, at);
+        }
+        let open = Json::Bool(true);
+        for member in &record.fields {
+            let own = match &member.key {
+                Step::Key(key) => Some(key.as_str()),
+                _ => name,
+            };
+            let inner = match schema::step_into(root, at, &member.key) {
+                schema::Lookup::Found(inner) => inner,
+                _ => &open,
+            };
+            path.push(member.key.clone());
+            match (&member.value, own) {
+                (Value::Literal(literal), Some(own)) if literal.whole => {
+                    let secret = is_secret(own, &literal.value);
+                    if secret || !self.literal_stays(own, literal.span, &literal.value, root, inner) {
+                        self.lift(node, own, literal.value.clone(), literal.span, path, root, inner);
+                    }
+                }
+                (Value::Record(inner_record), own) => self.record(node, inner_record, path, own, root, inner),
+                _ => {}
+            }
+            path.pop();
+        }
+    }
+
+    fn stays(&self, name: &str, list: &Json, root: &Json, at: &Json, record: &Record<'_>) -> bool {
+        let items = list.as_array().map_or(&[][..], Vec::as_slice);
+        let open = Json::Bool(true);
+        record.fields.iter().zip(items).any(|(member, value)| {
+            let inner = match schema::step_into(root, at, &member.key) {
+                schema::Lookup::Found(inner) => inner,
+                _ => &open,
+            };
+            let span = match &member.value {
+                Value::Literal(literal) => literal.span,
+                _ => Span::default(),
+            };
+            self.literal_stays(name, span, value, root, inner)
+        })
+    }
+
+    /// Another value there would be another program.
+    fn literal_stays(&self, name: &str, span: Span, value: &Json, root: &Json, at: &Json) -> bool {
+        value.is_boolean()
+            || value.is_null()
+            || schema::is_enum(root, at)
+            || is_code_like(name)
+            || value.as_str().is_some_and(|text| text.contains('\n'))
+            || self.decided.contains(&span)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one literal and all that is known of its place")]
+    fn lift(&mut self, node: NodeId, name: &str, value: Json, span: Span, path: &[Step], root: &Json, at: &Json) {
+        let filled = Filled { node, path: path.to_vec() };
+        let same = self.found.iter_mut().find(|lifted| {
+            lifted.spans.contains(&span) || (value.is_string() && lifted.base == name && lifted.value == value)
+        });
+        if let Some(lifted) = same {
+            if !lifted.spans.contains(&span) {
+                lifted.spans.push(span);
+            }
+            return lifted.fills.push(filled);
+        }
+        let secret = is_secret(name, &value);
+        let own = self.free_name(name);
+        let mut described = schema::parameter_schema(root, at);
+        if described.as_object().is_none_or(|object| !object.contains_key("type"))
+            && let Some(kind) = type_name(&value)
+        {
+            described = serde_json::json!({ "type": kind });
+        }
+        self.taken.push(own.clone());
+        self.found.push(Lifted {
+            base: name.to_owned(),
+            name: own,
+            value,
+            secret,
+            spans: vec![span],
+            fills: vec![filled],
+            schema: described,
+        });
+    }
+
+    fn free_name(&self, name: &str) -> String {
+        if !self.taken.iter().any(|taken| taken == name) {
+            return name.to_owned();
+        }
+        let mut number = 2;
+        loop {
+            let name = format!("{name}_{number}");
+            if !self.taken.contains(&name) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    /// The parameters, the spans that became some of them, and what the reply must say.
+    pub(crate) fn finish(self, uses: &Uses, lines: &Lines<'_>) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
+        let mut schema = uses.schema();
+        let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::new(), Vec::new());
+        for (index, lifted) in self.found.into_iter().enumerate() {
+            let mut described = lifted.schema;
+            if lifted.secret {
+                notes.extend(lifted.spans.iter().map(|span| secret(&lifted.name, *span, lines)));
+                if let Some(required) = schema["required"].as_array_mut() {
+                    required.push(lifted.name.clone().into());
+                }
+            } else if let Some(object) = described.as_object_mut() {
+                object.insert("default".to_owned(), lifted.value.clone());
+            }
+            schema["properties"][&lifted.name] = described;
+            spans.extend(lifted.spans.iter().map(|span| (*span, index as u32)));
+            literals.push(LiteralParameter {
+                name: lifted.name,
+                default: (!lifted.secret).then_some(lifted.value),
+                written: lifted.spans.iter().map(|span| lines.position(*span)).collect(),
+                fills: lifted.fills,
+            });
+        }
+        (Parameters { schema, literals }, spans, notes)
+    }
+}
+
+/// An array of plain values, as written.
+fn plain_list(record: &Record<'_>) -> Option<Json> {
+    if !matches!(record.kind, Kind::Array) || !record.extra.is_empty() || !record.spreads.is_empty() {
+        return None;
+    }
+    let items: Option<Vec<Json>> = record
+        .fields
+        .iter()
+        .map(|member| match &member.value {
+            Value::Literal(literal) if !literal.value.is_object() => Some(literal.value.clone()),
+            _ => None,
+        })
+        .collect();
+    items.filter(|items| !items.is_empty()).map(Json::Array)
+}
+
+fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
+    let at = lines.position(span);
+    Complaint {
+        severity: Severity::Warning,
+        code: Code::Secret,
+        message: format!("a secret is written into the program; what is learned from it asks for `{name}` instead"),
+        hint: Some(format!("pass it as an argument: `args.{name}`")),
+        at,
+        // The line holds the secret.
+        excerpt: String::new(),
+        node: None,
+    }
+}
+
+fn is_code_like(name: &str) -> bool {
+    let last = words(name).pop().unwrap_or_default();
+    CODE_LIKE.contains(&last.as_str())
+}
+
+/// The words of `searchQuery`, `search_query`, `search-query`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        let starts = c.is_uppercase() && was_lower;
+        if (!c.is_alphanumeric() || starts) && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+        if let Some(word) = words.last_mut()
+            && c.is_alphanumeric()
+        {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// A text that opens something: by the name it goes under or by its shape.
+fn is_secret(name: &str, value: &Json) -> bool {
+    let Some(text) = value.as_str() else { return false };
+    let words = words(name);
+    let last_two: String = words.iter().rev().take(2).rev().map(String::as_str).collect::<Vec<_>>().join("_");
+    let by_name = matches!(
+        words.last().map(String::as_str),
+        Some("password" | "passwd" | "passphrase" | "secret" | "apikey" | "credential" | "credentials")
+    ) || matches!(
+        last_two.as_str(),
+        "api_key" | "access_key" | "secret_key" | "private_key" | "access_token" | "auth_token" | "bearer_token" | "api_token"
+    );
+    let plain = !text.contains(char::is_whitespace);
+    let by_shape = plain && text.len() >= 20 && SHAPES.iter().any(|shape| text.starts_with(shape))
+        || text.starts_with("-----BEGIN ") && text.contains("PRIVATE KEY")
+        || text.strip_prefix("Bearer ").is_some_and(|rest| rest.len() >= 16)
+        || is_web_token(text);
+    (by_name && text.len() >= 6) || by_shape
+}
+
+const SHAPES: &[&str] = &[
+    "sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
+    "xoxb-", "xoxp-", "xoxa-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "SG.", "dop_v1_",
+    "shpat_", "lin_api_",
+];
+
+/// `header.payload.signature` with a header that is base64 of `{"`.
+fn is_web_token(text: &str) -> bool {
+    text.starts_with("eyJ") && text.split('.').count() == 3 && text.len() >= 40
+}

@@ -1,0 +1,85 @@
+//! Which places of a program report what: the contract between finding a structure and emitting
+//! the program that is run.
+//!
+//! Places are named by kind and span, because the tree is changed between the two. The emitted
+//! program talks to one object, here `P`:
+//!
+//! | in the program | emitted | means |
+//! |---|---|---|
+//! | a call of a tool `f(a)` | `f(a, ...P.at(point, ctx))` | the next tool call comes from `point`; adds no argument |
+//! | a followed call `g(a)` | `g(a, ...P.enter(point, ctx))` | the function entered next has the context this leads to |
+//! | a followed function | `const C = P.take(function, outer); …` | the context of this activation; `outer`, that of the code around it, when nothing entered it |
+//! | `if (c)`, `c ? a : b`, `c && a`, <code>c \|\| a</code> | `P.is(point, c, ctx)` | the value, its truth reported |
+//! | `c ?? a`, `c?.m()` | `P.has(point, c, ctx)` | the value; reported whether it is null or undefined |
+//! | `o.m?.(x)` | `P.bound(point, o, "m", ctx)?.(x)` | reads `o.m` and reports as `has` does; a function is given back so that `this` is still `o` |
+//! | `switch` case *i* | `P.case(point, i, ctx)` once, at the case that matched; the number of cases when none did | |
+//! | a loop | `P.loop(point, ctx)` before, `P.turn(point, ctx)` first in its body | |
+//! | a callback that loops | `P.turn(point, ctx)` first in its body | |
+//! | `catch` | `P.caught(point, ctx)` first in the handler | |
+//! | an operation `x` | `P.did(point, x, ctx)` | the value; it happened |
+//! | an operation that an optional chain may not come to, `a?.f(x)` | `a?.f(x, ...P.doing(point, ctx))` | it happens now; adds no argument |
+//! | `Promise.all(x)` | `Promise.all(P.fork(point, x, ctx))` | the value; the fork begins |
+//!
+//! `ctx` is left out where it is 0. `case` gives back nothing, which is what keeps it from being called
+//! again in the same `switch`. The variables put in are named after points of switches and numbers of
+//! functions, so those are unique.
+//!
+//! In a chain with several `?.` a test that stands inside another one is `P.has(point, a, ctx, true)` or
+//! `P.bound(point, o, key, ctx, true)`. When it finds nothing the chain has ended: the next probe is the
+//! test further out, and that one reports nothing and gives back undefined, reading nothing; if it has
+//! `true` itself, the same holds for the next. `point` is `null` where only the test further out is marked.
+//! Marks are passed over where nothing can be tested without changing the program: `o.#m?.()`,
+//! `super.m?.()`, `(a?.m)?.()`, a computed key behind a `?.` as in `a?.[k]?.()`, and every `?.` further out
+//! in such a chain; and `Promise.all` without a first argument or with a spread one.
+//!
+//! Default values of parameters have the context of the code around the function. A generator takes its
+//! context when its first value is asked for, which is right when that directly follows its call.
+
+use std::collections::HashMap;
+
+use oxc_span::Span;
+
+/// What kind of place a mark stands at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// `CallExpression` of a tool or capability: `at`.
+    Call,
+    /// `CallExpression` or `NewExpression` of a followed local function: `enter`.
+    Enter,
+    /// `IfStatement`, `ConditionalExpression` or `LogicalExpression` with `&&`, `||`: `is` around the test (left side).
+    Test,
+    /// `LogicalExpression` with `??`: `has` around the left side.
+    Nullish,
+    /// An optional `CallExpression` or member expression (`optional: true`): `has` around what is tested.
+    Optional,
+    /// `SwitchStatement`: `case`.
+    Switch,
+    /// A loop statement: `loop` and `turn`.
+    Loop,
+    /// A function or arrow used as a looping callback, or a recursive function: `turn` first in its body.
+    Turn,
+    /// `TryStatement` with a handler: `caught`.
+    Catch,
+    /// `CallExpression` of a pure operation: `did`.
+    Operation,
+    /// `CallExpression` of `Promise.all` and the like: `fork` around its first argument.
+    Fork,
+}
+
+/// A followed function or arrow: takes its context when it is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// Its number.
+    pub(crate) function: u32,
+}
+
+/// All marks of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// Place and span → point.
+    pub(crate) points: HashMap<(Place, Span), u32>,
+    /// Span of a `Function` or `ArrowFunctionExpression` → what it takes.
+    pub(crate) followed: HashMap<Span, Followed>,
+    /// Spans of the literals that became parameters → index of the parameter. Identity leaves them out.
+    pub(crate) lifted: HashMap<Span, u32>,
+}

@@ -1,0 +1,448 @@
+//! What a text would cost to parse, estimated before the parser is entered.
+//!
+//! The parser recurses, and where TypeScript is ambiguous (`(` may begin the parameters of an arrow
+//! function, `<` may begin type arguments) it tries one reading, goes back and tries the other. Inside
+//! one another such places double the work each: three hundred bytes are enough to fill any memory.
+//! One pass over the bytes counts them. It reads strings, templates, comments and regular expressions
+//! as the parser does, builds nothing, and never recurses. What it refuses nobody writes by hand.
+
+use std::ops::Range;
+
+/// More work than this many readings of a token is refused. The longest program allowed has some hundred
+/// thousand tokens, nearly all of them read once or twice.
+const MAX_READINGS: u64 = 1_000_000;
+
+/// Why a text is not given to the parser.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Brackets nested deeper than the limit; where the first one too deep stands.
+    Deep(Range<usize>),
+    /// Too many ambiguous places within one another; where the work became too much.
+    Ambiguous(Range<usize>),
+    /// A `/` that only a parser can tell to be a division or a regular expression, with a quote after it.
+    Slash(Range<usize>),
+}
+
+/// Looks through `source` before it is parsed.
+pub(crate) fn check(source: &str, max_depth: usize) -> Result<(), Refusal> {
+    let mut scan = Scan::new(source.as_bytes(), max_depth);
+    while scan.token()? {}
+    Ok(())
+}
+
+/// A closing bracket that closes nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    /// Where it stands.
+    pub(crate) at: usize,
+    /// The bracket that is open there, if any.
+    pub(crate) open: Option<usize>,
+}
+
+/// Which brackets have no partner.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brackets {
+    /// The first that closes nothing.
+    pub(crate) stray: Option<Stray>,
+    /// The innermost that is open at the end.
+    pub(crate) open: Option<usize>,
+}
+
+/// Pairs the brackets of a text that could not be parsed; nothing when it cannot be read as far as its end.
+pub(crate) fn brackets(source: &str) -> Brackets {
+    let mut scan = Scan::new(source.as_bytes(), usize::MAX);
+    loop {
+        match scan.token() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(_) => return Brackets::default(),
+        }
+    }
+    Brackets { open: scan.open_bracket(), stray: scan.stray }
+}
+
+/// What the token before means for the one that follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// A value ends there: `(` calls it, `/` divides it.
+    Value,
+    /// A value has to follow: `(` groups, `/` begins a regular expression.
+    Operator,
+    /// Like `Operator`, but a `(` that follows belongs to a statement: `if`, `while`, `for`, `with`.
+    Head,
+    /// Either of the first two.
+    Either,
+}
+
+/// An open bracket.
+struct Frame {
+    at: usize,
+    closes: u8,
+    /// How often the parser may read what stands around it.
+    readings: u64,
+    /// It may begin the parameters of an arrow function or of a function type.
+    doubt: bool,
+    /// The head of a statement: what follows `)` is not a value.
+    head: bool,
+    /// `<` that nothing has closed yet.
+    angles: u64,
+    /// `=>` since the last comma.
+    arrows: u64,
+}
+
+impl Frame {
+    fn new(at: usize, closes: u8) -> Frame {
+        Frame { at, closes, readings: 1, doubt: false, head: false, angles: 0, arrows: 0 }
+    }
+
+    fn inner_readings(&self) -> u64 {
+        let own = (1 + 3 * self.angles) * (1 + self.arrows) * if self.doubt { 2 } else { 1 };
+        self.readings.saturating_mul(own)
+    }
+}
+
+struct Scan<'s> {
+    text: &'s [u8],
+    at: usize,
+    max_depth: usize,
+    frames: Vec<Frame>,
+    before: Before,
+    line_began: bool,
+    after_dot: bool,
+    readings: u64,
+    stray: Option<Stray>,
+}
+
+impl<'s> Scan<'s> {
+    fn new(text: &'s [u8], max_depth: usize) -> Scan<'s> {
+        Scan {
+            text,
+            at: 0,
+            max_depth,
+            frames: vec![Frame::new(0, 0)],
+            before: Before::Operator,
+            line_began: true,
+            after_dot: false,
+            readings: 0,
+            stray: None,
+        }
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("the outermost frame is never closed: nothing equals its closing byte")
+    }
+
+    fn open_bracket(&self) -> Option<usize> {
+        self.frames[1..].last().map(|frame| frame.at)
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        self.text.get(at).copied().unwrap_or(0)
+    }
+
+    /// Reads one token. False at the end.
+    fn token(&mut self) -> Result<bool, Refusal> {
+        let from = self.at;
+        self.at = self.after_space(from);
+        self.line_began = self.text[from..self.at].iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2));
+        let start = self.at;
+        if start >= self.text.len() {
+            return Ok(false);
+        }
+        self.readings = self.readings.saturating_add(self.frame().inner_readings());
+        if self.readings > MAX_READINGS {
+            return Err(Refusal::Ambiguous(start..start + 1));
+        }
+        let after_dot = std::mem::take(&mut self.after_dot);
+        match self.byte(start) {
+            b'(' => self.open_parenthesis()?,
+            b'[' => self.open(Frame::new(start, b']'), 1)?,
+            b'{' => self.open(Frame::new(start, b'}'), 1)?,
+            close @ (b')' | b']' | b'}') => self.close(close)?,
+            quote @ (b'"' | b'\'') => self.string(quote),
+            b'`' => self.template()?,
+            b'/' => self.slash()?,
+            byte if is_word(byte) => self.word(after_dot),
+            _ => self.operator(),
+        }
+        Ok(true)
+    }
+
+    fn open_parenthesis(&mut self) -> Result<(), Refusal> {
+        let mut frame = Frame::new(self.at, b')');
+        frame.head = self.before == Before::Head;
+        frame.doubt = !matches!(self.before, Before::Value | Before::Head) && self.may_begin_parameters();
+        self.open(frame, 1)
+    }
+
+    /// Whether what follows the `(` here could be parameters as well as an expression or a type.
+    fn may_begin_parameters(&self) -> bool {
+        let next = self.after_space(self.at + 1);
+        match self.byte(next) {
+            b'[' | b'{' | b'.' | b')' => true,
+            byte if is_word(byte) => {
+                let after = self.after_space(self.after_word(next));
+                match self.byte(after) {
+                    b',' | b')' | b':' | b'?' => true,
+                    b'=' => self.byte(after + 1) != b'=',
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    fn open(&mut self, mut frame: Frame, length: usize) -> Result<(), Refusal> {
+        if self.frames.len() > self.max_depth {
+            return Err(Refusal::Deep(self.at..self.at + length));
+        }
+        frame.readings = self.frame().inner_readings();
+        self.frames.push(frame);
+        self.at += length;
+        self.before = Before::Operator;
+        Ok(())
+    }
+
+    /// A bracket that closes nothing is the parser's to complain about.
+    fn close(&mut self, byte: u8) -> Result<(), Refusal> {
+        self.at += 1;
+        let closes = self.frame().closes;
+        let in_template = closes == b'`' && byte == b'}';
+        if closes != byte && !in_template {
+            let stray = Stray { at: self.at - 1, open: self.open_bracket() };
+            self.stray.get_or_insert(stray);
+            self.before = Before::Either;
+            return Ok(());
+        }
+        let frame = self.frames.pop().expect("its closing byte has just been compared");
+        if in_template {
+            return self.template_text();
+        }
+        self.before = match byte {
+            b')' if frame.head => Before::Operator,
+            b'}' => Before::Either,
+            _ => Before::Value,
+        };
+        Ok(())
+    }
+
+    fn string(&mut self, quote: u8) {
+        self.at = end_of_string(self.text, self.at + 1, quote);
+        self.before = Before::Value;
+    }
+
+    fn template(&mut self) -> Result<(), Refusal> {
+        self.at += 1;
+        self.template_text()
+    }
+
+    fn template_text(&mut self) -> Result<(), Refusal> {
+        while self.at < self.text.len() {
+            match self.byte(self.at) {
+                b'\\' => self.at += 2,
+                b'`' => {
+                    self.at += 1;
+                    break;
+                }
+                b'$' if self.byte(self.at + 1) == b'{' => return self.open(Frame::new(self.at, b'`'), 2),
+                _ => self.at += 1,
+            }
+        }
+        self.before = Before::Value;
+        Ok(())
+    }
+
+    /// A comment has been skipped as space, so this divides or begins a regular expression.
+    fn slash(&mut self) -> Result<(), Refusal> {
+        match self.before {
+            Before::Operator | Before::Head => {
+                self.at = end_of_regular_expression(self.text, self.at + 1);
+                self.before = Before::Value;
+            }
+            Before::Value => self.divide(),
+            Before::Either => {
+                let line = self.text[self.at..].split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or(&[]);
+                let matters = line.windows(2).any(|pair| matches!(pair, [b'/', b'/' | b'*']))
+                    || line.iter().any(|byte| matches!(byte, b'"' | b'\'' | b'`' | 0xE2));
+                if matters {
+                    return Err(Refusal::Slash(self.at..self.at + 1));
+                }
+                self.divide();
+            }
+        }
+        Ok(())
+    }
+
+    fn divide(&mut self) {
+        self.at += 1;
+        self.before = Before::Operator;
+    }
+
+    fn word(&mut self, after_dot: bool) {
+        let start = self.at;
+        let value_before = matches!(self.before, Before::Value | Before::Either);
+        self.at = self.after_word(start);
+        if self.line_began && value_before {
+            // Two values in a row: a statement, or a member of a type or class, has ended.
+            self.rest();
+        }
+        let word = &self.text[start..self.at];
+        self.before = match word {
+            _ if after_dot => Before::Value,
+            b"if" | b"while" | b"for" | b"with" => Before::Head,
+            b"await" if self.before == Before::Head => Before::Head,
+            b"of" | b"let" | b"static" | b"get" | b"set" | b"type" | b"declare" | b"abstract" => Before::Either,
+            _ if EXPECTS_VALUE.contains(&word) => Before::Operator,
+            _ => Before::Value,
+        };
+    }
+
+    fn operator(&mut self) {
+        let byte = self.byte(self.at);
+        let pair = [byte, self.byte(self.at + 1)];
+        match &pair {
+            b"=>" => {
+                self.frame().arrows += 1;
+                self.take(2, Before::Operator);
+            }
+            b"++" | b"--" => self.take(2, Before::Either),
+            b"<=" => self.take(2, Before::Operator),
+            b"<<" => {
+                self.frame().angles += 1;
+                self.take(2, Before::Operator);
+            }
+            b"?." => self.optional(),
+            [b'<', _] => {
+                self.frame().angles += 1;
+                self.take(1, Before::Operator);
+            }
+            [b'>', _] => {
+                self.frame().angles = self.frame().angles.saturating_sub(1);
+                self.take(1, Before::Either);
+            }
+            [b';', _] => {
+                self.rest();
+                self.take(1, Before::Operator);
+            }
+            [b',', _] => {
+                self.frame().arrows = 0;
+                self.take(1, Before::Operator);
+            }
+            [b'.', b'0'..=b'9'] => {
+                self.at = self.after_word(self.at + 1);
+                self.before = Before::Value;
+            }
+            [b'.', b'.'] => self.take(3, Before::Operator),
+            [b'.', _] => {
+                self.after_dot = true;
+                self.take(1, Before::Operator);
+            }
+            // The `!` of `value!` on the same line leaves it a value.
+            [b'!', next] if *next != b'=' && self.before == Before::Value && !self.line_began => {
+                self.take(1, Before::Value);
+            }
+            [_, _] => self.take(1, Before::Operator),
+        }
+    }
+
+    fn optional(&mut self) {
+        if self.byte(self.at + 2).is_ascii_digit() {
+            return self.take(1, Before::Operator);
+        }
+        self.after_dot = true;
+        // `a?.(` calls.
+        self.take(2, Before::Value);
+    }
+
+    fn take(&mut self, length: usize, before: Before) {
+        self.at = (self.at + length).min(self.text.len());
+        self.before = before;
+    }
+
+    fn rest(&mut self) {
+        let frame = self.frame();
+        frame.angles = 0;
+        frame.arrows = 0;
+    }
+
+    fn after_space(&self, mut at: usize) -> usize {
+        loop {
+            match (self.byte(at), self.byte(at + 1)) {
+                (b'/', b'/') => at = end_of_line(self.text, at),
+                (b'/', b'*') => at = end_of_comment(self.text, at + 2),
+                (b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, _) => at += 1,
+                (0xE2, 0x80) if matches!(self.byte(at + 2), 0xA8 | 0xA9) => at += 3,
+                (0xC2, 0xA0) => at += 2,
+                (0xEF, 0xBB) if self.byte(at + 2) == 0xBF => at += 3,
+                _ => return at,
+            }
+        }
+    }
+
+    fn after_word(&self, start: usize) -> usize {
+        let number = self.byte(start).is_ascii_digit();
+        let rest = &self.text[start..];
+        let ends = |byte: &u8| !is_word(*byte) && !(number && *byte == b'.');
+        start + rest.iter().position(ends).unwrap_or(rest.len()).max(1)
+    }
+}
+
+/// Words after which a value, type or statement has to follow.
+const EXPECTS_VALUE: &[&[u8]] = &[
+    b"return", b"throw", b"case", b"default", b"do", b"else", b"typeof", b"void", b"delete", b"new", b"in",
+    b"instanceof", b"await", b"yield", b"extends", b"async", b"as", b"satisfies", b"is", b"keyof", b"infer",
+    b"unique", b"readonly", b"asserts", b"implements", b"const", b"var", b"export", b"function", b"class",
+];
+
+/// Part of a name, keyword or number; bytes outside ASCII count as such.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#' | b'\\' | b'@') || byte >= 0x80
+}
+
+fn end_of_line(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while at < text.len() {
+        match text[at] {
+            b'\n' | b'\r' => break,
+            0xE2 if matches!(text.get(at + 1..at + 3), Some([0x80, 0xA8 | 0xA9])) => break,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+fn end_of_comment(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or(&[]);
+    rest.windows(2).position(|pair| pair == b"*/").map_or(text.len(), |length| from + length + 2)
+}
+
+fn end_of_string(text: &[u8], from: usize, quote: u8) -> usize {
+    let mut at = from;
+    while at < text.len() {
+        match text[at] {
+            b'\\' if text.get(at + 1..at + 3) == Some(b"\r\n") => at += 3,
+            b'\\' => at += 2,
+            b'\n' | b'\r' => return at,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn end_of_regular_expression(text: &[u8], from: usize) -> usize {
+    let end = end_of_line(text, from);
+    let mut class = false;
+    let mut at = from;
+    while at < end {
+        match text[at] {
+            b'\\' => at += 1,
+            b'[' => class = true,
+            b']' => class = false,
+            b'/' if !class => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    end
+}

@@ -1,0 +1,184 @@
+//! From text to a tree that is known to run.
+//!
+//! A program is the body of an async function in strict mode, written in TypeScript. What is legal in a
+//! module but not in such a body is refused here, with a reason. Types are never an error. The parser
+//! recurses: its work is bounded by [`nesting`] beforehand, and it belongs on [`on_large_stack`].
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{
+    Declaration, ExportSpecifier, ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, Program,
+    Statement,
+};
+use oxc_parser::{ParseOptions, Parser};
+use oxc_semantic::{Scoping, Semantic, SemanticBuilder};
+use oxc_span::{SourceType, Span};
+
+use crate::error::Error;
+use crate::lines::Lines;
+use crate::nesting::{self, Refusal};
+use crate::{refuse, wrong};
+
+/// The longest source that is looked at.
+pub(crate) const MAX_SOURCE_BYTES: usize = 256 * 1024;
+/// The deepest tree, in nodes, and the deepest nesting of brackets.
+pub(crate) const MAX_DEPTH: usize = 500;
+/// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source could need 450 MiB if
+/// [`nesting`] did not see them. Only what is used of it becomes memory.
+const STACK_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Parses `source` and makes sure of everything that can be known without scopes. The tree has no module
+/// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
+///
+/// # Errors
+/// It is too large, too deep, not TypeScript, or not the body of an async function.
+pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str) -> Result<Program<'a>, Error> {
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(Error::TooLarge { size_bytes: source.len(), limit: MAX_SOURCE_BYTES });
+    }
+    let lines = Lines::new(source);
+    if let Some(error) = wrong::fenced(&lines) {
+        return Err(error);
+    }
+    nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(&lines, refusal))?;
+    let parsed = Parser::new(allocator, source, SourceType::ts()).with_options(options()).parse();
+    let first = wrong::first(parsed.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref())));
+    if let Some(found) = first {
+        return Err(wrong::syntax(&lines, &found));
+    }
+    let mut program = parsed.program;
+    refuse::check(&lines, &program, MAX_DEPTH)?;
+    without_module(&lines, &mut program)?;
+    program.hashbang = None;
+    Ok(program)
+}
+
+fn options() -> ParseOptions {
+    ParseOptions {
+        parse_regular_expression: true,
+        allow_return_outside_function: true,
+        preserve_parens: false,
+        ..ParseOptions::default()
+    }
+}
+
+/// Finds the scopes of `program`, and the errors that only they show: names declared twice, jumps to nowhere,
+/// assignments to constants.
+///
+/// # Errors
+/// The first such error.
+pub(crate) fn scopes<'a>(lines: &Lines<'_>, program: &'a Program<'a>) -> Result<Semantic<'a>, Error> {
+    let built = SemanticBuilder::new()
+        .with_check_syntax_error(true)
+        .with_build_nodes(true)
+        .with_enum_eval(true)
+        .build(program);
+    let found = built.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref()));
+    if let Some(found) = wrong::first(found) {
+        return Err(wrong::syntax(lines, &found));
+    }
+    match reassigned(&built.semantic) {
+        Some((name, at)) => Err(wrong::reassigned(lines, name, at)),
+        None => Ok(built.semantic),
+    }
+}
+
+/// The first assignment to a constant: its name and place. JavaScript would only notice when it gets there.
+fn reassigned<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, Span)> {
+    let scoping: &Scoping = semantic.scoping();
+    scoping
+        .symbol_ids()
+        .filter(|symbol| scoping.symbol_flags(*symbol).is_const_variable())
+        .flat_map(|symbol| {
+            let writes = scoping.get_resolved_references(symbol).filter(|reference| reference.is_write());
+            writes.map(move |reference| (scoping.symbol_name(symbol), semantic.reference_span(reference)))
+        })
+        .min_by_key(|(_, span)| span.start)
+}
+
+fn refused(lines: &Lines<'_>, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Deep(range) => refuse::too_deep(lines, Span::new(range.start as u32, range.end as u32), MAX_DEPTH),
+        Refusal::Ambiguous(range) => refuse::unsupported(
+            lines,
+            Span::new(range.start as u32, range.end as u32),
+            "the nested `(` and `<` before this place can be read in too many ways",
+            Some("name the inner parts with `const`"),
+        ),
+        Refusal::Slash(range) => refuse::unsupported(
+            lines,
+            Span::new(range.start as u32, range.end as u32),
+            "this `/` can be read as a division or as the beginning of a regular expression",
+            Some("write `;` before a regular expression, or give it a name with `const`"),
+        ),
+    }
+}
+
+/// Takes out imports and exports of types; refuses all others.
+fn without_module(lines: &Lines<'_>, program: &mut Program<'_>) -> Result<(), Error> {
+    match program.body.iter().find(|statement| is_module(statement) && !is_type_only(statement)) {
+        Some(statement) => Err(refuse::module(lines, statement)),
+        None => {
+            program.body.retain(|statement| !is_module(statement));
+            Ok(())
+        }
+    }
+}
+
+fn is_module(statement: &Statement<'_>) -> bool {
+    statement.is_module_declaration() || matches!(statement, Statement::TSImportEqualsDeclaration(_))
+}
+
+fn is_type_only(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::ImportDeclaration(import) => imports_types(import),
+        Statement::TSImportEqualsDeclaration(import) => import.import_kind == ImportOrExportKind::Type,
+        Statement::ExportDeclaration(export) => declares_type(&export.declaration),
+        Statement::ExportAllDeclaration(export) => export.export_kind == ImportOrExportKind::Type,
+        Statement::ExportNamedDeclaration(export) => {
+            export.export_kind == ImportOrExportKind::Type || export.specifiers.iter().all(exports_type)
+        }
+        Statement::ExportFromDeclaration(export) => {
+            export.export_kind == ImportOrExportKind::Type
+                || !export.specifiers.is_empty() && export.specifiers.iter().all(exports_type)
+        }
+        _ => false,
+    }
+}
+
+fn imports_types(import: &ImportDeclaration<'_>) -> bool {
+    let is_type = |specifier: &ImportDeclarationSpecifier<'_>| {
+        matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
+    };
+    let all = import.specifiers.as_ref().is_some_and(|these| !these.is_empty() && these.iter().all(is_type));
+    all || import.import_kind == ImportOrExportKind::Type
+}
+
+fn exports_type(specifier: &ExportSpecifier<'_>) -> bool {
+    specifier.export_kind == ImportOrExportKind::Type
+}
+
+fn declares_type(declaration: &Declaration<'_>) -> bool {
+    match declaration {
+        Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_) => true,
+        other => other.declare(),
+    }
+}
+
+/// Runs `work` on a thread of its own with stack for the deepest program; a panic there is an error here.
+///
+/// # Errors
+/// The thread could not be started, or `work` panicked.
+pub(crate) fn on_large_stack<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("analysis".to_owned()).stack_size(STACK_BYTES);
+        let running = thread.spawn_scoped(scope, work).map_err(|error| Error::Crashed {
+            reason: format!("cannot start a thread for it: {error}"),
+        })?;
+        running.join().map_err(|panic| Error::Crashed { reason: reason(&*panic) })
+    })
+}
+
+fn reason(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.map_or_else(|| "internal error".to_owned(), |text| format!("internal error: {text}"))
+}

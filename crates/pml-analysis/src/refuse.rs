@@ -1,0 +1,121 @@
+//! What is TypeScript but not a program of ours: one walk over the tree that also measures its depth.
+
+use oxc_ast::AstKind;
+use oxc_ast::ast::{Expression, Function, Program, Statement, TSType, VariableDeclarationKind};
+use oxc_ast_visit::{Visit, walk};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::scope::ScopeFlags;
+
+use crate::error::Error;
+use crate::lines::Lines;
+
+const MODULE_HINT: &str =
+    "a program is the body of an async function: write its statements, call tools as `await mcp.server.tool({…})` \
+     and `return` the result";
+
+/// Refuses what lies too deep or cannot run.
+pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<(), Error> {
+    let mut walk = Walk { lines, max_depth, depth: 0, functions: 0, found: None };
+    walk.visit_program(program);
+    walk.found.map_or(Ok(()), Err)
+}
+
+/// An import or export that is more than a type.
+pub(crate) fn module(lines: &Lines<'_>, statement: &Statement<'_>) -> Error {
+    let import = matches!(statement, Statement::ImportDeclaration(_) | Statement::TSImportEqualsDeclaration(_));
+    let message = if import { "a program cannot `import`: it has no modules" } else { "a program cannot `export`" };
+    let hint = if import { "everything there is has a name already: `args`, `mcp`, `capabilities`, `pml`, `console` and standard JavaScript; types can come from `import type`" } else { MODULE_HINT };
+    unsupported(lines, statement.span(), message, Some(hint))
+}
+
+pub(crate) fn unsupported(lines: &Lines<'_>, span: Span, message: &str, hint: Option<&str>) -> Error {
+    let at = lines.position(span);
+    Error::Unsupported { message: message.to_owned(), at, excerpt: lines.excerpt(at), hint: hint.map(str::to_owned) }
+}
+
+pub(crate) fn too_deep(lines: &Lines<'_>, span: Span, limit: usize) -> Error {
+    let at = lines.position(span);
+    Error::TooDeep { limit, at, excerpt: lines.excerpt(at) }
+}
+
+struct Walk<'w, 's> {
+    lines: &'w Lines<'s>,
+    max_depth: usize,
+    depth: usize,
+    /// How many functions with `arguments` of their own are around.
+    functions: usize,
+    found: Option<Error>,
+}
+
+impl Walk<'_, '_> {
+    fn refuse(&mut self, span: Span, message: &str, hint: &str) {
+        if self.found.is_none() {
+            self.found = Some(unsupported(self.lines, span, message, Some(hint)));
+        }
+    }
+
+    fn look(&mut self, kind: AstKind<'_>) {
+        match kind {
+            AstKind::Decorator(it) => {
+                self.refuse(it.span, "decorators are not supported", "call the function on the class or method yourself");
+            }
+            AstKind::ImportMeta(it) => {
+                self.refuse(it.span, "`import.meta` does not exist here: a program is not a module", "hand in what it needs through `args`");
+            }
+            AstKind::AccessorProperty(it) => {
+                self.refuse(it.span, "`accessor` fields are not supported", "write a `get` and a `set` method");
+            }
+            AstKind::VariableDeclaration(it)
+                if matches!(it.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) =>
+            {
+                self.refuse(it.span, "`using` declarations are not supported", "declare it with `const` and release it in a `finally` block");
+            }
+            AstKind::ImportExpression(it) if it.phase.is_some() => {
+                self.refuse(it.span, "a program cannot `import`: it has no modules", MODULE_HINT);
+            }
+            AstKind::IdentifierReference(it) if it.name == "arguments" && self.functions == 0 => {
+                self.refuse(it.span, "`arguments` means nothing here", "what the program is given is called `args`");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Walk<'_, '_> {
+    fn enter_node(&mut self, kind: AstKind<'a>) {
+        self.depth += 1;
+        if self.depth > self.max_depth && self.found.is_none() {
+            self.found = Some(too_deep(self.lines, kind.span(), self.max_depth));
+        }
+        self.look(kind);
+    }
+
+    fn leave_node(&mut self, _: AstKind<'a>) {
+        self.depth -= 1;
+    }
+
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        self.functions += 1;
+        walk::walk_function(self, it, flags);
+        self.functions -= 1;
+    }
+
+    // Everything deep goes through one of these three; having found something, the walk need not go on.
+    fn visit_expression(&mut self, it: &Expression<'a>) {
+        if self.found.is_none() {
+            walk::walk_expression(self, it);
+        }
+    }
+
+    fn visit_statement(&mut self, it: &Statement<'a>) {
+        if self.found.is_none() {
+            walk::walk_statement(self, it);
+        }
+    }
+
+    fn visit_ts_type(&mut self, it: &TSType<'a>) {
+        if self.found.is_none() {
+            walk::walk_ts_type(self, it);
+        }
+    }
+}

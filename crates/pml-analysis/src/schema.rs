@@ -1,0 +1,423 @@
+//! Questions to JSON Schemas, as tools declare them: members, required ones, whether a value is allowed.
+//!
+//! Schemas come from strangers. Every question is answered in bounded work whatever the schema refers
+//! to, and what a schema leaves open, or says in a way not read here (`not`, `if`, patterns, references to other
+//! documents), is never held against a program.
+
+mod check;
+mod nearest;
+mod parameter;
+mod provide;
+mod values;
+mod words;
+
+use std::ptr;
+
+use pml_model::structure::Step;
+use serde_json::{Map, Value};
+
+pub(crate) use check::{Finding, Mismatch, check_arguments, check_literal};
+pub use nearest::nearest;
+pub(crate) use parameter::parameter_schema;
+pub(crate) use provide::provides;
+pub(crate) use words::type_of_json;
+
+/// Members of every object, whatever its schema.
+const INHERITED: [&str; 8] = [
+    "__proto__",
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+];
+
+/// More schemas than this in one place (through references and alternatives) are not looked at.
+const MOST_PARTS: usize = 256;
+
+/// What a schema says about a member.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Lookup<'s> {
+    /// This.
+    Found(&'s Value),
+    /// Nothing certain: there may be such a member, of any kind.
+    Unknown,
+    /// It names others.
+    Absent {
+        /// There can be no others than those.
+        closed: bool,
+        /// Those.
+        known: Vec<&'s str>,
+    },
+}
+
+/// What `schema` says about its member `name`. References are looked up in `root`.
+pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> Lookup<'s> {
+    let place = Place::new(root, schema);
+    let types = types(root, schema);
+    let other_kinds = Types::ALL.without(Types::OBJECT).without(Types::NULL);
+    // Text and lists have members of their own, such as `length`.
+    if INHERITED.contains(&name) || (types != Types::ALL && types.meets(other_kinds)) {
+        return Lookup::Unknown;
+    }
+    place.member(name)
+}
+
+/// What `schema` says about the part of its values that `step` leads to.
+pub(crate) fn step_into<'s>(root: &'s Value, schema: &'s Value, step: &Step) -> Lookup<'s> {
+    match step {
+        Step::Key(name) => property(root, schema, name),
+        Step::Index(index) => Place::new(root, schema).item(usize::try_from(*index).ok()),
+        Step::Any => Place::new(root, schema).item(None),
+    }
+}
+
+/// Where a path leads: the schema there, `None` when nothing certain is known, or how many steps
+/// could be taken before one that leads nowhere.
+pub(crate) fn follow<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    path: &[Step],
+) -> Result<Option<&'s Value>, Missing<'s>> {
+    let mut here = schema;
+    for (taken, step) in path.iter().enumerate() {
+        match step_into(root, here, step) {
+            Lookup::Found(next) => here = next,
+            Lookup::Unknown => return Ok(None),
+            Lookup::Absent { closed, known } => return Err(Missing { taken, closed, known }),
+        }
+    }
+    Ok(Some(here))
+}
+
+/// A path that leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing<'s> {
+    /// How many steps could be taken: the one after them is the missing one.
+    pub(crate) taken: usize,
+    /// The schema rules it out; else it only names others.
+    pub(crate) closed: bool,
+    /// The members there are.
+    pub(crate) known: Vec<&'s str>,
+}
+
+/// The members that every value of `schema` must have, in order.
+pub(crate) fn required<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
+    let place = Place::new(root, schema);
+    let lists = place.parts.iter().filter(|part| part.certain).filter_map(|part| part.map.get("required"));
+    unique(lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str))
+}
+
+/// The members that `schema` names, those of its alternatives included, in order.
+pub(crate) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
+    Place::new(root, schema).known()
+}
+
+/// Whether only certain values are allowed.
+pub(crate) fn is_enum(root: &Value, schema: &Value) -> bool {
+    let place = Place::new(root, schema);
+    let limits = |map: &Map<String, Value>| map.contains_key("enum") || map.contains_key("const");
+    if place.parts.iter().any(|part| part.certain && limits(part.map)) {
+        return true;
+    }
+    // `anyOf` of constants and null is how some generators write it.
+    let mut leaves = place.parts.iter().filter(|part| !part.certain && is_leaf(part.map)).peekable();
+    leaves.peek().is_some()
+        && leaves.all(|part| limits(part.map) || part.map.get("type").is_some_and(|kind| kind == "null"))
+}
+
+/// Whether it says something itself rather than refer to others that do.
+fn is_leaf(map: &Map<String, Value>) -> bool {
+    !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| map.contains_key(*key))
+}
+
+fn unique<'s>(names: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}
+
+/// The schema a reference leads to; only within the document.
+fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.contains('%') { root.pointer(&percent_decoded(fragment)?) } else { root.pointer(fragment) }
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether a schema begins a document of its own, whose references lead elsewhere.
+fn is_foreign(root: &Value, map: &Map<String, Value>) -> bool {
+    map.contains_key("$id") && !root.as_object().is_some_and(|root| ptr::eq(root, map))
+}
+
+/// All schemas that speak about the same place of a value.
+struct Place<'s> {
+    parts: Vec<Part<'s>>,
+    /// Some of them cannot be read: there may be more.
+    opaque: bool,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+struct Part<'s> {
+    map: &'s Map<String, Value>,
+    /// It always holds, rather than being one of several alternatives.
+    certain: bool,
+}
+
+/// What a schema says of members that it does not name.
+enum Others<'s> {
+    /// There are none.
+    Refused,
+    /// Nothing.
+    Unsaid,
+    /// Any are welcome.
+    Welcome,
+    /// They look like this.
+    Described(&'s Value),
+    /// It depends on their names.
+    ByName,
+}
+
+fn others(map: &Map<String, Value>) -> Others<'_> {
+    if map.get("patternProperties").and_then(Value::as_object).is_some_and(|patterns| !patterns.is_empty()) {
+        return Others::ByName;
+    }
+    match map.get("additionalProperties") {
+        Some(Value::Bool(false)) => Others::Refused,
+        Some(Value::Bool(true)) => Others::Welcome,
+        Some(Value::Object(schema)) if schema.is_empty() => Others::Welcome,
+        Some(schema @ Value::Object(_)) => Others::Described(schema),
+        _ => Others::Unsaid,
+    }
+}
+
+impl<'s> Place<'s> {
+    fn new(root: &'s Value, schema: &'s Value) -> Place<'s> {
+        let mut place = Place { parts: Vec::new(), opaque: false };
+        place.gather(root, schema, true);
+        place
+    }
+
+    fn of_map(root: &'s Value, map: &'s Map<String, Value>) -> Place<'s> {
+        let mut place = Place { parts: Vec::new(), opaque: false };
+        place.gather_map(root, map, true);
+        place
+    }
+
+    fn gather(&mut self, root: &'s Value, schema: &'s Value, certain: bool) {
+        if let Some(map) = schema.as_object() {
+            self.gather_map(root, map, certain);
+        }
+    }
+
+    fn gather_map(&mut self, root: &'s Value, map: &'s Map<String, Value>, certain: bool) {
+        if self.parts.iter().any(|part| ptr::eq(part.map, map) && (part.certain || !certain)) {
+            return;
+        }
+        if self.parts.len() == MOST_PARTS || is_foreign(root, map) {
+            self.opaque = true;
+            return;
+        }
+        self.parts.push(Part { map, certain });
+        if let Some(reference) = map.get("$ref") {
+            match reference.as_str().and_then(|reference| resolve(root, reference)) {
+                Some(target) => self.gather(root, target, certain),
+                None => self.opaque = true,
+            }
+        }
+        self.opaque |= map.contains_key("$dynamicRef") || map.contains_key("$recursiveRef");
+        for (key, certain) in [("allOf", certain), ("anyOf", false), ("oneOf", false)] {
+            for branch in map.get(key).and_then(Value::as_array).into_iter().flatten() {
+                self.gather(root, branch, certain);
+            }
+        }
+        for key in ["if", "then", "else"] {
+            if let Some(branch) = map.get(key) {
+                self.gather(root, branch, false);
+            }
+        }
+        for branch in map.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values)
+        {
+            self.gather(root, branch, false);
+        }
+    }
+
+    fn member(&self, name: &str) -> Lookup<'s> {
+        let named = self.parts.iter().filter_map(|part| part.map.get("properties")?.get(name));
+        if let Some(found) = agreed(named) {
+            return found;
+        }
+        let described = self.parts.iter().filter_map(|part| match others(part.map) {
+            Others::Described(schema) => Some(schema),
+            Others::Refused | Others::Unsaid | Others::Welcome | Others::ByName => None,
+        });
+        if let Some(found) = agreed(described) {
+            return found;
+        }
+        if self.refuses_others() {
+            return Lookup::Absent { closed: true, known: self.known() };
+        }
+        let known = self.known();
+        if self.opaque || self.welcomes_others() || known.is_empty() {
+            return Lookup::Unknown;
+        }
+        Lookup::Absent { closed: false, known }
+    }
+
+    /// Whether a member that nobody names cannot be.
+    fn refuses_others(&self) -> bool {
+        let closes = |map: &Map<String, Value>| {
+            matches!(others(map), Others::Refused)
+                || (!self.opaque && map.get("unevaluatedProperties") == Some(&Value::Bool(false)))
+        };
+        self.parts.iter().any(|part| part.certain && closes(part.map))
+    }
+
+    fn welcomes_others(&self) -> bool {
+        self.parts.iter().any(|part| matches!(others(part.map), Others::Welcome | Others::ByName))
+    }
+
+    fn known(&self) -> Vec<&'s str> {
+        let maps = self.parts.iter().filter_map(|part| part.map.get("properties")?.as_object());
+        unique(maps.flat_map(Map::keys).map(String::as_str))
+    }
+
+    fn item(&self, index: Option<usize>) -> Lookup<'s> {
+        agreed(self.parts.iter().flat_map(|part| items(part.map, index))).unwrap_or(Lookup::Unknown)
+    }
+}
+
+/// The schemas of the item at `index`, or of any item.
+fn items(map: &Map<String, Value>, index: Option<usize>) -> Vec<&Value> {
+    let (first, rest) = match map.get("items") {
+        Some(Value::Array(first)) => (first.as_slice(), map.get("additionalItems")),
+        rest => (map.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice), rest),
+    };
+    match index {
+        Some(index) => first.get(index).or(rest).into_iter().collect(),
+        None => first.iter().chain(rest).collect(),
+    }
+}
+
+/// The one schema that all of them are; nothing certain when they differ.
+fn agreed<'s>(schemas: impl Iterator<Item = &'s Value>) -> Option<Lookup<'s>> {
+    let mut schemas = schemas;
+    let first = schemas.next()?;
+    Some(if schemas.all(|other| other == first) { Lookup::Found(first) } else { Lookup::Unknown })
+}
+
+/// A set of JSON types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Types(u8);
+
+impl Types {
+    const NULL: Types = Types(1);
+    const BOOLEAN: Types = Types(2);
+    const NUMBER: Types = Types(4);
+    const STRING: Types = Types(8);
+    const ARRAY: Types = Types(16);
+    const OBJECT: Types = Types(32);
+    const ALL: Types = Types(63);
+
+    fn named(name: &str) -> Types {
+        match name {
+            "null" => Types::NULL,
+            "boolean" => Types::BOOLEAN,
+            "number" | "integer" => Types::NUMBER,
+            "string" => Types::STRING,
+            "array" => Types::ARRAY,
+            "object" => Types::OBJECT,
+            // No type of JSON Schema: whatever was meant is allowed.
+            _ => Types::ALL,
+        }
+    }
+
+    fn of(value: &Value) -> Types {
+        match value {
+            Value::Null => Types::NULL,
+            Value::Bool(_) => Types::BOOLEAN,
+            Value::Number(_) => Types::NUMBER,
+            Value::String(_) => Types::STRING,
+            Value::Array(_) => Types::ARRAY,
+            Value::Object(_) => Types::OBJECT,
+        }
+    }
+
+    const fn meets(self, other: Types) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    const fn without(self, other: Types) -> Types {
+        Types(self.0 & !other.0)
+    }
+
+    const fn and(self, other: Types) -> Types {
+        Types(self.0 & other.0)
+    }
+
+    const fn or(self, other: Types) -> Types {
+        Types(self.0 | other.0)
+    }
+}
+
+/// The types that values of `schema` can have.
+fn types(root: &Value, schema: &Value) -> Types {
+    types_within(root, schema, &mut 500)
+}
+
+fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> Types {
+    let Some(map) = schema.as_object() else { return Types::ALL };
+    if *fuel == 0 || is_foreign(root, map) {
+        return Types::ALL;
+    }
+    *fuel -= 1;
+    let mut allowed = own_types(map);
+    let target = map.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(root, reference));
+    for branch in target.into_iter().chain(map.get("allOf").and_then(Value::as_array).into_iter().flatten()) {
+        allowed = allowed.and(types_within(root, branch, fuel));
+    }
+    for branches in ["anyOf", "oneOf"].iter().filter_map(|key| map.get(*key)?.as_array()) {
+        let union = branches.iter().fold(Types(0), |all, branch| all.or(types_within(root, branch, fuel)));
+        allowed = if branches.is_empty() { allowed } else { allowed.and(union) };
+    }
+    allowed
+}
+
+/// What `type`, `nullable`, `enum`, `const` and `default` say, without what the schema refers to.
+fn own_types(map: &Map<String, Value>) -> Types {
+    let listed = |values: &Vec<Value>| values.iter().fold(Types(0), |all, value| all.or(Types::of(value)));
+    let declared = match map.get("type") {
+        Some(Value::String(name)) => Types::named(name),
+        Some(Value::Array(names)) if !names.is_empty() => {
+            names.iter().fold(Types(0), |all, name| all.or(name.as_str().map_or(Types::ALL, Types::named)))
+        }
+        _ => match (map.get("const"), map.get("enum")) {
+            (Some(value), _) => Types::of(value),
+            (None, Some(Value::Array(values))) if !values.is_empty() => listed(values),
+            _ => Types::ALL,
+        },
+    };
+    // Many generators declare `string` with a default of `null`: what is filled in is allowed, too.
+    let filled_in = map.get("default").map_or(Types(0), Types::of);
+    let nullable = map.get("nullable") == Some(&Value::Bool(true));
+    declared.or(filled_in).or(if nullable { Types::NULL } else { Types(0) })
+}
+
+#[cfg(test)]
+mod tests;

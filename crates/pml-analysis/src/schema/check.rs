@@ -1,0 +1,507 @@
+//! Whether what a tool is given can be what its schema wants.
+//!
+//! Only what is certain is an error. What is computed, taken from a result or hidden behind a spread
+//! could be anything and passes.
+
+use std::collections::HashSet;
+
+use pml_model::structure::{Argument, Field, Step};
+use serde_json::{Map, Value};
+
+use super::nearest::nearest;
+use super::values::{near_value, not_whole, out_of_bounds, same, unquoted};
+use super::words::{
+    alternatives, listed, name_words, object_words, one_of, own_words, path_words, schema_words, value_words,
+};
+use super::{Others, Place, Types, is_foreign, items, others, own_types, resolve};
+use crate::analysis::{Code, Severity};
+
+/// So many schemas are looked at to check one value; what is beyond passes.
+const FUEL: usize = 50_000;
+/// So deep, references included.
+const DEPTH: u32 = 64;
+
+/// Something wrong with the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Which rule.
+    pub(crate) code: Code,
+    /// How bad.
+    pub(crate) severity: Severity,
+    /// Where in the arguments.
+    pub(crate) path: Vec<Step>,
+    /// One sentence without the tool.
+    pub(crate) message: String,
+    /// What the writer can do.
+    pub(crate) hint: Option<String>,
+}
+
+/// Why a value is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// Where in the value.
+    pub(crate) path: Vec<Step>,
+    /// What is wanted there: `a number`.
+    pub(crate) expected: String,
+    /// What is there: `the text "5"`.
+    pub(crate) got: String,
+}
+
+/// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
+pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Finding> {
+    problems(root, root, Given::of(argument)).into_iter().map(Problem::into_finding).collect()
+}
+
+/// Whether `schema` allows `value`; the first certain reason why not.
+pub(crate) fn check_literal(root: &Value, schema: &Value, value: &Value) -> Result<(), Mismatch> {
+    match problems(root, schema, Given::Json(value)).into_iter().find(|problem| problem.certain) {
+        Some(problem) => Err(problem.into_mismatch()),
+        None => Ok(()),
+    }
+}
+
+fn problems(root: &Value, schema: &Value, given: Given<'_>) -> Vec<Problem> {
+    let declared = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    let lonely_references = ["draft-04", "draft-06", "draft-07"].iter().any(|draft| declared.contains(draft));
+    let mut checker = Checker { root, lonely_references, fuel: FUEL, path: Vec::new() };
+    let mut found: Vec<Problem> = Vec::new();
+    for problem in checker.value(schema, given, DEPTH) {
+        // Several parts of a schema may say the same of one place.
+        let said = |other: &Problem| other.path == problem.path && other.kind.code() == problem.kind.code();
+        if !found.iter().any(said) {
+            found.push(problem);
+        }
+    }
+    found
+}
+
+/// What is checked: a value, or a tree of which only parts are known.
+#[derive(Clone, Copy)]
+enum Given<'g> {
+    Json(&'g Value),
+    Object {
+        fields: &'g [Field],
+        spread: bool,
+    },
+    Array(&'g [Argument]),
+    /// Text, but not which.
+    Text,
+    /// Not known before the program runs.
+    Anything,
+}
+
+impl<'g> Given<'g> {
+    fn of(argument: &'g Argument) -> Given<'g> {
+        match argument {
+            Argument::Literal { value } => Given::Json(value),
+            Argument::Object { fields, spreads } => Given::Object { fields, spread: !spreads.is_empty() },
+            Argument::Array { items } => Given::Array(items),
+            Argument::Template { .. } => Given::Text,
+            Argument::Reference { .. }
+            | Argument::Parameter { .. }
+            | Argument::Item { .. }
+            | Argument::Expression { .. } => Given::Anything,
+        }
+    }
+
+    fn json(self) -> Option<&'g Value> {
+        match self {
+            Given::Json(value) => Some(value),
+            Given::Object { .. } | Given::Array(_) | Given::Text | Given::Anything => None,
+        }
+    }
+
+    fn types(self) -> Types {
+        match self {
+            Given::Json(value) => Types::of(value),
+            Given::Object { .. } => Types::OBJECT,
+            Given::Array(_) => Types::ARRAY,
+            Given::Text => Types::STRING,
+            Given::Anything => Types::ALL,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Given::Json(value) => value_words(value),
+            Given::Object { spread: true, .. } => "an object".to_owned(),
+            Given::Object { fields, spread: false } => {
+                object_words(fields.iter().map(|field| field.name.as_str()))
+            }
+            Given::Array(_) => "a list".to_owned(),
+            Given::Text => "text".to_owned(),
+            Given::Anything => "something computed".to_owned(),
+        }
+    }
+
+    /// Its members, where it has some.
+    fn members(self) -> Option<Vec<(&'g str, Given<'g>)>> {
+        match self {
+            Given::Json(Value::Object(map)) => {
+                Some(map.iter().map(|(name, value)| (name.as_str(), Given::Json(value))).collect())
+            }
+            Given::Object { fields, .. } => {
+                Some(fields.iter().map(|field| (field.name.as_str(), Given::of(&field.value))).collect())
+            }
+            Given::Json(_) | Given::Array(_) | Given::Text | Given::Anything => None,
+        }
+    }
+
+    fn items(self) -> Option<Vec<Given<'g>>> {
+        match self {
+            Given::Json(Value::Array(items)) => Some(items.iter().map(Given::Json).collect()),
+            Given::Array(items) => Some(items.iter().map(Given::of).collect()),
+            Given::Json(_) | Given::Object { .. } | Given::Text | Given::Anything => None,
+        }
+    }
+}
+
+/// Something wrong at a place.
+#[derive(Debug, Clone, PartialEq)]
+struct Problem {
+    path: Vec<Step>,
+    kind: Kind,
+    /// It would be refused.
+    certain: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Missing { expected: String },
+    Unknown { near: Vec<String>, known: String },
+    Wrong { expected: String, got: String, hint: Option<String> },
+}
+
+impl Kind {
+    fn code(&self) -> Code {
+        match self {
+            Kind::Missing { .. } => Code::MissingArgument,
+            Kind::Unknown { .. } => Code::UnknownArgument,
+            Kind::Wrong { .. } => Code::WrongType,
+        }
+    }
+}
+
+impl Problem {
+    fn into_finding(self) -> Finding {
+        let at = path_words(&self.path);
+        let code = self.kind.code();
+        let (message, hint) = match self.kind {
+            Kind::Missing { expected } => {
+                (format!("`{at}` is required"), Some(format!("give `{at}`: {expected}")))
+            }
+            Kind::Unknown { near, known } => {
+                (unknown_words(&at, &self.path), Some(unknown_hint(&near, &known, &self.path)))
+            }
+            Kind::Wrong { expected, got, hint } if at.is_empty() => {
+                (format!("the arguments must be {expected}, not {got}"), hint)
+            }
+            Kind::Wrong { expected, got, hint } => (format!("`{at}` must be {expected}, not {got}"), hint),
+        };
+        let severity = if self.certain { Severity::Error } else { Severity::Warning };
+        Finding { code, severity, path: self.path, message, hint }
+    }
+
+    fn into_mismatch(mut self) -> Mismatch {
+        let (expected, got) = match self.kind {
+            Kind::Wrong { expected, got, .. } => (expected, got),
+            Kind::Missing { .. } => {
+                let name = self.path.pop().map_or_else(String::new, |name| path_words(&[name]));
+                (format!("an object with `{name}`"), "one without".to_owned())
+            }
+            Kind::Unknown { .. } => {
+                let name = self.path.pop().map_or_else(String::new, |name| path_words(&[name]));
+                (format!("an object without `{name}`"), "one with it".to_owned())
+            }
+        };
+        Mismatch { path: self.path, expected, got }
+    }
+}
+
+fn unknown_words(at: &str, path: &[Step]) -> String {
+    match path_words(&path[..path.len().saturating_sub(1)]).as_str() {
+        "" => format!("`{at}` is not an argument"),
+        parent => format!("`{at}` is not a member of `{parent}`"),
+    }
+}
+
+fn unknown_hint(near: &[String], known: &str, path: &[Step]) -> String {
+    let near: Vec<String> = near.iter().map(|name| format!("`{}`", name_words(name))).collect();
+    match (near.is_empty(), known, path.len()) {
+        (false, ..) => format!("did you mean {}?", alternatives(&near)),
+        (true, "", 1) => "it takes no arguments".to_owned(),
+        (true, "", _) => "it has no members".to_owned(),
+        (true, known, 1) => format!("it takes {known}"),
+        (true, known, _) => format!("it has {known}"),
+    }
+}
+
+struct Checker<'s> {
+    root: &'s Value,
+    /// What stands beside a `$ref` does not count, as was so up to draft 7.
+    lonely_references: bool,
+    fuel: usize,
+    path: Vec<Step>,
+}
+
+impl<'s> Checker<'s> {
+    /// Everything wrong with a value.
+    fn value(&mut self, schema: &'s Value, given: Given<'_>, depth: u32) -> Vec<Problem> {
+        let mut found = self.here(schema, given, depth);
+        if depth > 0 && self.fuel > 0 {
+            found.extend(self.strangers(schema, given));
+        }
+        found
+    }
+
+    /// What one of the schemas that speak about a value says of it.
+    fn here(&mut self, schema: &'s Value, given: Given<'_>, depth: u32) -> Vec<Problem> {
+        if depth == 0 || self.fuel == 0 {
+            return Vec::new();
+        }
+        self.fuel -= 1;
+        match (schema, given) {
+            (Value::Bool(false), Given::Json(_)) => vec![self.wrong("left out", given)],
+            (Value::Object(map), _) if !is_foreign(self.root, map) => self.schema(map, given, depth - 1),
+            _ => Vec::new(),
+        }
+    }
+
+    fn schema(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+        let mut found = Vec::new();
+        if let Some(reference) = map.get("$ref") {
+            let target = reference.as_str().and_then(|reference| resolve(self.root, reference));
+            found.extend(target.into_iter().flat_map(|target| self.here(target, given, depth)));
+            if self.lonely_references {
+                return found;
+            }
+        }
+        if matches!(given, Given::Json(Value::Null)) && map.get("nullable") == Some(&Value::Bool(true)) {
+            return Vec::new();
+        }
+        if let Some(problem) = self.plain(map, given) {
+            found.push(problem);
+            return found;
+        }
+        for branch in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            found.extend(self.here(branch, given, depth));
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = map.get(key) {
+                found.extend(self.choice(branches, given, depth));
+            }
+        }
+        found.extend(self.members(map, given, depth));
+        found.extend(self.items(map, given, depth));
+        found
+    }
+
+    /// Type, `const`, `enum` and bounds.
+    fn plain(&self, map: &'s Map<String, Value>, given: Given<'_>) -> Option<Problem> {
+        let types = own_types(map);
+        if !types.meets(given.types()) {
+            let expected = alternatives(&own_words(map));
+            return Some(self.wrong_with_hint(&expected, given, unquoted(types, given.json())));
+        }
+        let value = given.json()?;
+        if map.get("default").is_some_and(|default| same(default, value)) {
+            return None;
+        }
+        if let Some(expected) = not_whole(map, value).or_else(|| out_of_bounds(map, value)) {
+            return Some(self.wrong(&expected, given));
+        }
+        if let Some(wanted) = map.get("const")
+            && !same(wanted, value)
+        {
+            return Some(self.wrong(&one_of(std::slice::from_ref(wanted)), given));
+        }
+        let Some(Value::Array(values)) = map.get("enum") else { return None };
+        // An `enum` that no value of the `type` is in contradicts itself: the type is believed.
+        let possible = values.iter().any(|value| types.meets(Types::of(value)));
+        if !possible || values.iter().any(|wanted| same(wanted, value)) {
+            return None;
+        }
+        Some(self.wrong_with_hint(&one_of(values), given, near_value(values, value)))
+    }
+
+    /// `anyOf` and `oneOf`: one of the branches has to fit.
+    fn choice(&mut self, branches: &'s [Value], given: Given<'_>, depth: u32) -> Vec<Problem> {
+        let here = self.path.len();
+        let mut results = Vec::new();
+        for branch in branches {
+            let found = self.here(branch, given, depth);
+            if !found.iter().any(|problem| problem.certain) {
+                return found;
+            }
+            results.push((branch, found));
+        }
+        // Those that want this kind of value and only object to what is in it.
+        let deeper = |found: &[Problem]| {
+            !found.iter().any(|it| matches!(it.kind, Kind::Wrong { .. }) && it.path.len() == here)
+        };
+        let weight = |found: &[Problem]| -> usize {
+            found.iter().map(|it| if matches!(it.kind, Kind::Wrong { .. }) { 2 } else { 1 }).sum()
+        };
+        let mut close: Vec<&(&Value, Vec<Problem>)> =
+            results.iter().filter(|(_, found)| deeper(found)).collect();
+        close.sort_by_key(|(_, found)| weight(found));
+        let least = match close.as_slice() {
+            [only] => Some(only),
+            [first, second, ..] if weight(&first.1) < weight(&second.1) => Some(first),
+            _ => None,
+        };
+        if let Some((_, found)) = least {
+            return found.clone();
+        }
+        if results.is_empty() {
+            return Vec::new();
+        }
+        let words = |results: &mut dyn Iterator<Item = &Value>| -> Vec<String> {
+            results.map(|branch| schema_words(self.root, branch)).collect()
+        };
+        let expected = if close.is_empty() {
+            words(&mut results.iter().map(|(branch, _)| *branch))
+        } else {
+            words(&mut close.iter().map(|(branch, _)| *branch))
+        };
+        vec![self.wrong(&alternatives(&expected), given)]
+    }
+
+    /// `properties`, `required` and `additionalProperties`.
+    fn members(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+        let Some(members) = given.members() else { return Vec::new() };
+        let names: HashSet<&str> = members.iter().map(|(name, _)| *name).collect();
+        let spread = matches!(given, Given::Object { spread: true, .. });
+        let properties = map.get("properties").and_then(Value::as_object);
+        let mut known = None;
+        let mut found = if spread { Vec::new() } else { self.missing(map, &names) };
+        for (name, value) in members {
+            let schema = match (properties.and_then(|properties| properties.get(name)), others(map)) {
+                (Some(schema), _) | (None, Others::Described(schema)) => schema,
+                (None, Others::Refused) => {
+                    // What the schema names elsewhere was meant to be allowed.
+                    let known = known.get_or_insert_with(|| Known::new(&Place::of_map(self.root, map)));
+                    if !known.set.contains(name) {
+                        let kind = self.unknown(name, known, &names);
+                        found.push(self.member_problem(name, kind, true));
+                    }
+                    continue;
+                }
+                (None, Others::Unsaid | Others::Welcome | Others::ByName) => continue,
+            };
+            self.path.push(Step::Key(name.to_owned()));
+            found.extend(self.value(schema, value, depth));
+            self.path.pop();
+        }
+        // What is spread in after a member may replace it.
+        if spread {
+            found
+                .iter_mut()
+                .for_each(|problem| problem.certain &= !matches!(problem.kind, Kind::Wrong { .. }));
+        }
+        found
+    }
+
+    fn missing(&self, map: &'s Map<String, Value>, given: &HashSet<&str>) -> Vec<Problem> {
+        let names =
+            map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        names
+            .filter(|name| !given.contains(name))
+            .map(|name| {
+                let schema = map.get("properties").and_then(|properties| properties.get(name));
+                let expected =
+                    schema.map_or_else(|| "any value".to_owned(), |it| schema_words(self.root, it));
+                // Some generators list members with a default as required although servers fill them in,
+                // and some servers require what they forgot to describe.
+                let described = schema.is_some() || !map.contains_key("properties");
+                let certain = described && schema.is_none_or(|schema| schema.get("default").is_none());
+                self.member_problem(name, Kind::Missing { expected }, certain)
+            })
+            .collect()
+    }
+
+    /// Members that the schemas of this place do not name, where they name others.
+    fn strangers(&mut self, schema: &'s Value, given: Given<'_>) -> Vec<Problem> {
+        let Some(members) = given.members().filter(|members| !members.is_empty()) else { return Vec::new() };
+        let place = Place::new(self.root, schema);
+        self.spend(place.parts.len());
+        let all = place.parts.iter().map(|part| others(part.map)).collect::<Vec<_>>();
+        let decided =
+            all.iter().any(|it| matches!(it, Others::Described(_) | Others::ByName | Others::Refused));
+        let known = Known::new(&place);
+        if known.list.is_empty() || place.opaque || decided {
+            return Vec::new();
+        }
+        let names = members.iter().map(|(name, _)| *name).collect();
+        let mut found = Vec::new();
+        for (name, _) in members.iter().filter(|(name, _)| !known.set.contains(name)) {
+            let kind = self.unknown(name, &known, &names);
+            // Where others are welcome, only a slip of the fingers is worth a word.
+            if !place.welcomes_others() || matches!(&kind, Kind::Unknown { near, .. } if !near.is_empty()) {
+                found.push(self.member_problem(name, kind, place.refuses_others()));
+            }
+        }
+        found
+    }
+
+    /// `items`, `prefixItems`, `additionalItems`.
+    fn items(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+        let Some(values) = given.items() else { return Vec::new() };
+        // A spread before an item moves it: positions count only where every item is written out.
+        let fixed = values.iter().all(|value| matches!(value, Given::Json(_)));
+        let by_position =
+            map.contains_key("prefixItems") || matches!(map.get("items"), Some(Value::Array(_)));
+        if by_position && !fixed {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (index, value) in values.into_iter().enumerate() {
+            for schema in items(map, Some(index)) {
+                self.path.push(Step::Index(index as u64));
+                found.extend(self.value(schema, value, depth));
+                self.path.pop();
+            }
+        }
+        found
+    }
+
+    fn unknown(&mut self, name: &str, known: &Known<'_>, given: &HashSet<&str>) -> Kind {
+        let free = known.list.iter().copied().filter(|known| !given.contains(known));
+        let near = nearest(name, free.take(self.fuel)).into_iter().map(str::to_owned).collect();
+        self.spend(known.list.len());
+        Kind::Unknown { near, known: known.text.clone() }
+    }
+
+    fn spend(&mut self, fuel: usize) {
+        self.fuel = self.fuel.saturating_sub(fuel);
+    }
+
+    fn wrong(&self, expected: &str, given: Given<'_>) -> Problem {
+        self.wrong_with_hint(expected, given, None)
+    }
+
+    fn wrong_with_hint(&self, expected: &str, given: Given<'_>, hint: Option<String>) -> Problem {
+        let kind = Kind::Wrong { expected: expected.to_owned(), got: given.words(), hint };
+        Problem { path: self.path.clone(), kind, certain: true }
+    }
+
+    fn member_problem(&self, name: &str, kind: Kind, certain: bool) -> Problem {
+        let mut path = self.path.clone();
+        path.push(Step::Key(name.to_owned()));
+        Problem { path, kind, certain }
+    }
+}
+
+/// The members that the schemas of a place name.
+struct Known<'s> {
+    list: Vec<&'s str>,
+    set: HashSet<&'s str>,
+    text: String,
+}
+
+impl<'s> Known<'s> {
+    fn new(place: &Place<'s>) -> Known<'s> {
+        let list = place.known();
+        Known { set: list.iter().copied().collect(), text: listed(list.iter().copied()), list }
+    }
+}

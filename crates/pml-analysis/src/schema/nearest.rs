@@ -1,0 +1,99 @@
+//! Which of the known names a wrong one was probably meant to be.
+
+/// The known names nearest to `wanted`, best first, at most three: slips of the fingers (`raed`), other
+/// ways of writing (`readFile` for `read_file`), other orders (`file_read`) and parts (`path` for `file_path`).
+/// Of `server:tool`, a server that both have in common says nothing about the tool.
+pub fn nearest<'c>(wanted: &str, known: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
+    let wanted = Name::new(wanted);
+    let mut scored: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|candidate| Some((wanted.distance(&Name::new(candidate))?, candidate)))
+        .collect();
+    scored.sort_unstable();
+    // Beside a name that differs only in its writing, others were not meant.
+    if scored.first().is_some_and(|(best, _)| *best <= REORDERED) {
+        scored.retain(|(distance, _)| *distance <= REORDERED);
+    }
+    scored.truncate(3);
+    scored.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The words of a name in lower case: `readFile`, `read-file` and `READ_FILE` are `read`, `file`.
+pub(super) fn tokens(name: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_alphanumeric() {
+            let begins = !before.is_alphanumeric() || (c.is_uppercase() && !before.is_uppercase());
+            match found.last_mut() {
+                Some(last) if !begins => last.extend(c.to_lowercase()),
+                _ => found.push(c.to_lowercase().collect()),
+            }
+        }
+        before = c;
+    }
+    found
+}
+
+/// A name, taken apart.
+struct Name {
+    server: Option<String>,
+    tokens: Vec<String>,
+    joined: String,
+}
+
+/// Another server costs more than any slip within the name.
+const OTHER_SERVER: usize = 100;
+
+impl Name {
+    fn new(name: &str) -> Name {
+        let (server, own) = match name.split_once(':') {
+            Some((server, own)) => (Some(server.to_lowercase()), own),
+            None => (None, name),
+        };
+        let tokens = tokens(own);
+        let joined = tokens.concat();
+        Name { server, tokens, joined }
+    }
+
+    /// How far another name is; `None` when it is too far to have been meant.
+    fn distance(&self, other: &Name) -> Option<usize> {
+        let own = self.own_distance(other)?;
+        match (&self.server, &other.server) {
+            (Some(wanted), Some(known)) if wanted != known => match slips(wanted, known) {
+                Some(slips) => Some(own + 10 * slips),
+                None if own <= REORDERED => Some(own + OTHER_SERVER),
+                None => None,
+            },
+            _ => Some(own),
+        }
+    }
+
+    fn own_distance(&self, other: &Name) -> Option<usize> {
+        let slips = slips(&self.joined, &other.joined).map(|slips| slips * 10);
+        [slips, self.shared(other)].into_iter().flatten().min()
+    }
+
+    /// The distance of names that have words in common.
+    fn shared(&self, other: &Name) -> Option<usize> {
+        let (few, many) = if self.tokens.len() <= other.tokens.len() { (self, other) } else { (other, self) };
+        let within = few.tokens.iter().all(|token| many.tokens.contains(token));
+        let enough = few.tokens.len() * 2 >= many.tokens.len() && few.joined.chars().count() > 1;
+        (within && enough).then(|| REORDERED + 20 * (many.tokens.len() - few.tokens.len()))
+    }
+}
+
+/// The distance of names with the same words in another order.
+const REORDERED: usize = 5;
+
+/// How many letters have to be added, taken away, replaced or swapped with their neighbour; `None`
+/// when they are too many for names of this length.
+fn slips(wanted: &str, known: &str) -> Option<usize> {
+    let (a, b) = (wanted.chars().count(), known.chars().count());
+    let (long, short) = (a.max(b), a.min(b));
+    let limit = if short == 0 { 0 } else { (long / 3).min(4) };
+    if long - short > limit {
+        return None;
+    }
+    Some(strsim::osa_distance(wanted, known)).filter(|slips| *slips <= limit)
+}

@@ -1,0 +1,106 @@
+//! A small copy of a tool's schema for a parameter of our own.
+
+use pml_model::name::shortened;
+use serde_json::{Map, Value, json};
+
+use super::{Types, resolve, types};
+
+/// So many values of an `enum` are copied; a longer one is left out.
+const MOST_VALUES: usize = 50;
+/// So many characters of a description.
+const DESCRIPTION: usize = 200;
+
+/// A copy of `schema` that stands alone: its type, values, format, description and the type of its items.
+/// What it refers to is put in its place, alternatives become a list of types.
+pub(crate) fn parameter_schema(root: &Value, schema: &Value) -> Value {
+    let mut copy = outline(root, schema);
+    let items = said(root, schema, "items").filter(|items| items.is_object());
+    if let Some(items) = items {
+        let mut items = outline(root, items);
+        items.remove("description");
+        copy.insert("items".to_owned(), Value::Object(items));
+    }
+    Value::Object(copy)
+}
+
+fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
+    let mut copy = Map::new();
+    if let Some(kind) = type_of(root, schema) {
+        copy.insert("type".to_owned(), kind);
+    }
+    for key in ["enum", "const", "format"] {
+        if let Some(value) = said(root, schema, key).filter(|value| is_small(value)) {
+            copy.insert(key.to_owned(), value.clone());
+        }
+    }
+    // A limited choice beside `null` must still admit it.
+    if let Some(Value::Array(values)) = copy.get_mut("enum")
+        && types(root, schema).meets(Types::NULL)
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    if let Some(text) = said(root, schema, "description").and_then(Value::as_str) {
+        copy.insert("description".to_owned(), Value::String(shortened(text.trim(), DESCRIPTION)));
+    }
+    copy
+}
+
+fn is_small(value: &Value) -> bool {
+    match value {
+        Value::Array(values) => values.len() <= MOST_VALUES && values.iter().all(|value| !is_nested(value)),
+        value => !is_nested(value),
+    }
+}
+
+fn is_nested(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
+}
+
+/// What the schema says under `key`: itself, or the only schema it refers to or takes its values from.
+fn said<'s>(root: &'s Value, schema: &'s Value, key: &str) -> Option<&'s Value> {
+    let mut here = schema;
+    for _ in 0..4 {
+        if let Some(value) = here.get(key) {
+            return Some(value);
+        }
+        here = sole(root, here)?;
+    }
+    None
+}
+
+/// The schema that `schema` stands for, when it is one other: a reference, or one alternative beside `null`.
+fn sole<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        return resolve(root, reference);
+    }
+    let branches = ["allOf", "anyOf", "oneOf"].iter().find_map(|key| schema.get(*key)?.as_array())?;
+    let mut real = branches.iter().filter(|branch| branch.get("type").is_none_or(|kind| kind != "null"));
+    real.next().filter(|_| real.next().is_none())
+}
+
+fn type_of(root: &Value, schema: &Value) -> Option<Value> {
+    let allowed = types(root, schema);
+    if allowed == Types::ALL {
+        return said(root, schema, "properties").map(|_| json!("object"));
+    }
+    let whole = said(root, schema, "type").is_some_and(|kind| match kind {
+        Value::Array(names) => names.iter().any(|name| name == "integer"),
+        name => name == "integer",
+    });
+    let names = [
+        (Types::STRING, "string"),
+        (Types::NUMBER, if whole { "integer" } else { "number" }),
+        (Types::BOOLEAN, "boolean"),
+        (Types::ARRAY, "array"),
+        (Types::OBJECT, "object"),
+        (Types::NULL, "null"),
+    ];
+    let names: Vec<&str> =
+        names.into_iter().filter(|(kind, _)| allowed.meets(*kind)).map(|(_, name)| name).collect();
+    match names.as_slice() {
+        [] => None,
+        [only] => Some(json!(only)),
+        several => Some(json!(several)),
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether what one tool declares to give could be what another declares to want.
+//!
+//! Deliberately strict: a member counts only under the same name (`userId` is `user_id`) and with a
+//! declared type on both sides that can be equal. An input that allows certain values only is filled
+//! only by an output that is limited to some of them. At least one member has to mean something:
+//! booleans and names that every tool uses prove nothing by themselves.
+
+use pml_model::structure::Coverage;
+use serde_json::Value;
+
+use super::nearest::tokens;
+use super::{Lookup, Types, properties, property, required, types};
+
+/// Members of a result that only wrap the real one.
+const WRAPPERS: [&str; 10] = [
+    "content",
+    "data",
+    "output",
+    "payload",
+    "response",
+    "result",
+    "results",
+    "structuredContent",
+    "structured_content",
+    "value",
+];
+
+/// Names, in joined form, that say nothing about what they hold.
+const GENERIC: [&str; 26] = [
+    "code",
+    "count",
+    "description",
+    "error",
+    "errors",
+    "format",
+    "id",
+    "index",
+    "kind",
+    "limit",
+    "message",
+    "mode",
+    "name",
+    "offset",
+    "ok",
+    "page",
+    "size",
+    "state",
+    "status",
+    "success",
+    "timestamp",
+    "title",
+    "total",
+    "type",
+    "value",
+    "version",
+];
+
+/// How much of the input that `input_root` describes a value of `output_root` could give; `None` for nothing.
+pub(crate) fn provides(output_root: &Value, input_root: &Value) -> Option<Coverage> {
+    let given = given(output_root);
+    let wanted = properties(input_root, input_root);
+    let filled: Vec<&str> =
+        wanted.into_iter().filter(|name| fills(&given, output_root, input_root, name)).collect();
+    if !filled.iter().any(|name| is_telling(input_root, name)) {
+        return None;
+    }
+    let required = required(input_root, input_root);
+    match required.iter().filter(|name| filled.contains(*name)).count() {
+        0 => Some(Coverage::Optional),
+        count if count == required.len() => Some(Coverage::Strict),
+        _ => Some(Coverage::Partial),
+    }
+}
+
+/// The members of a result and of what it wraps, by joined name.
+fn given(root: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    for name in properties(root, root) {
+        let Lookup::Found(schema) = property(root, root, name) else { continue };
+        found.push((joined(name), schema));
+        if WRAPPERS.contains(&name) {
+            let inner = properties(root, schema).into_iter();
+            found.extend(inner.filter_map(|name| match property(root, schema, name) {
+                Lookup::Found(schema) => Some((joined(name), schema)),
+                Lookup::Unknown | Lookup::Absent { .. } => None,
+            }));
+        }
+    }
+    found
+}
+
+fn fills(given: &[(String, &Value)], output_root: &Value, input_root: &Value, name: &str) -> bool {
+    let Lookup::Found(wanted) = property(input_root, input_root, name) else { return false };
+    let name = joined(name);
+    given.iter().any(|(other, schema)| *other == name && can_be(output_root, schema, input_root, wanted))
+}
+
+/// Whether a value of the one schema can be one of the other.
+fn can_be(output_root: &Value, output: &Value, input_root: &Value, input: &Value) -> bool {
+    let (from, to) = (declared(output_root, output), declared(input_root, input));
+    if from == Types::ALL || to == Types::ALL || !from.without(Types::NULL).meets(to.without(Types::NULL)) {
+        return false;
+    }
+    match (values(output_root, output), values(input_root, input)) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(from), Some(to)) => from.iter().any(|value| to.contains(value)),
+    }
+}
+
+/// The types of a schema, those it shows only by naming members or items included.
+fn declared(root: &Value, schema: &Value) -> Types {
+    match types(root, schema) {
+        Types::ALL if schema.get("properties").is_some() => Types::OBJECT,
+        Types::ALL if schema.get("items").is_some() => Types::ARRAY,
+        types => types,
+    }
+}
+
+/// The only values a schema allows.
+fn values<'s>(root: &'s Value, schema: &'s Value) -> Option<Vec<&'s Value>> {
+    let place = super::Place::new(root, schema);
+    place.parts.iter().find_map(|part| match (part.map.get("const"), part.map.get("enum")) {
+        (Some(value), _) => Some(vec![value]),
+        (None, Some(Value::Array(values))) => Some(values.iter().collect()),
+        _ => None,
+    })
+}
+
+/// Whether it means something that two tools share this member.
+fn is_telling(root: &Value, name: &str) -> bool {
+    let Lookup::Found(schema) = property(root, root, name) else { return false };
+    !GENERIC.contains(&joined(name).as_str()) && types(root, schema).without(Types::NULL) != Types::BOOLEAN
+}
+
+fn joined(name: &str) -> String {
+    tokens(name).concat()
+}

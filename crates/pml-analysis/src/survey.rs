@@ -1,0 +1,453 @@
+//! One look over the whole tree before it is followed: which functions there are, which of them can
+//! reach a tool, and which variables are written where.
+
+use oxc_ast::ast::{
+    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, Expression, Function, IdentifierReference,
+    VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
+};
+use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
+use oxc_span::{GetSpan, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::Cell;
+
+/// A function's number; 0 is the program itself.
+pub(crate) type FunctionIndex = u32;
+
+/// What is known of a function before it is followed.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionInfo {
+    pub(crate) span: Span,
+    pub(crate) parent: FunctionIndex,
+    pub(crate) name: Option<String>,
+    /// It, or a function it mentions, can reach a tool.
+    pub(crate) effectful: bool,
+    /// It can come to call itself.
+    pub(crate) recursive: bool,
+    /// Variables of enclosing functions that it mentions.
+    pub(crate) captures: Vec<SymbolId>,
+    mentions: Vec<SymbolId>,
+    roots: bool,
+}
+
+/// The result of the look.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) functions: Vec<FunctionInfo>,
+    pub(crate) by_span: FxHashMap<Span, FunctionIndex>,
+    /// The function each variable is declared in.
+    pub(crate) home: Vec<FunctionIndex>,
+    /// Variables written by another function than the one they are declared in.
+    pub(crate) shared: Vec<SymbolId>,
+    writes: Vec<(u32, SymbolId)>,
+    effects: Vec<u32>,
+    mentions: Vec<(u32, Mention)>,
+}
+
+/// A name in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mention {
+    Variable(SymbolId),
+    /// `args`
+    Arguments,
+    /// `mcp` and the like
+    Root,
+}
+
+impl Survey {
+    /// Looks over `program`.
+    pub(crate) fn of(program: &oxc_ast::ast::Program<'_>, scoping: &Scoping) -> Survey {
+        let mut look = Look {
+            scoping,
+            survey: Survey {
+                functions: vec![FunctionInfo { span: program.span, ..FunctionInfo::default() }],
+                home: vec![0; scoping.symbols_len()],
+                ..Survey::default()
+            },
+            current: 0,
+            scope_function: vec![0; scoping.scopes_len()],
+            callables: FxHashMap::default(),
+            writes_in: Vec::new(),
+            reads_in: Vec::new(),
+        };
+        look.visit_program(program);
+        look.survey.writes.sort_unstable();
+        look.survey.mentions.sort_unstable_by_key(|(at, _)| *at);
+        look.finish()
+    }
+
+    /// The variables written between the bytes of `span`.
+    pub(crate) fn written(&self, span: Span) -> FxHashSet<SymbolId> {
+        let from = self.writes.partition_point(|(at, _)| *at < span.start);
+        self.writes[from..].iter().take_while(|(at, _)| *at < span.end).map(|(_, symbol)| *symbol).collect()
+    }
+
+    /// The names between these bytes, each once, in order.
+    pub(crate) fn named(&self, start: u32, end: u32) -> Vec<Mention> {
+        let from = self.mentions.partition_point(|(at, _)| *at < start);
+        let mut found: Vec<Mention> = Vec::new();
+        for (_, mention) in self.mentions[from..].iter().take_while(|(at, _)| *at < end) {
+            if !found.contains(mention) {
+                found.push(*mention);
+            }
+        }
+        found
+    }
+
+    /// Whether something that can reach a tool is mentioned between these bytes.
+    pub(crate) fn reaches(&self, start: u32, end: u32) -> bool {
+        let from = self.effects.partition_point(|at| *at < start);
+        self.effects.get(from).is_some_and(|at| *at < end)
+    }
+}
+
+/// What a variable can be called as.
+#[derive(Debug, Default)]
+struct Callable {
+    functions: Vec<FunctionIndex>,
+    of: Vec<SymbolId>,
+    root: bool,
+}
+
+struct Look<'s> {
+    scoping: &'s Scoping,
+    survey: Survey,
+    current: FunctionIndex,
+    scope_function: Vec<FunctionIndex>,
+    callables: FxHashMap<SymbolId, Callable>,
+    writes_in: Vec<(SymbolId, FunctionIndex)>,
+    reads_in: Vec<(SymbolId, FunctionIndex)>,
+}
+
+/// The free names through which tools are reached.
+fn is_root(name: &str) -> bool {
+    matches!(name, "mcp" | "capabilities" | "globalThis")
+}
+
+impl Look<'_> {
+    fn function(&mut self, span: Span, name: Option<String>, inside: impl FnOnce(&mut Self)) {
+        let index = self.survey.functions.len() as FunctionIndex;
+        self.survey.functions.push(FunctionInfo { span, parent: self.current, name, ..FunctionInfo::default() });
+        self.survey.by_span.insert(span, index);
+        let outer = std::mem::replace(&mut self.current, index);
+        inside(self);
+        self.current = outer;
+    }
+
+    fn bind(&mut self, pattern: &BindingPattern<'_>, init: &Expression<'_>, from: FunctionIndex) {
+        let mut symbols = Vec::new();
+        bound(pattern, &mut symbols);
+        let until = self.survey.functions.len() as FunctionIndex;
+        let (functions, of, root) = match init.without_parentheses() {
+            Expression::FunctionExpression(_)
+            | Expression::ArrowFunctionExpression(_)
+            | Expression::ClassExpression(_)
+            | Expression::ObjectExpression(_)
+            | Expression::ArrayExpression(_) => ((from..until).collect(), Vec::new(), false),
+            Expression::NewExpression(new) => (Vec::new(), self.symbols_of(&new.callee), false),
+            Expression::CallExpression(call) => ((from..until).collect(), self.symbols_of(&call.callee), false),
+            other => (Vec::new(), self.symbols_of(other), is_root_chain(other)),
+        };
+        for symbol in symbols {
+            let callable = self.callables.entry(symbol).or_default();
+            callable.functions.extend(&functions);
+            callable.of.extend(&of);
+            callable.root |= root;
+        }
+    }
+
+    /// The variable at the bottom of a chain of members.
+    fn symbols_of(&self, expression: &Expression<'_>) -> Vec<SymbolId> {
+        let mut at = expression;
+        loop {
+            at = match at {
+                Expression::Identifier(name) => {
+                    return name
+                        .reference_id
+                        .get()
+                        .and_then(|id| self.scoping.get_reference(id).symbol_id())
+                        .into_iter()
+                        .collect();
+                }
+                Expression::StaticMemberExpression(member) => &member.object,
+                Expression::ComputedMemberExpression(member) => &member.object,
+                Expression::TSNonNullExpression(inner) => &inner.expression,
+                Expression::TSAsExpression(inner) => &inner.expression,
+                _ => return Vec::new(),
+            };
+        }
+    }
+
+    fn finish(mut self) -> Survey {
+        for symbol in self.scoping.symbol_ids() {
+            let scope = self.scoping.symbol_scope_id(symbol);
+            self.survey.home[symbol.index()] = self.scope_function[scope.index()];
+        }
+        let home = &self.survey.home;
+        let mut shared: Vec<SymbolId> =
+            self.writes_in.iter().filter(|(s, f)| home[s.index()] != *f).map(|(s, _)| *s).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        self.survey.shared = shared;
+        self.captures();
+        let effectful = self.effectful_symbols();
+        self.survey.effects = self
+            .survey
+            .mentions
+            .iter()
+            .filter(|(_, mention)| match mention {
+                Mention::Variable(symbol) => effectful.contains(symbol),
+                Mention::Root => true,
+                Mention::Arguments => false,
+            })
+            .map(|(at, _)| *at)
+            .collect();
+        self.recursion();
+        self.survey
+    }
+
+    fn captures(&mut self) {
+        for &(symbol, function) in &self.reads_in {
+            let home = self.survey.home[symbol.index()];
+            let mut at = function;
+            while at != home && at != 0 {
+                self.survey.functions[at as usize].captures.push(symbol);
+                at = self.survey.functions[at as usize].parent;
+            }
+        }
+        for function in &mut self.survey.functions {
+            function.captures.sort_unstable();
+            function.captures.dedup();
+            function.mentions.sort_unstable();
+            function.mentions.dedup();
+        }
+    }
+
+    /// Marks the functions that can reach a tool and returns the variables that can.
+    fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
+        let mut mentioned_by: FxHashMap<SymbolId, Vec<FunctionIndex>> = FxHashMap::default();
+        for (index, function) in self.survey.functions.iter().enumerate() {
+            for &symbol in &function.mentions {
+                mentioned_by.entry(symbol).or_default().push(index as FunctionIndex);
+            }
+        }
+        let mut callable_as: FxHashMap<FunctionIndex, Vec<SymbolId>> = FxHashMap::default();
+        let mut follows: FxHashMap<SymbolId, Vec<SymbolId>> = FxHashMap::default();
+        let mut symbols: Vec<SymbolId> = Vec::new();
+        for (&symbol, callable) in &self.callables {
+            callable.functions.iter().for_each(|f| callable_as.entry(*f).or_default().push(symbol));
+            callable.of.iter().for_each(|of| follows.entry(*of).or_default().push(symbol));
+            if callable.root {
+                symbols.push(symbol);
+            }
+        }
+        let mut functions: Vec<FunctionIndex> = (0..self.survey.functions.len() as FunctionIndex)
+            .filter(|index| self.survey.functions[*index as usize].roots)
+            .collect();
+        let mut found: FxHashSet<SymbolId> = FxHashSet::default();
+        loop {
+            if let Some(function) = functions.pop() {
+                let info = &mut self.survey.functions[function as usize];
+                if std::mem::replace(&mut info.effectful, true) {
+                    continue;
+                }
+                if function != 0 {
+                    functions.push(info.parent);
+                }
+                symbols.extend(callable_as.get(&function).into_iter().flatten());
+            } else if let Some(symbol) = symbols.pop() {
+                if found.insert(symbol) {
+                    functions.extend(mentioned_by.get(&symbol).into_iter().flatten());
+                    symbols.extend(follows.get(&symbol).into_iter().flatten());
+                }
+            } else {
+                return found;
+            }
+        }
+    }
+
+    /// Marks functions that can come to call themselves: those on a cycle of "mentions".
+    fn recursion(&mut self) {
+        let count = self.survey.functions.len();
+        let calls: Vec<Vec<FunctionIndex>> = (0..count)
+            .map(|index| {
+                let function = &self.survey.functions[index];
+                function
+                    .mentions
+                    .iter()
+                    .filter_map(|symbol| self.callables.get(symbol))
+                    .flat_map(|callable| callable.functions.iter().copied())
+                    .collect()
+            })
+            .collect();
+        for component in components(&calls) {
+            let cyclic = component.len() > 1 || calls[component[0] as usize].contains(&component[0]);
+            if cyclic {
+                component.iter().for_each(|f| self.survey.functions[*f as usize].recursive = true);
+            }
+        }
+    }
+}
+
+/// Strongly connected components, without recursion (Tarjan).
+fn components(calls: &[Vec<FunctionIndex>]) -> Vec<Vec<FunctionIndex>> {
+    let mut order = vec![u32::MAX; calls.len()];
+    let mut low = vec![0u32; calls.len()];
+    let mut on_stack = vec![false; calls.len()];
+    let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0u32);
+    for root in 0..calls.len() as u32 {
+        if order[root as usize] != u32::MAX {
+            continue;
+        }
+        let mut work = vec![(root, 0usize)];
+        while let Some((node, edge)) = work.pop() {
+            let at = node as usize;
+            if edge == 0 {
+                (order[at], low[at]) = (next, next);
+                next += 1;
+                stack.push(node);
+                on_stack[at] = true;
+            }
+            if let Some(&to) = calls[at].get(edge) {
+                work.push((node, edge + 1));
+                if order[to as usize] == u32::MAX {
+                    work.push((to, 0));
+                } else if on_stack[to as usize] {
+                    low[at] = low[at].min(order[to as usize]);
+                }
+                continue;
+            }
+            if low[at] == order[at] {
+                let mut component = Vec::new();
+                while let Some(member) = stack.pop() {
+                    on_stack[member as usize] = false;
+                    component.push(member);
+                    if member == node {
+                        break;
+                    }
+                }
+                found.push(component);
+            }
+            if let Some((parent, _)) = work.last() {
+                low[*parent as usize] = low[*parent as usize].min(low[at]);
+            }
+        }
+    }
+    found
+}
+
+fn bound(pattern: &BindingPattern<'_>, into: &mut Vec<SymbolId>) {
+    match pattern {
+        BindingPattern::BindingIdentifier(name) => into.extend(name.symbol_id.get()),
+        BindingPattern::ObjectPattern(object) => {
+            object.properties.iter().for_each(|property| bound(&property.value, into));
+            object.rest.iter().for_each(|rest| bound(&rest.argument, into));
+        }
+        BindingPattern::ArrayPattern(array) => {
+            array.elements.iter().flatten().for_each(|element| bound(element, into));
+            array.rest.iter().for_each(|rest| bound(&rest.argument, into));
+        }
+        BindingPattern::AssignmentPattern(default) => bound(&default.left, into),
+    }
+}
+
+/// `mcp`, `mcp.fs`, `mcp["fs"].read`: an alias in the making, not a call.
+fn is_root_chain(expression: &Expression<'_>) -> bool {
+    match expression {
+        Expression::Identifier(name) => is_root(&name.name),
+        Expression::StaticMemberExpression(member) => is_root_chain(&member.object),
+        Expression::ComputedMemberExpression(member) => is_root_chain(&member.object),
+        Expression::TSNonNullExpression(inner) => is_root_chain(&inner.expression),
+        Expression::TSAsExpression(inner) => is_root_chain(&inner.expression),
+        _ => false,
+    }
+}
+
+impl<'a> Visit<'a> for Look<'_> {
+    fn enter_scope(&mut self, _flags: ScopeFlags, scope: &Cell<Option<ScopeId>>) {
+        if let Some(scope) = scope.get() {
+            self.scope_function[scope.index()] = self.current;
+        }
+    }
+
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        let index = self.survey.functions.len() as FunctionIndex;
+        if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
+            self.callables.entry(symbol).or_default().functions.push(index);
+        }
+        let name = it.id.as_ref().map(|id| id.name.to_string());
+        self.function(it.span, name, |look| walk::walk_function(look, it, flags));
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        self.function(it.span, None, |look| walk::walk_arrow_function_expression(look, it));
+    }
+
+    fn visit_class(&mut self, it: &Class<'a>) {
+        let from = self.survey.functions.len() as FunctionIndex;
+        walk::walk_class(self, it);
+        if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
+            let until = self.survey.functions.len() as FunctionIndex;
+            let mut of = Vec::new();
+            if let Some(parent) = &it.heritage {
+                of = self.symbols_of(&parent.expression);
+            }
+            let callable = self.callables.entry(symbol).or_default();
+            callable.functions.extend(from..until);
+            callable.of.extend(of);
+        }
+    }
+
+    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
+        walk::walk_variable_declaration(self, it);
+        for name in it.declarations.iter().filter_map(|declarator| match &declarator.id {
+            BindingPattern::BindingIdentifier(name) if it.declare && is_root(&name.name) => Some(name),
+            _ => None,
+        }) {
+            if let Some(symbol) = name.symbol_id.get() {
+                self.callables.entry(symbol).or_default().root = true;
+            }
+        }
+        if it.kind == VariableDeclarationKind::Var && !it.declare {
+            let mut symbols = Vec::new();
+            it.declarations.iter().for_each(|declarator| bound(&declarator.id, &mut symbols));
+            for symbol in symbols {
+                self.survey.writes.push((it.span.start, symbol));
+                self.writes_in.push((symbol, self.current));
+            }
+        }
+    }
+
+    fn visit_variable_declarator(&mut self, it: &VariableDeclarator<'a>) {
+        let from = self.survey.functions.len() as FunctionIndex;
+        walk::walk_variable_declarator(self, it);
+        if let Some(init) = &it.init {
+            self.bind(&it.id, init, from);
+        }
+    }
+
+    fn visit_binding_identifier(&mut self, _it: &BindingIdentifier<'a>) {}
+
+    fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
+        let Some(reference) = it.reference_id.get() else { return };
+        let reference = self.scoping.get_reference(reference);
+        let function = &mut self.survey.functions[self.current as usize];
+        match reference.symbol_id() {
+            Some(symbol) => {
+                function.mentions.push(symbol);
+                self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));
+                self.reads_in.push((symbol, self.current));
+                if reference.is_write() {
+                    self.survey.writes.push((it.span().start, symbol));
+                    self.writes_in.push((symbol, self.current));
+                }
+            }
+            None if is_root(&it.name) => {
+                function.roots = true;
+                self.survey.mentions.push((it.span().start, Mention::Root));
+            }
+            None if it.name == "args" => self.survey.mentions.push((it.span().start, Mention::Arguments)),
+            None => {}
+        }
+    }
+}

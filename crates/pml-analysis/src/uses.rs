@@ -1,0 +1,226 @@
+//! How a program uses its arguments, and the JSON Schema that follows from it.
+
+use oxc_ast::ast::BinaryOperator;
+use pml_model::structure::Step;
+use serde_json::{Map, Value as Json, json};
+
+use crate::operations::Kind;
+use crate::walk::value::{Path, Value};
+
+/// What is known of `args`, as a tree.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    root: Parameter,
+}
+
+#[derive(Debug, Default)]
+struct Parameter {
+    members: Vec<(String, Parameter)>,
+    items: Option<Box<Parameter>>,
+    /// Asked for somewhere.
+    read: bool,
+    /// It need not be given.
+    optional: bool,
+    default: Option<Json>,
+    /// JSON types its uses suggest.
+    types: Vec<&'static str>,
+    /// The schema of the tool input it becomes.
+    declared: Option<Json>,
+}
+
+impl Uses {
+    /// Part of `args` is asked for.
+    pub(crate) fn read(&mut self, path: &Path) {
+        if let Some(parameter) = self.at(path.steps()) {
+            parameter.read = true;
+        }
+    }
+
+    /// It need not be given.
+    pub(crate) fn optional(&mut self, path: &Path) {
+        if let Some(parameter) = self.at(path.steps()) {
+            parameter.read = true;
+            parameter.optional = true;
+        }
+    }
+
+    /// It need not be given; this is used then.
+    pub(crate) fn defaulted(&mut self, path: &Path, default: &Value<'_>) {
+        let Some(parameter) = self.at(path.steps()) else { return };
+        parameter.read = true;
+        parameter.optional = true;
+        if let Value::Literal(literal) = default {
+            if let Some(name) = type_name(&literal.value) {
+                parameter.suggest(name);
+            }
+            parameter.default.get_or_insert_with(|| literal.value.clone());
+        }
+    }
+
+    /// Two values are compared: an argument is of the type of what it is compared with.
+    pub(crate) fn compared(&mut self, left: &Value<'_>, right: &Value<'_>) {
+        for (asked, other) in [(left, right), (right, left)] {
+            if let (Value::Parameter(path), Value::Literal(literal)) = (asked, other)
+                && let Some(name) = type_name(&literal.value)
+            {
+                self.suggest(path, name);
+            }
+        }
+    }
+
+    /// Two values are combined by an operator.
+    pub(crate) fn operated(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
+        match operator {
+            BinaryOperator::Addition => {
+                for (asked, other) in [(left, right), (right, left)] {
+                    match (asked, other) {
+                        (Value::Parameter(path), Value::Literal(literal)) if literal.value.is_number() => {
+                            self.suggest(path, "number");
+                        }
+                        (Value::Parameter(path), other) if other.text().is_some() => self.suggest(path, "string"),
+                        (Value::Parameter(path), Value::Template(_)) => self.suggest(path, "string"),
+                        _ => {}
+                    }
+                }
+            }
+            BinaryOperator::In | BinaryOperator::Instanceof => {}
+            _ if operator.is_arithmetic() || operator.is_bitwise() => {
+                self.as_number(left);
+                self.as_number(right);
+            }
+            _ if operator.is_compare() || operator.is_equality() => self.compared(left, right),
+            _ => {}
+        }
+    }
+
+    /// Used as a number.
+    pub(crate) fn as_number(&mut self, value: &Value<'_>) {
+        if let Value::Parameter(path) = value {
+            self.suggest(path, "number");
+        }
+    }
+
+    /// Put into a text.
+    pub(crate) fn as_text(&mut self, value: &Value<'_>) {
+        if let Value::Parameter(path) = value {
+            self.suggest(path, "string");
+        }
+    }
+
+    /// Gone through item by item.
+    pub(crate) fn iterated(&mut self, value: &Value<'_>) {
+        if let Value::Parameter(path) = value {
+            self.suggest(path, "array");
+        }
+    }
+
+    /// An operation that works only on some kinds of value.
+    pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: Kind) {
+        let Value::Parameter(path) = value else { return };
+        for (one, name) in
+            [(Kind::ARRAY, "array"), (Kind::STRING, "string"), (Kind::NUMBER, "number"), (Kind::OBJECT, "object")]
+        {
+            if kind.is(one) {
+                self.suggest(path, name);
+            }
+        }
+    }
+
+    /// It becomes an input of a tool that says what it wants.
+    pub(crate) fn declared(&mut self, path: &[Step], schema: Json) {
+        if let Some(parameter) = self.at(path) {
+            parameter.read = true;
+            parameter.declared.get_or_insert(schema);
+        }
+    }
+
+    /// The names of the arguments.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.root.members.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The JSON Schema of `args`.
+    pub(crate) fn schema(&self) -> Json {
+        self.root.object()
+    }
+
+    fn suggest(&mut self, path: &Path, name: &'static str) {
+        if let Some(parameter) = self.at(path.steps()) {
+            parameter.read = true;
+            parameter.suggest(name);
+        }
+    }
+
+    fn at(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+        let mut parameter = &mut self.root;
+        // Deeper than this nobody reads a schema.
+        for step in path.iter().take(8) {
+            parameter = match step {
+                Step::Key(name) if name == "length" => return None,
+                Step::Key(name) => parameter.member(name),
+                Step::Index(_) | Step::Any => parameter.items.get_or_insert_default(),
+            };
+        }
+        (!path.is_empty()).then_some(parameter)
+    }
+}
+
+impl Parameter {
+    fn member(&mut self, name: &str) -> &mut Parameter {
+        let index = match self.members.iter().position(|(known, _)| known == name) {
+            Some(index) => index,
+            None => {
+                self.members.push((name.to_owned(), Parameter::default()));
+                self.members.len() - 1
+            }
+        };
+        &mut self.members[index].1
+    }
+
+    fn suggest(&mut self, name: &'static str) {
+        if !self.types.contains(&name) {
+            self.types.push(name);
+        }
+    }
+
+    fn schema(&self) -> Json {
+        let mut schema = match (&self.declared, self.members.is_empty(), &self.items) {
+            (Some(declared), _, _) => declared.clone(),
+            (None, false, _) => self.object(),
+            (None, true, Some(items)) => json!({ "type": "array", "items": items.schema() }),
+            (None, true, None) => match self.types.as_slice() {
+                [] => json!({}),
+                [one] => json!({ "type": one }),
+                several => json!({ "type": several }),
+            },
+        };
+        if let (Some(object), Some(default)) = (schema.as_object_mut(), &self.default) {
+            object.insert("default".to_owned(), default.clone());
+        }
+        schema
+    }
+
+    fn object(&self) -> Json {
+        let properties: Map<String, Json> =
+            self.members.iter().map(|(name, member)| (name.clone(), member.schema())).collect();
+        let required: Vec<&str> = self
+            .members
+            .iter()
+            .filter(|(_, member)| !member.optional)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        json!({ "type": "object", "properties": properties, "required": required })
+    }
+}
+
+/// The JSON type of a literal that says something about what it stands for.
+pub(crate) fn type_name(value: &Json) -> Option<&'static str> {
+    match value {
+        Json::Bool(_) => Some("boolean"),
+        Json::Number(_) => Some("number"),
+        Json::String(_) => Some("string"),
+        Json::Array(_) => Some("array"),
+        Json::Object(_) => Some("object"),
+        Json::Null => None,
+    }
+}

@@ -1,0 +1,644 @@
+//! From what was followed to what is said: arguments, edges, parameters, complaints.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::Program;
+use oxc_span::Span;
+use pml_model::structure::{Argument, Basis, Coverage, Edge, Field, Link, Node, NodeKind, Step, Structure};
+use rustc_hash::FxHashMap;
+use serde_json::Value as Json;
+
+use super::value::{Kind, Record, Value};
+use super::{Call, DraftKind, Found, Target, Walk};
+use crate::analysis::{Code, Complaint, Severity, Site};
+use crate::literals::Lifting;
+use crate::{annotations, schema};
+
+/// How far ahead a provider is looked for a consumer whose input its output could fill.
+const SCHEMA_REACH: usize = 64;
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn finish(mut self, program: &'a Program<'a>) -> Found {
+        self.uncalled();
+        self.unwaited();
+        let arguments: Vec<Option<Argument>> =
+            (0..self.nodes.len()).map(|node| self.arguments_of(node as u32)).collect();
+        self.data_edges();
+        self.schema_edges();
+        self.check_arguments(&arguments);
+        let (parameters, lifted, notes) = self.lift().finish(&self.uses, self.lines);
+        let nodes = self.drawn(&arguments);
+        let edges = self.edges.iter().map(|(from, to, link)| Edge {
+            from: self.nodes[*from as usize].id,
+            to: self.nodes[*to as usize].id,
+            link: link.clone(),
+        });
+        let mut structure = Structure { nodes, edges: edges.collect() };
+        let found = annotations::apply(program, self.source, self.lines, &mut structure);
+        self.complaints.extend(found);
+        let sites = self.sites();
+        self.marks.lifted = lifted;
+        self.complaints.extend(notes);
+        self.opaque_complaints();
+        self.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
+        Found {
+            structure,
+            parameters,
+            permissions: self.permissions,
+            complaints: self.complaints,
+            marks: self.marks,
+            sites,
+            entries: self.entries,
+        }
+    }
+
+    /// Functions that nothing calls: their calls are known all the same.
+    fn uncalled(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        for closure in kept {
+            if self.visited[closure.function as usize] {
+                continue;
+            }
+            self.frontier.clear();
+            self.live = true;
+            let info = &self.survey.functions[closure.function as usize];
+            if let Some(name) = info.name.clone() {
+                let span = Span::new(info.span.start, info.span.start + 8.min(info.span.size()));
+                self.complain(
+                    Severity::Warning,
+                    Code::Unreachable,
+                    span,
+                    format!("`{name}` is never called"),
+                    Some("call it, or leave it out".to_owned()),
+                );
+            }
+            let outer = std::mem::replace(&mut self.activation, Rc::clone(&closure.outer));
+            self.follow(&closure, Vec::new(), None, None);
+            self.activation = outer;
+        }
+    }
+
+    /// Promises nobody waits for.
+    fn unwaited(&mut self) {
+        for pending in std::mem::take(&mut self.pendings) {
+            if !pending.consumed {
+                let message = format!("nothing waits for {}", pending.what);
+                self.complain(
+                    Severity::Warning,
+                    Code::NotAwaited,
+                    pending.span,
+                    message,
+                    Some(pending.hint.to_owned()),
+                );
+            }
+        }
+    }
+
+    fn opaque_complaints(&mut self) {
+        for remark in self.permissions.opaque.clone() {
+            let complaint = Complaint {
+                severity: Severity::Warning,
+                code: Code::Opaque,
+                message: remark.what,
+                hint: Some("name the tool: `mcp.server.tool({ … })`".to_owned()),
+                at: remark.at,
+                excerpt: self.lines.excerpt(remark.at),
+                node: None,
+            };
+            self.complaints.push(complaint);
+        }
+    }
+
+    fn arguments_of(&self, node: u32) -> Option<Argument> {
+        match &self.nodes[node as usize].kind {
+            DraftKind::Call(call) => Some(match &call.arguments {
+                Value::Undefined => Argument::nothing(),
+                value => self.lower(value, call.span),
+            }),
+            DraftKind::Operation { inputs, .. } => Some(Argument::Object {
+                fields: inputs
+                    .iter()
+                    .map(|(name, value, span)| Field { name: name.clone(), value: self.lower(value, *span) })
+                    .collect(),
+                spreads: Vec::new(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A value as an argument; `span` is where it was read.
+    fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
+        match value {
+            Value::Literal(literal) => Argument::Literal { value: literal.value.clone() },
+            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
+            Value::Record(record) => self.lower_record(record, span),
+            Value::Template(parts) => {
+                Argument::Template { parts: parts.iter().map(|part| self.lower(part, span)).collect() }
+            }
+            Value::Computed(at, _) => {
+                let at = if at.size() == 0 { span } else { *at };
+                self.expression(value, at)
+            }
+            Value::Promise(inner, _) => self.lower(inner, span),
+            Value::Phi(..) => {
+                let sources = self.sources_of(value);
+                match sources.as_slice() {
+                    [one] if !self.may_be_literal(value) => self.leaf(one),
+                    _ => self.expression(value, span),
+                }
+            }
+            _ => self.expression(value, span),
+        }
+    }
+
+    fn leaf(&self, value: &Value<'a>) -> Argument {
+        match value {
+            Value::Result(node, path) => {
+                Argument::Reference { node: self.nodes[*node as usize].id, path: path.steps().to_vec() }
+            }
+            Value::Parameter(path) => match path.steps().split_first() {
+                Some((Step::Key(name), rest)) => Argument::Parameter { name: name.clone(), path: rest.to_vec() },
+                _ => Argument::Parameter { name: String::new(), path: path.steps().to_vec() },
+            },
+            Value::Item(of, node, path) => Argument::Item {
+                of: Box::new(self.lower(of, self.loop_over(*node))),
+                r#loop: self.nodes[*node as usize].id,
+                path: path.steps().to_vec(),
+            },
+            other => self.expression(other, Span::default()),
+        }
+    }
+
+    fn loop_over(&self, node: u32) -> Span {
+        match &self.nodes[node as usize].kind {
+            DraftKind::Loop { over, .. } => *over,
+            _ => self.nodes[node as usize].span,
+        }
+    }
+
+    fn expression(&self, value: &Value<'a>, span: Span) -> Argument {
+        let reads = self.sources_of(value).iter().map(|source| self.leaf(source)).collect();
+        Argument::Expression { source: self.text(span).to_owned(), reads }
+    }
+
+    fn lower_record(&self, record: &Record<'a>, span: Span) -> Argument {
+        let more: Vec<Value<'a>> = record
+            .extra
+            .iter()
+            .filter(|value| !self.sources_of(value).is_empty() || !matches!(value, Value::Phi(..)))
+            .cloned()
+            .collect();
+        match record.kind {
+            Kind::Array if more.is_empty() && record.spreads.is_empty() => Argument::Array {
+                items: record.fields.iter().map(|member| self.lower(&member.value, member.span)).collect(),
+            },
+            Kind::Object => {
+                let fields = record
+                    .fields
+                    .iter()
+                    .map(|member| Field { name: key_name(&member.key), value: self.lower(&member.value, member.span) });
+                let mut spreads: Vec<Argument> =
+                    record.spreads.iter().map(|value| self.lower(value, span)).collect();
+                if !more.is_empty() {
+                    spreads.push(self.expression(&Value::OneOf(more.into()), span));
+                }
+                Argument::Object { fields: fields.collect(), spreads }
+            }
+            _ => self.expression(&Value::Record(Rc::new(record.clone())), span),
+        }
+    }
+
+    /// The results, parameters and items a value is made from.
+    fn sources_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
+        let mut found = Vec::new();
+        self.each_source(value, None, &mut Vec::new(), &mut |source, _| {
+            if !found.iter().any(|other: &Value<'a>| other.same(source)) {
+                found.push(source.clone());
+            }
+        });
+        found
+    }
+
+    /// Whether a variable may hold something written in the program.
+    fn may_be_literal(&self, value: &Value<'a>) -> bool {
+        let Value::Phi(phi, _) = value else { return false };
+        let phi = &self.phis[*phi as usize];
+        let plain = |value: &Value<'a>| {
+            matches!(value, Value::Literal(_) | Value::Undefined | Value::OneOf(_) | Value::Phi(..) | Value::Computed(..))
+        };
+        plain(&phi.before) || phi.around.iter().any(plain)
+    }
+
+    /// Calls `visit` with every source and the loop around which it comes.
+    fn each_source(
+        &self,
+        value: &Value<'a>,
+        around: Option<u32>,
+        seen: &mut Vec<(u32, bool)>,
+        visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
+    ) {
+        match value {
+            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
+            Value::Record(record) => {
+                record.fields.iter().for_each(|member| self.each_source(&member.value, around, seen, visit));
+                let rest = record.extra.iter().chain(&record.spreads);
+                rest.for_each(|value| self.each_source(value, around, seen, visit));
+            }
+            Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
+                values.iter().for_each(|value| self.each_source(value, around, seen, visit));
+            }
+            Value::Promise(inner, _) => self.each_source(inner, around, seen, visit),
+            Value::Phi(index, path) => {
+                if seen.contains(&(*index, around.is_some())) {
+                    return;
+                }
+                seen.push((*index, around.is_some()));
+                let phi = &self.phis[*index as usize];
+                let before = part_of(&phi.before, path.steps());
+                self.each_source(&before, around, seen, visit);
+                for value in &phi.around {
+                    let value = part_of(value, path.steps());
+                    self.each_source(&value, around.or(phi.node), seen, visit);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The nodes whose results a value is made from, and the loop around which each comes.
+    fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
+        let mut found: Vec<(u32, Option<u32>)> = Vec::new();
+        let mut waiting: Vec<(Value<'a>, Option<u32>)> = vec![(value.clone(), None)];
+        while let Some((value, outer)) = waiting.pop() {
+            self.each_source(&value, outer, &mut Vec::new(), &mut |source, around| match source {
+                Value::Result(node, _) if !found.contains(&(*node, around)) => found.push((*node, around)),
+                Value::Item(of, _, _) => waiting.push(((**of).clone(), around)),
+                _ => {}
+            });
+        }
+        found
+    }
+
+    fn data_edges(&mut self) {
+        for to in 0..self.nodes.len() as u32 {
+            let parts: Vec<(Option<String>, Value<'a>)> = match &self.nodes[to as usize].kind {
+                DraftKind::Call(call) => parts_of(&call.arguments),
+                DraftKind::Operation { inputs, .. } => {
+                    inputs.iter().map(|(name, value, _)| (Some(name.clone()), value.clone())).collect()
+                }
+                _ => continue,
+            };
+            let mut fed: FxHashMap<u32, (bool, Option<u32>, Vec<Option<String>>)> = FxHashMap::default();
+            let mut order: Vec<u32> = Vec::new();
+            for (name, value) in &parts {
+                for (from, around) in self.providers(value) {
+                    let around = around.filter(|l| self.nodes[to as usize].loops.contains(l));
+                    if from == to && around.is_none() {
+                        continue;
+                    }
+                    let entry = fed.entry(from).or_insert_with(|| {
+                        order.push(from);
+                        (false, None, Vec::new())
+                    });
+                    match around {
+                        None => entry.0 = true,
+                        Some(_) => entry.1 = entry.1.or(around),
+                    }
+                    if !entry.2.contains(name) {
+                        entry.2.push(name.clone());
+                    }
+                }
+            }
+            order.sort_unstable();
+            for from in order {
+                let (direct, around, names) = &fed[&from];
+                let around = if *direct { None } else { around.map(|node| self.nodes[node as usize].id) };
+                let coverage = self.coverage(to, names, parts.len());
+                self.edge(from, to, Link::Provides { coverage, basis: Basis::Data, around });
+            }
+        }
+    }
+
+    /// How much of what `to` requires the named members are.
+    fn coverage(&self, to: u32, names: &[Option<String>], inputs: usize) -> Coverage {
+        let required: Vec<&str> = match &self.nodes[to as usize].kind {
+            DraftKind::Call(call) => match self.input_schema(call) {
+                Some(input) => schema::required(input, input),
+                None => return Coverage::Partial,
+            },
+            DraftKind::Operation { .. } => {
+                return if names.len() == inputs { Coverage::Strict } else { Coverage::Partial };
+            }
+            _ => return Coverage::Partial,
+        };
+        if names.contains(&None) {
+            return Coverage::Partial;
+        }
+        let given = |wanted: &&&str| names.iter().flatten().any(|name| name == **wanted);
+        match required.iter().filter(given).count() {
+            0 => Coverage::Optional,
+            count if count == required.len() => Coverage::Strict,
+            _ => Coverage::Partial,
+        }
+    }
+
+    fn input_schema(&self, call: &Call<'a>) -> Option<&Json> {
+        match &call.target {
+            Target::Tool { server, name } => match self.catalogue.tool(server, name) {
+                Some(tool) => Some(tool.input()),
+                None => self.catalogue.capability(&format!("{server}:{name}")).map(crate::Capability::input),
+            },
+            Target::Capability(name) => self.catalogue.capability(name).map(crate::Capability::input),
+        }
+    }
+
+    /// The nearest later call that a declared output could feed.
+    fn schema_edges(&mut self) {
+        let mut after: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut fed: rustc_hash::FxHashSet<(u32, u32)> = rustc_hash::FxHashSet::default();
+        for (from, to, link) in &self.edges {
+            match link {
+                Link::Provides { .. } => {
+                    fed.insert((*from, *to));
+                }
+                _ => after.entry(*from).or_default().push(*to),
+            }
+        }
+        let mut found = Vec::new();
+        for from in 0..self.nodes.len() as u32 {
+            let DraftKind::Call(call) = &self.nodes[from as usize].kind else { continue };
+            let Target::Tool { server, name } = &call.target else { continue };
+            let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { continue };
+            for to in reached(from, &after) {
+                let DraftKind::Call(consumer) = &self.nodes[to as usize].kind else { continue };
+                let Some(input) = self.input_schema(consumer) else { continue };
+                if let Some(coverage) = schema::provides(output, input) {
+                    if !fed.contains(&(from, to)) {
+                        found.push((from, to, coverage));
+                    }
+                    break;
+                }
+            }
+        }
+        for (from, to, coverage) in found {
+            self.edge(from, to, Link::Provides { coverage, basis: Basis::Schema, around: None });
+        }
+    }
+
+    fn check_arguments(&mut self, arguments: &[Option<Argument>]) {
+        for node in 0..self.nodes.len() {
+            let DraftKind::Call(call) = &self.nodes[node].kind else { continue };
+            let (Some(argument), false) = (&arguments[node], call.as_value) else { continue };
+            let call = call.clone();
+            self.use_parameters(&call, argument);
+            let Some(input) = self.input_schema(&call) else { continue };
+            let findings = schema::check_arguments(input, argument);
+            let tool = self.name_of(&call.target);
+            let id = self.nodes[node].id;
+            for finding in findings {
+                let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
+                let message = format!("{} of `{tool}`", finding.message);
+                let message = if finding.message.contains(&tool) { finding.message } else { message };
+                let at = self.lines.position(span);
+                self.complaints.push(Complaint {
+                    severity: finding.severity,
+                    code: finding.code,
+                    message,
+                    hint: finding.hint,
+                    at,
+                    excerpt: self.lines.excerpt(at),
+                    node: Some(id),
+                });
+            }
+        }
+    }
+
+    /// Arguments of the program that become inputs of this call are what the call wants.
+    fn use_parameters(&mut self, call: &Call<'a>, argument: &Argument) {
+        let mut wanted: Vec<(Vec<Step>, Json)> = Vec::new();
+        if let Some(input) = self.input_schema(call) {
+            parameters_in(input, input, argument, &mut wanted);
+        }
+        for (path, schema) in wanted {
+            self.uses.declared(&path, schema);
+        }
+    }
+
+    fn name_of(&self, target: &Target) -> String {
+        match target {
+            Target::Tool { server, name } => {
+                self.catalogue.tool(server, name).map_or_else(|| format!("{server}:{name}"), |tool| tool.id.to_string())
+            }
+            Target::Capability(name) => name.to_string(),
+        }
+    }
+
+    /// Literals handed to tools become parameters.
+    fn lift(&self) -> Lifting<'_> {
+        let mut lifting = Lifting::new(&self.uses, &self.decided);
+        for draft in &self.nodes {
+            if let DraftKind::Call(call) = &draft.kind
+                && !call.as_value
+            {
+                lifting.call(draft.id, &call.arguments, self.input_schema(call));
+            }
+        }
+        lifting
+    }
+
+    fn drawn(&self, arguments: &[Option<Argument>]) -> Vec<Node> {
+        let nodes = self.nodes.iter().zip(arguments).map(|(draft, arguments)| {
+            let arguments = arguments.clone().unwrap_or_else(Argument::nothing);
+            let kind = match &draft.kind {
+                DraftKind::Call(call) => match (&call.target, self.as_capability(&call.target)) {
+                    (_, Some(capability)) => NodeKind::Capability { capability, arguments },
+                    (target, None) => {
+                        NodeKind::Task { tool: self.name_of(target), arguments, code: None, pure: false }
+                    }
+                },
+                DraftKind::Operation { name, pure, .. } => NodeKind::Task {
+                    tool: format!("code:{name}"),
+                    arguments,
+                    code: Some(self.text(draft.span).to_owned()),
+                    pure: *pure,
+                },
+                DraftKind::Decision { condition, form, suffix, .. } => {
+                    NodeKind::Decision { condition: format!("{}{suffix}", self.text(*condition)), form: *form }
+                }
+                DraftKind::Fork { form } => NodeKind::Fork { form: *form },
+                DraftKind::Join => NodeKind::Join,
+                DraftKind::Loop { over, form } => NodeKind::Loop { over: self.text(*over).to_owned(), form: *form },
+                DraftKind::Try => NodeKind::Try,
+            };
+            Node { id: draft.id, kind, at: self.lines.position(draft.span), branches: Vec::new() }
+        });
+        nodes.collect()
+    }
+
+    /// A tool always wins over a capability of the same name.
+    fn as_capability(&self, target: &Target) -> Option<String> {
+        match target {
+            Target::Capability(name) => Some(name.to_string()),
+            Target::Tool { server, name } => {
+                let id = format!("{server}:{name}");
+                let is_tool = self.catalogue.tool(server, name).is_some();
+                (!is_tool && self.catalogue.capability(&id).is_some()).then_some(id)
+            }
+        }
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        let mut sites = Vec::new();
+        for draft in &self.nodes {
+            let (tool, value) = match &draft.kind {
+                DraftKind::Join => continue,
+                DraftKind::Call(call) => (Some(self.name_of(&call.target)), call.as_value),
+                _ => (None, false),
+            };
+            let outcomes = match &draft.kind {
+                DraftKind::Decision { outcomes, .. } if !outcomes.is_empty() => {
+                    let mut outcomes = outcomes.clone();
+                    outcomes.push("default".to_owned());
+                    outcomes
+                }
+                _ => Vec::new(),
+            };
+            sites.push(Site {
+                point: draft.point,
+                context: draft.context,
+                node: draft.id,
+                tool,
+                at: self.lines.position(draft.span),
+                value,
+                outcomes,
+            });
+        }
+        sites
+    }
+}
+
+/// The members of the arguments of a call, each with its name.
+fn parts_of<'a>(arguments: &Value<'a>) -> Vec<(Option<String>, Value<'a>)> {
+    match arguments {
+        Value::Record(record) if matches!(record.kind, Kind::Object) => {
+            let named =
+                record.fields.iter().map(|member| (Some(key_name(&member.key)), member.value.clone()));
+            let rest = record.extra.iter().chain(&record.spreads).map(|value| (None, value.clone()));
+            named.chain(rest).collect()
+        }
+        other => vec![(None, other.clone())],
+    }
+}
+
+fn key_name(key: &Step) -> String {
+    match key {
+        Step::Key(name) => name.clone(),
+        Step::Index(index) => index.to_string(),
+        Step::Any => "*".to_owned(),
+    }
+}
+
+/// The part of a frozen value at `path`.
+fn part_of<'a>(value: &Value<'a>, path: &[Step]) -> Value<'a> {
+    let Some((step, rest)) = path.split_first() else { return value.clone() };
+    match value {
+        Value::Result(node, at) => Value::Result(*node, extended(at, path)),
+        Value::Parameter(at) => Value::Parameter(extended(at, path)),
+        Value::Item(of, node, at) => Value::Item(Rc::clone(of), *node, extended(at, path)),
+        Value::Phi(phi, at) => Value::Phi(*phi, extended(at, path)),
+        Value::Promise(inner, _) => part_of(inner, path),
+        Value::OneOf(values) => Value::OneOf(values.iter().map(|value| part_of(value, path)).collect()),
+        Value::Record(record) => match record.field(step) {
+            Some(member) => part_of(&member.value, rest),
+            None => {
+                let mut found: Vec<Value<'a>> = Vec::new();
+                if matches!(step, Step::Any) {
+                    found.extend(record.fields.iter().map(|member| part_of(&member.value, rest)));
+                }
+                found.extend(record.extra.iter().map(|value| part_of(value, rest)));
+                found.extend(record.spreads.iter().map(|value| part_of(value, path)));
+                Value::OneOf(found.into())
+            }
+        },
+        other => other.clone(),
+    }
+}
+
+fn extended(at: &super::value::Path, path: &[Step]) -> super::value::Path {
+    if at.steps().len() + path.len() > 64 {
+        return at.clone();
+    }
+    path.iter().fold(at.clone(), |at, step| at.then(step.clone()))
+}
+
+/// Where the member at `path` is written.
+fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
+    let mut at = value;
+    let mut span = None;
+    for step in path {
+        let Value::Record(record) = at else { break };
+        let Some(member) = record.field(step) else { break };
+        span = Some(member.span);
+        at = &member.value;
+    }
+    span
+}
+
+/// The nodes that can follow `from`, nearest places in the program first.
+fn reached(from: u32, after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
+    let mut found: Vec<u32> = Vec::new();
+    let mut waiting = vec![from];
+    while let Some(node) = waiting.pop() {
+        for next in after.get(&node).into_iter().flatten() {
+            if found.len() < SCHEMA_REACH && !found.contains(next) {
+                found.push(*next);
+                waiting.push(*next);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The parameters in an argument tree and what the tool says of their place.
+fn parameters_in(root: &Json, schema: &Json, argument: &Argument, found: &mut Vec<(Vec<Step>, Json)>) {
+    match argument {
+        Argument::Parameter { name, path } if name.is_empty() && path.is_empty() => {
+            for property in schema::properties(root, schema) {
+                if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
+                    found.push((vec![Step::Key(property.to_owned())], schema::parameter_schema(root, inner)));
+                }
+            }
+        }
+        Argument::Parameter { name, path } => {
+            let mut steps = vec![Step::Key(name.clone())];
+            steps.extend(path.iter().cloned());
+            found.push((steps, schema::parameter_schema(root, schema)));
+        }
+        Argument::Object { fields, spreads } => {
+            for field in fields {
+                if let schema::Lookup::Found(inner) = schema::property(root, schema, &field.name) {
+                    parameters_in(root, inner, &field.value, found);
+                }
+            }
+            spreads.iter().for_each(|spread| parameters_in(root, schema, spread, found));
+        }
+        Argument::Array { items } => {
+            for (index, item) in items.iter().enumerate() {
+                if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &Step::Index(index as u64)) {
+                    parameters_in(root, inner, item, found);
+                }
+            }
+        }
+        // `args.x ?? 5` handed over is still what the tool wants.
+        Argument::Expression { source, reads } if reads.len() == 1 && is_default(source) => {
+            parameters_in(root, schema, &reads[0], found);
+        }
+        _ => {}
+    }
+}
+
+/// An expression that only says what to use when nothing is given, or a name it was put under.
+fn is_default(source: &str) -> bool {
+    source.contains("??") || source.contains("||") || source.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+}

@@ -1,0 +1,712 @@
+//! Local functions and classes, followed into from where they are called.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{
+    ArrowFunctionBody, CallExpression, Class, ClassElement, Expression, FormalParameters, MethodDefinitionKind,
+    NewExpression, PropertyKey, Statement, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
+};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{LoopForm, Step};
+
+use super::call::Given;
+use super::expression::settled;
+use super::objects::Key;
+use super::repeat::{Exit, Head};
+use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Walk};
+use crate::analysis::Entry;
+use crate::marks::Place;
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn closure(&mut self, code: FunctionCode<'a>) -> Value<'a> {
+        self.closure_of(code, None, None)
+    }
+
+    pub(super) fn closure_of(
+        &mut self,
+        code: FunctionCode<'a>,
+        this: Option<Value<'a>>,
+        class: Option<Rc<ClassValue<'a>>>,
+    ) -> Value<'a> {
+        let function = self.survey.by_span.get(&code.span()).copied().unwrap_or(0);
+        let closure = Rc::new(Closure {
+            code,
+            function,
+            outer: Rc::clone(&self.activation),
+            context: self.context,
+            this,
+            class,
+        });
+        if self.survey.functions[function as usize].effectful {
+            self.kept.push(Rc::clone(&closure));
+        }
+        Value::Function(closure)
+    }
+
+    /// Calling the value, or something in it, can reach a tool.
+    pub(super) fn effectful(&self, value: &Value<'a>, depth: u32) -> bool {
+        if depth > 3 {
+            return false;
+        }
+        match value {
+            Value::Function(closure) => {
+                let info = &self.survey.functions[closure.function as usize];
+                info.effectful
+                    || info.captures.iter().any(|symbol| {
+                        self.variable_from(&closure.outer, *symbol)
+                            .and_then(|variable| self.state.read(variable))
+                            .is_some_and(|value| self.effectful(value, depth + 1))
+                    })
+            }
+            Value::Class(class) => self.survey.reaches(class.class.span.start, class.class.span.end),
+            Value::Object(index) => {
+                let record = self.state.object(*index);
+                let class = match &record.kind {
+                    Kind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth + 1),
+                    _ => false,
+                };
+                class
+                    || record.fields.iter().any(|member| self.effectful(&member.value, depth + 1))
+                    || record.extra.iter().any(|value| self.effectful(value, depth + 1))
+            }
+            Value::Record(record) => {
+                record.fields.iter().any(|member| self.effectful(&member.value, depth + 1))
+                    || record.extra.iter().any(|value| self.effectful(value, depth + 1))
+            }
+            Value::Item(of, _, _) => self.effectful(of, depth + 1),
+            Value::OneOf(values) => values.iter().any(|value| self.effectful(value, depth + 1)),
+            Value::Tool(..) | Value::Capability(_) => true,
+            _ => false,
+        }
+    }
+
+    pub(super) fn follow(
+        &mut self,
+        closure: &Rc<Closure<'a>>,
+        given: Vec<Given<'a>>,
+        call: Option<Span>,
+        this: Option<Value<'a>>,
+    ) -> Value<'a> {
+        self.follow_with_this(closure, given, call, this)
+    }
+
+    /// Follows a call of a local function. `call` is the call as written; without one the language calls it.
+    pub(super) fn follow_with_this(
+        &mut self,
+        closure: &Rc<Closure<'a>>,
+        given: Vec<Given<'a>>,
+        call: Option<Span>,
+        this: Option<Value<'a>>,
+    ) -> Value<'a> {
+        let function = Value::Function(Rc::clone(closure));
+        let effectful =
+            self.effectful(&function, 0) || given.iter().any(|(value, _, _)| self.effectful(value, 0));
+        if let Some(active) = self.frames.iter().rposition(|frame| frame.function == closure.function) {
+            return self.again(active, &given, call, effectful, closure.code.is_async());
+        }
+        if self.frames.len() >= MAX_CALL_DEPTH {
+            let values: Vec<Value<'a>> = given.into_iter().map(|(value, _, _)| value).collect();
+            return self.computed(closure.code.span(), &values);
+        }
+        let followable = effectful && self.quiet == 0 && !closure.code.is_generator();
+        let context = match call {
+            Some(call) if followable => self.entered(call, closure),
+            // The language calls it: its context is that of the code around it.
+            _ => closure.context,
+        };
+        self.run(closure, given, context, effectful, call, this)
+    }
+
+    /// The context a call of a local function leads to.
+    fn entered(&mut self, call: Span, closure: &Closure<'a>) -> u32 {
+        if self.next_context >= MAX_FOLLOWED {
+            return closure.context;
+        }
+        let point = self.point(Place::Enter, call);
+        let enters = match self.contexts.get(&(point, self.context)) {
+            Some(context) => *context,
+            None => {
+                let context = self.next_context;
+                self.next_context += 1;
+                self.contexts.insert((point, self.context), context);
+                context
+            }
+        };
+        self.enter(point, call, closure.function, enters);
+        enters
+    }
+
+    fn enter(&mut self, point: u32, call: Span, function: u32, enters: u32) {
+        let entry = Entry { point, context: self.context, function, enters, at: self.lines.position(call) };
+        if !self.entries.contains(&entry) {
+            self.entries.push(entry);
+        }
+        self.follow_mark(function);
+    }
+
+    /// A function that is being followed already calls itself.
+    fn again(
+        &mut self,
+        active: usize,
+        given: &[Given<'a>],
+        call: Option<Span>,
+        effectful: bool,
+        is_async: bool,
+    ) -> Value<'a> {
+        let (context, function) = (self.frames[active].context, self.frames[active].function);
+        if let (Some(call), true) = (call, effectful && self.quiet == 0) {
+            let point = self.point(Place::Enter, call);
+            self.enter(point, call, function, context);
+        }
+        for (index, phi) in self.frames[active].parameters.clone().into_iter().enumerate() {
+            if let Some((value, _, _)) = given.get(index).cloned() {
+                self.feed(phi, &value);
+            }
+        }
+        let value = self.frames[active].result.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
+        if !is_async {
+            return value;
+        }
+        let pending = effectful.then(|| {
+            let span = call.unwrap_or_default();
+            self.pending(span, format!("`{}`", self.short(span)), "put `await` before it, or the program may end first")
+        });
+        Value::Promise(Rc::new(value), pending)
+    }
+
+    fn run(
+        &mut self,
+        closure: &Rc<Closure<'a>>,
+        given: Vec<Given<'a>>,
+        context: u32,
+        effectful: bool,
+        call: Option<Span>,
+        this: Option<Value<'a>>,
+    ) -> Value<'a> {
+        self.visited[closure.function as usize] = true;
+        let recursive = self.survey.functions[closure.function as usize].recursive;
+        let is_arrow = matches!(closure.code, FunctionCode::Arrow(_));
+        let activation = Rc::new(Activation {
+            id: self.next_activation,
+            function: closure.function,
+            outer: Some(Rc::clone(&closure.outer)),
+            this: if is_arrow {
+                closure.this.clone()
+            } else {
+                Some(closure.this.clone().or(this).unwrap_or(Value::Undefined))
+            },
+            class: closure.class.clone(),
+        });
+        self.next_activation += 1;
+        let outer_activation = std::mem::replace(&mut self.activation, Rc::clone(&activation));
+        let outer_context = std::mem::replace(&mut self.context, context);
+        let outer_labels = std::mem::take(&mut self.labels);
+        let before = self.frontier.clone();
+        if !effectful {
+            self.quiet += 1;
+        }
+        let result = recursive.then(|| self.new_phi(Value::Unknown, None));
+        let mark = self.state.mark();
+        self.frames.push(Frame {
+            function: closure.function,
+            context,
+            activation,
+            is_async: closure.code.is_async(),
+            mark,
+            returns: Vec::new(),
+            yields: Vec::new(),
+            result,
+            parameters: Vec::new(),
+        });
+        self.enter_function(closure, given, recursive && effectful && self.quiet == 0);
+        if self.live {
+            let way = self.way(mark);
+            self.frames.last_mut().expect("pushed above").returns.push((Value::Undefined, way));
+        }
+        let frame = self.frames.pop().expect("pushed above");
+        self.state.undo(mark);
+        if !effectful {
+            self.quiet -= 1;
+        }
+        let (values, ways): (Vec<_>, Vec<_>) = frame.returns.into_iter().unzip();
+        if ways.is_empty() {
+            // It always throws. What follows is reached through a handler, if at all.
+            self.live = true;
+            self.frontier = before;
+        } else {
+            self.rejoin(ways);
+        }
+        self.activation = outer_activation;
+        self.context = outer_context;
+        self.labels = outer_labels;
+        let value = self.returned(closure, values, frame.yields);
+        if let Some(phi) = result {
+            self.feed(phi, &settled(&value));
+        }
+        if !closure.code.is_async() || closure.code.is_generator() {
+            return value;
+        }
+        let pending = effectful.then(|| {
+            let span = call.unwrap_or(closure.code.span());
+            let what = format!("`{}`", self.short(span));
+            self.pending(span, what, "put `await` before it, or the program may end first")
+        });
+        Value::Promise(Rc::new(value), pending)
+    }
+
+    fn returned(&mut self, closure: &Closure<'a>, values: Vec<Value<'a>>, yields: Vec<Value<'a>>) -> Value<'a> {
+        if !closure.code.is_generator() {
+            // Falling off the end counts only when nothing is returned anywhere.
+            let said: Vec<Value<'a>> =
+                values.iter().filter(|value| !matches!(value, Value::Undefined)).cloned().collect();
+            return if said.is_empty() { Value::Undefined } else { one_of(values) };
+        }
+        let record = Record { kind: Kind::Array, extra: yields, ..Record::default() };
+        Value::Object(self.state.new_object(record))
+    }
+
+    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Vec<Given<'a>>, is_loop: bool) {
+        let recursive = self.survey.functions[closure.function as usize].recursive;
+        let parameters = match closure.code {
+            FunctionCode::Function(function) => &function.params,
+            FunctionCode::Arrow(arrow) => &arrow.params,
+        };
+        let given = if recursive { self.parameters_of_recursion(given) } else { given };
+        if !is_loop {
+            self.bind_parameters(parameters, given);
+            return self.body(closure);
+        }
+        let span = closure.code.span();
+        let over = match closure.code {
+            FunctionCode::Function(function) => function.id.as_ref().map_or(span, |id| id.span),
+            FunctionCode::Arrow(_) => Span::new(span.start, parameters.span.end),
+        };
+        let head = Head { place: Place::Turn, span, over, form: LoopForm::Recursion, exit: Exit::AtEnd };
+        let closure = Rc::clone(closure);
+        self.repeat(&head, |walk, node| {
+            let frame = walk.frames.last().map(|frame| (frame.parameters.clone(), frame.result));
+            if let Some((parameters, result)) = frame {
+                for phi in parameters.into_iter().chain(result) {
+                    walk.phis[phi as usize].node = node;
+                }
+            }
+            walk.bind_parameters(parameters, given);
+            walk.body(&closure);
+        });
+    }
+
+    fn parameters_of_recursion(&mut self, given: Vec<Given<'a>>) -> Vec<Given<'a>> {
+        let mut phis = Vec::new();
+        let given = given
+            .into_iter()
+            .map(|(value, span, spread)| {
+                let phi = self.new_phi(value, None);
+                phis.push(phi);
+                (Value::Phi(phi, Path::default()), span, spread)
+            })
+            .collect();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.parameters = phis;
+        }
+        given
+    }
+
+    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>) {
+        let spread_at = given.iter().position(|(_, _, spread)| *spread);
+        for (index, parameter) in parameters.items.iter().enumerate() {
+            let value = match spread_at {
+                Some(at) if index >= at => self.part(&given[at].0.clone(), &Step::Index((index - at) as u64)),
+                _ => given.get(index).map_or(Value::Undefined, |(value, _, _)| value.clone()),
+            };
+            let value = match &parameter.initializer {
+                Some(default) if matches!(value, Value::Undefined) => self.value(default),
+                Some(default) => {
+                    let fallback = self.value(default);
+                    if let Value::Parameter(path) = &value {
+                        self.uses.defaulted(path, &fallback);
+                    }
+                    if certain(&value) { value } else { one_of([value, fallback]) }
+                }
+                None => value,
+            };
+            if parameter.accessibility.is_some() || parameter.readonly {
+                self.parameter_property(&parameter.pattern, &value);
+            }
+            self.bind(&parameter.pattern, value);
+        }
+        if let Some(rest) = &parameters.rest {
+            let mut record = Record { kind: Kind::Array, ..Record::default() };
+            for (value, span, spread) in given.into_iter().skip(parameters.items.len()) {
+                if spread {
+                    self.append_all(&mut record, &value);
+                } else {
+                    super::objects::append(&mut record, value, span);
+                }
+            }
+            let value = Value::Object(self.state.new_object(record));
+            self.bind(&rest.rest.argument, value);
+        }
+    }
+
+    /// `constructor(private db: Db)` also sets `this.db`.
+    fn parameter_property(&mut self, pattern: &oxc_ast::ast::BindingPattern<'a>, value: &Value<'a>) {
+        let oxc_ast::ast::BindingPattern::BindingIdentifier(name) = pattern else { return };
+        let Some(Value::Object(object)) = self.activation.this.clone() else { return };
+        let member = Member {
+            key: Step::Key(name.name.to_string()),
+            value: value.clone(),
+            span: name.span,
+            getter: false,
+        };
+        self.state.change(object, |record| record.fields.push(member));
+    }
+
+    fn body(&mut self, closure: &Closure<'a>) {
+        match closure.code {
+            FunctionCode::Function(function) => {
+                if let Some(body) = &function.body {
+                    self.statements(&body.statements);
+                }
+            }
+            FunctionCode::Arrow(arrow) => match &arrow.body {
+                ArrowFunctionBody::FunctionBody(body) => self.statements(&body.statements),
+                expression => {
+                    if let Some(expression) = expression.as_expression() {
+                        let value = self.value(expression);
+                        let value = self.handed_back(value);
+                        let mark = self.frames.last().expect("a body is run in a frame").mark;
+                        let way = self.way(mark);
+                        self.frames.last_mut().expect("a body is run in a frame").returns.push((value, way));
+                        self.live = false;
+                        self.frontier.clear();
+                    }
+                }
+            },
+        }
+    }
+
+    /// What `return value` hands to the caller.
+    pub(super) fn handed_back(&mut self, value: Value<'a>) -> Value<'a> {
+        if self.frames.last().is_some_and(|frame| frame.is_async) { self.awaited(value) } else { value }
+    }
+
+    pub(super) fn yielded(&mut self, argument: Option<&'a Expression<'a>>, delegate: bool) -> Value<'a> {
+        let Some(argument) = argument else { return Value::Unknown };
+        let value = self.value(argument);
+        let value = self.awaited(value);
+        let value = if delegate { self.part(&value, &Step::Any) } else { value };
+        if let Some(frame) = self.frames.last_mut() {
+            frame.yields.push(value);
+        }
+        Value::Unknown
+    }
+
+    /// The beginning of a call, for a message.
+    fn short(&self, span: Span) -> String {
+        let text = self.text(span);
+        let end = text.find(['(', '\n', '=']).unwrap_or(text.len());
+        text[..end].trim().chars().take(40).collect()
+    }
+
+    pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
+        let parent = class.heritage.as_ref().and_then(|heritage| match self.value(&heritage.expression) {
+            Value::Class(parent) => Some(parent),
+            _ => None,
+        });
+        let statics = self.state.new_object(Record::default());
+        let value = Rc::new(ClassValue {
+            class,
+            outer: Rc::clone(&self.activation),
+            context: self.context,
+            parent,
+            statics,
+        });
+        // Static members may name the class.
+        if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
+            self.write_symbol(symbol, Value::Class(Rc::clone(&value)));
+        }
+        for element in &class.body.body {
+            self.class_element(&value, element);
+        }
+        Value::Class(value)
+    }
+
+    fn class_element(&mut self, class: &Rc<ClassValue<'a>>, element: &'a ClassElement<'a>) {
+        match element {
+            ClassElement::MethodDefinition(it) => {
+                let key = self.element_key(&it.key, it.computed);
+                let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
+                let closure = self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
+                if let (true, Some(key)) = (it.r#static, key) {
+                    let getter = it.kind == MethodDefinitionKind::Get;
+                    let member = Member { key, value: closure, span: it.span, getter };
+                    self.state.change(class.statics, |record| record.fields.push(member));
+                }
+            }
+            ClassElement::PropertyDefinition(it) if it.r#static => {
+                let key = self.element_key(&it.key, it.computed);
+                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+                if let Some(key) = key {
+                    let member = Member { key, value, span: it.span, getter: false };
+                    self.state.change(class.statics, |record| record.fields.push(member));
+                }
+            }
+            ClassElement::PropertyDefinition(it) if it.computed => {
+                self.element_key(&it.key, true);
+            }
+            ClassElement::StaticBlock(it) => self.statements(&it.body),
+            ClassElement::AccessorProperty(it) => {
+                if let Some(value) = &it.value {
+                    self.value(value);
+                }
+            }
+            ClassElement::PropertyDefinition(_) | ClassElement::TSIndexSignature(_) => {}
+        }
+    }
+
+    fn element_key(&mut self, key: &'a PropertyKey<'a>, computed: bool) -> Option<Step> {
+        match self.key(key, computed) {
+            Key::Known(step) => Some(step),
+            Key::Computed(_) => None,
+        }
+    }
+
+    pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &Step) -> Value<'a> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            let found = self.state.object(class.statics).field(key).cloned();
+            match found {
+                Some(Member { value: Value::Function(getter), getter: true, .. }) => {
+                    return self.follow_with_this(&getter, Vec::new(), None, Some(Value::Class(class)));
+                }
+                Some(member) => return member.value,
+                None => at = class.parent.clone(),
+            }
+        }
+        Value::Unknown
+    }
+
+    /// A method or getter of a class or its parents.
+    pub(super) fn inherited(&mut self, class: &Rc<ClassValue<'a>>, key: &Step, this: &Value<'a>) -> Option<Value<'a>> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            for element in &class.class.body.body {
+                let ClassElement::MethodDefinition(it) = element else { continue };
+                if it.r#static || it.computed || step_of_key(&it.key).as_ref() != Some(key) {
+                    continue;
+                }
+                match it.kind {
+                    MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
+                    MethodDefinitionKind::Get => {
+                        let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
+                        return Some(self.follow_with_this(&getter, Vec::new(), None, Some(this.clone())));
+                    }
+                    MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
+                }
+            }
+            at = class.parent.clone();
+        }
+        None
+    }
+
+    fn method(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        function: &'a oxc_ast::ast::Function<'a>,
+        this: &Value<'a>,
+    ) -> Value<'a> {
+        let index = self.survey.by_span.get(&function.span).copied().unwrap_or(0);
+        Value::Function(Rc::new(Closure {
+            code: FunctionCode::Function(function),
+            function: index,
+            outer: Rc::clone(&class.outer),
+            context: class.context,
+            this: Some(this.clone()),
+            class: Some(Rc::clone(class)),
+        }))
+    }
+
+    pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> Value<'a> {
+        let callee = self.raw(&it.callee);
+        let callee = self.handed_on(callee, it.callee.span());
+        let given = self.arguments(&it.arguments);
+        match callee {
+            Value::Class(class) => {
+                let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
+                let object = self.state.new_object(record);
+                self.construct(&class, object, given, Some(it.span));
+                Value::Object(object)
+            }
+            Value::Function(closure) => {
+                let object = self.state.new_object(Record::default());
+                self.follow_with_this(&closure, given, Some(it.span), Some(Value::Object(object)));
+                Value::Object(object)
+            }
+            Value::Global(name) => self.new_global(&name, it.span, given),
+            other => self.unknown_call(it.span, &[other], &given),
+        }
+    }
+
+    fn new_global(&mut self, name: &str, span: Span, given: Vec<Given<'a>>) -> Value<'a> {
+        match name {
+            "Promise" => {
+                let holder = self.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
+                let resolve = Value::Global(format!("#resolve:{holder}").into());
+                if let Some((Value::Function(executor), _, _)) = given.first() {
+                    let executor = Rc::clone(executor);
+                    let arguments = vec![(resolve, span, false), (Value::Unknown, span, false)];
+                    self.follow(&executor, arguments, None, None);
+                }
+                let value = self.part(&Value::Object(holder), &Step::Any);
+                Value::Promise(Rc::new(settled(&value)), None)
+            }
+            "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
+                let kind = if name == "Array" { Kind::Array } else { Kind::Holder };
+                let mut record = Record { kind, ..Record::default() };
+                for (value, _, _) in &given {
+                    let item = self.part(value, &Step::Any);
+                    record.extra.push(item);
+                }
+                if given.is_empty() {
+                    record.extra.clear();
+                }
+                Value::Object(self.state.new_object(record))
+            }
+            _ => self.unknown_call(span, &[], &given),
+        }
+    }
+
+    fn construct(&mut self, class: &Rc<ClassValue<'a>>, object: u32, given: Vec<Given<'a>>, call: Option<Span>) {
+        let constructor = class.class.body.body.iter().find_map(|element| match element {
+            ClassElement::MethodDefinition(it)
+                if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>
+            {
+                Some(&it.value)
+            }
+            _ => None,
+        });
+        if class.parent.is_none() || constructor.is_none() {
+            if let Some(parent) = class.parent.clone() {
+                self.construct(&parent, object, given.clone(), None);
+            }
+            self.fields(class, object);
+        }
+        if let Some(constructor) = constructor
+            && let Value::Function(closure) = self.method(class, constructor, &Value::Object(object))
+        {
+            self.follow_with_this(&closure, given, call, Some(Value::Object(object)));
+        }
+    }
+
+    /// The fields a class gives a new instance.
+    fn fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
+        let activation = Rc::new(Activation {
+            id: class.outer.id,
+            function: class.outer.function,
+            outer: class.outer.outer.clone(),
+            this: Some(Value::Object(object)),
+            class: Some(Rc::clone(class)),
+        });
+        let outer = std::mem::replace(&mut self.activation, activation);
+        for element in &class.class.body.body {
+            let ClassElement::PropertyDefinition(it) = element else { continue };
+            if it.r#static || it.declare {
+                continue;
+            }
+            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+            if let Some(key) = step_of_key(&it.key) {
+                let member = Member { key, value, span: it.span, getter: false };
+                self.state.change(object, |record| record.fields.push(member));
+            }
+        }
+        self.activation = outer;
+    }
+
+    /// The class of the method we are in.
+    fn here(&self) -> Option<Rc<ClassValue<'a>>> {
+        let mut at = Some(&self.activation);
+        while let Some(activation) = at {
+            if let Some(class) = &activation.class {
+                return Some(Rc::clone(class));
+            }
+            at = activation.outer.as_ref();
+        }
+        None
+    }
+
+    pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
+        let given = self.arguments(&it.arguments);
+        let this = self.this_object();
+        let Some(class) = self.here() else { return self.unknown_call(it.span, &[], &given) };
+        match (class.parent.clone(), this) {
+            (Some(parent), Some(object)) => {
+                self.construct(&parent, object, given, None);
+                self.fields(&class, object);
+            }
+            (None, Some(object)) => {
+                self.unknown_call(it.span, &[], &given);
+                self.fields(&class, object);
+            }
+            _ => {}
+        }
+        Value::Undefined
+    }
+
+    fn this_object(&self) -> Option<u32> {
+        let mut at = Some(&self.activation);
+        while let Some(activation) = at {
+            match &activation.this {
+                Some(Value::Object(object)) => return Some(*object),
+                Some(_) => return None,
+                None => at = activation.outer.as_ref(),
+            }
+        }
+        None
+    }
+
+    pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
+        let given = self.arguments(&it.arguments);
+        let key = Step::Key(name.to_owned());
+        let method = match (self.here().and_then(|class| class.parent.clone()), self.this_object()) {
+            (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
+            (Some(parent), None) => Some(self.static_member(&parent, &key)),
+            _ => None,
+        };
+        match method {
+            Some(Value::Function(closure)) => self.follow(&closure, given, Some(it.span), None),
+            _ => self.unknown_call(it.span, &[], &given),
+        }
+    }
+
+    pub(super) fn namespace(&mut self, it: &'a TSNamespaceDeclaration<'a>) {
+        match &it.body {
+            TSNamespaceDeclarationBody::TSModuleBlock(block) => self.namespace_body(&block.body),
+            TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) => self.namespace(inner),
+        }
+    }
+
+    fn namespace_body(&mut self, body: &'a [Statement<'a>]) {
+        for statement in body {
+            match statement {
+                Statement::ExportDeclaration(it) => self.declared(&it.declaration),
+                other => self.statement(other),
+            }
+        }
+    }
+}
+
+/// Given for certain, so that a default is not taken.
+fn certain(value: &Value<'_>) -> bool {
+    matches!(value, Value::Literal(_) | Value::Object(_) | Value::Record(_) | Value::Function(_) | Value::Template(_))
+}
+
+fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
+    match key {
+        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.to_string())),
+        PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
+        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.to_string())),
+        PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
+        _ => None,
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading members, and the chains that may end early.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{ChainElement, ChainExpression, Expression};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{DecisionForm, Step};
+
+use super::objects::{has_sources, step_of};
+use super::value::{Path, Value, one_of};
+use super::{DraftKind, Target, Walk};
+use crate::analysis::{Code, Severity};
+use crate::marks::Place;
+use crate::{schema, surface};
+
+impl<'a> Walk<'a, '_> {
+    /// A member whose name is known.
+    pub(super) fn member(&mut self, object: Value<'a>, key: &Step, key_span: Span, span: Span) -> Value<'a> {
+        let name = match key {
+            Step::Key(name) => name.clone(),
+            Step::Index(index) => index.to_string(),
+            Step::Any => return self.part(&object, key),
+        };
+        match object {
+            Value::Mcp => Value::Server(name.into()),
+            Value::Server(server) => Value::Tool(server, name.into()),
+            Value::Capabilities => Value::Capability(name.into()),
+            Value::Global(global) => self.global_member(&global, &name, span),
+            Value::Promise(inner, pending) => {
+                if !matches!(name.as_str(), "then" | "catch" | "finally") {
+                    let promise = Value::Promise(Rc::clone(&inner), pending);
+                    self.unawaited(&promise, span, &format!("is asked for `{name}`"));
+                }
+                self.member((*inner).clone(), key, key_span, span)
+            }
+            Value::Class(class) => self.static_member(&class, key),
+            Value::Object(index) => self.object_member(index, key),
+            _ if name == "length" => self.computed(span, &[object]),
+            Value::Result(node, path) => {
+                self.known_field(node, &path, key, key_span);
+                self.part(&Value::Result(node, path), key)
+            }
+            Value::Parameter(path) => {
+                let part = Value::Parameter(path.then(key.clone()));
+                self.uses.read(&path.then(key.clone()));
+                part
+            }
+            Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
+            other => self.part(&other, key),
+        }
+    }
+
+    /// A member whose name is a value.
+    pub(super) fn member_by(&mut self, object: Value<'a>, key: &Value<'a>, key_span: Span, span: Span) -> Value<'a> {
+        if let Some(step) = step_of(key) {
+            return self.member(object, &step, key_span, span);
+        }
+        match object {
+            Value::Mcp | Value::Server(_) | Value::Capabilities => {
+                let what = format!("`{}` is decided when the program runs", self.text(span));
+                self.opaque(span, what);
+                Value::Unknown
+            }
+            Value::Global(name) if &*name == "globalThis" => {
+                self.opaque(span, "`globalThis` is asked for a name decided when the program runs");
+                Value::Unknown
+            }
+            object => {
+                let part = match &object {
+                    Value::Parameter(path) => {
+                        self.uses.read(&path.then(Step::Any));
+                        self.part(&object, &Step::Any)
+                    }
+                    _ => self.part(&object, &Step::Any),
+                };
+                // A value looked up by another depends on both.
+                if has_sources(key) && !is_counter(key) { self.computed(span, &[part, key.clone()]) } else { part }
+            }
+        }
+    }
+
+    fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
+        if global != "globalThis" {
+            return Value::Global(format!("{global}.{name}").into());
+        }
+        match name {
+            "mcp" => Value::Mcp,
+            "args" => Value::Parameter(Path::default()),
+            "capabilities" => Value::Capabilities,
+            _ if surface::is_ambient(name) => {
+                self.ambient(span, name);
+                if matches!(name, "eval" | "Function") {
+                    self.opaque(span, format!("`{name}` could run anything"));
+                }
+                Value::Unknown
+            }
+            _ => Value::Global(name.into()),
+        }
+    }
+
+    fn object_member(&mut self, index: u32, key: &Step) -> Value<'a> {
+        let record = Rc::clone(self.state.object(index));
+        if let Some(member) = record.field(key)
+            && member.getter
+            && let Value::Function(getter) = &member.value
+        {
+            return self.follow_with_this(&Rc::clone(getter), Vec::new(), None, Some(Value::Object(index)));
+        }
+        if record.field(key).is_none()
+            && let super::value::Kind::Instance(class) = &record.kind
+        {
+            let class = Rc::clone(class);
+            if let Some(value) = self.inherited(&class, key, &Value::Object(index)) {
+                return value;
+            }
+        }
+        if matches!(key, Step::Key(name) if name == "length") && record.field(key).is_none() {
+            return self.computed(Span::default(), &[Value::Object(index)]);
+        }
+        self.part(&Value::Object(index), key)
+    }
+
+    /// The result of a tool that says what it gives has no such member.
+    fn known_field(&mut self, node: u32, path: &Path, key: &Step, span: Span) {
+        let DraftKind::Call(call) = &self.nodes[node as usize].kind else { return };
+        let Target::Tool { server, name } = &call.target else { return };
+        let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { return };
+        let mut steps = path.steps().to_vec();
+        steps.push(key.clone());
+        let Err(missing) = schema::follow(output, output, &steps) else { return };
+        // What is missing further up has been said already.
+        if missing.taken != path.steps().len() {
+            return;
+        }
+        let (Step::Key(wanted), false) = (key, is_method_of_values(key)) else { return };
+        let id = self.nodes[node as usize].id;
+        let known: Vec<&str> = missing.known.clone();
+        let near = schema::nearest(wanted, known.iter().copied());
+        let hint = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it has {}", list(&known)),
+        };
+        self.complain(
+            Severity::Warning,
+            Code::UnknownField,
+            span,
+            format!("the result of {id} (`{server}:{name}`) has no `{wanted}`"),
+            Some(hint),
+        );
+        if let Some(last) = self.complaints.last_mut() {
+            last.node = Some(id);
+        }
+    }
+
+    pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> Value<'a> {
+        self.chain.push(super::Chain { end: it.span.end, decisions: Vec::new() });
+        let mark = self.state.mark();
+        let value = match &it.expression {
+            ChainElement::CallExpression(call) => self.call(call),
+            ChainElement::TSNonNullExpression(inner) => self.raw(&inner.expression),
+            ChainElement::StaticMemberExpression(it) => {
+                let object = self.base(&it.object);
+                let object = self.optional_link(it.optional, it.span, &it.object, object);
+                self.member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
+            }
+            ChainElement::ComputedMemberExpression(it) => {
+                let object = self.base(&it.object);
+                let object = self.optional_link(it.optional, it.span, &it.object, object);
+                let key = self.value(&it.expression);
+                self.member_by(object, &key, it.expression.span(), it.span)
+            }
+            ChainElement::PrivateFieldExpression(it) => {
+                let object = self.base(&it.object);
+                let object = self.optional_link(it.optional, it.span, &it.object, object);
+                self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
+            }
+        };
+        let decisions = self.chain.pop().expect("pushed above").decisions;
+        if decisions.is_empty() {
+            return value;
+        }
+        // What the guarded part changed may not have happened.
+        let done = self.end_arm(mark);
+        let skipped = super::Way {
+            changes: super::Changes::default(),
+            frontier: decisions.iter().map(|node| (*node, Some("false".into()))).collect(),
+        };
+        self.rejoin(done.into_iter().chain([skipped]));
+        one_of([value, Value::Undefined])
+    }
+
+    /// `object?.…`: the rest of the chain happens only when there is something.
+    pub(super) fn optional_link(
+        &mut self,
+        optional: bool,
+        span: Span,
+        object_expression: &'a Expression<'a>,
+        object: Value<'a>,
+    ) -> Value<'a> {
+        if !optional {
+            return object;
+        }
+        if let Value::Parameter(path) = &object
+            && !path.steps().is_empty()
+        {
+            self.uses.optional(path);
+        }
+        let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
+        if self.calls_something(&object) || self.survey.reaches(object_expression.span().end, end) {
+            let node =
+                self.decision_with(Place::Optional, span, object_expression.span(), DecisionForm::Optional, Vec::new(), " != null");
+            if let Some(node) = node {
+                self.frontier = vec![(node, Some("true".into()))];
+                if let Some(chain) = self.chain.last_mut() {
+                    chain.decisions.push(node);
+                }
+            }
+        }
+        object
+    }
+
+    /// The value leads to a tool when called.
+    pub(super) fn calls_something(&self, value: &Value<'a>) -> bool {
+        match value {
+            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => true,
+            other => self.effectful(other, 0),
+        }
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(8).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "no members".to_owned(),
+        count if count > 8 => format!("{} and {} more", shown.join(", "), count - 8),
+        _ => shown.join(", "),
+    }
+}
+
+/// Members every value of the language has.
+fn is_method_of_values(key: &Step) -> bool {
+    matches!(key, Step::Key(name) if matches!(name.as_str(), "length" | "toString" | "valueOf" | "constructor" | "hasOwnProperty" | "then"))
+}
+
+/// A loop counter and the like: says where, not what.
+fn is_counter(key: &Value<'_>) -> bool {
+    matches!(key, Value::Phi(..) | Value::Computed(..)) && !reads_data(key)
+}
+
+fn reads_data(value: &Value<'_>) -> bool {
+    match value {
+        Value::Result(..) | Value::Parameter(_) | Value::Item(..) => true,
+        Value::Computed(_, values) | Value::OneOf(values) | Value::Template(values) => values.iter().any(reads_data),
+        _ => false,
+    }
+}

@@ -1,0 +1,554 @@
+//! Follows a program the way it would run and writes down what it can do.
+//!
+//! Every expression is visited once in the order it would be evaluated, with what is known of each
+//! value carried along: where it came from, not what it is. Branches are followed one after the other
+//! and joined; loops are gone through once, with a place for what comes around (`Phi`); local functions
+//! are followed into from each of their calls. Nothing is executed and nothing is decided here.
+
+mod call;
+mod expression;
+mod finish;
+mod function;
+mod member;
+mod objects;
+mod parallel;
+mod pattern;
+mod repeat;
+mod state;
+mod statement;
+pub(crate) mod value;
+
+use std::rc::Rc;
+
+use oxc_ast::ast::Program;
+use oxc_semantic::{Scoping, SymbolId};
+use oxc_span::Span;
+use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Structure};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::analysis::{Code, Complaint, Entry, Parameters, Permissions, Remark, Severity, Site};
+use crate::catalogue::Catalogue;
+use crate::lines::Lines;
+use crate::marks::{Followed, Marks, Place};
+use crate::survey::{FunctionIndex, Survey};
+use crate::uses::Uses;
+
+use state::{Changes, Mark, State};
+use value::{Activation, Path, Value};
+
+/// What following a program finds.
+pub(crate) struct Found {
+    pub(crate) structure: Structure,
+    pub(crate) parameters: Parameters,
+    pub(crate) permissions: Permissions,
+    pub(crate) complaints: Vec<Complaint>,
+    pub(crate) marks: Marks,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// Follows `program`.
+pub(crate) fn walk<'a>(
+    program: &'a Program<'a>,
+    source: &'a str,
+    lines: &Lines<'_>,
+    scoping: &Scoping,
+    catalogue: &Catalogue,
+) -> Found {
+    let survey = Survey::of(program, scoping);
+    let top = Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
+    let visited = vec![false; survey.functions.len()];
+    let mut walk = Walk {
+        source,
+        lines,
+        scoping,
+        survey,
+        catalogue,
+        state: State::default(),
+        nodes: Vec::new(),
+        edges: Vec::new(),
+        edge_set: FxHashSet::default(),
+        numbers: [0; 6],
+        frontier: Vec::new(),
+        live: true,
+        marks: Marks::default(),
+        next_point: 1,
+        node_at: FxHashMap::default(),
+        contexts: FxHashMap::default(),
+        next_context: 1,
+        entries: Vec::new(),
+        context: 0,
+        activation: top,
+        next_activation: 1,
+        frames: Vec::new(),
+        loops: Vec::new(),
+        parents: Vec::new(),
+        targets: Vec::new(),
+        labels: Vec::new(),
+        chain: Vec::new(),
+        quiet: 0,
+        phis: Vec::new(),
+        pendings: Vec::new(),
+        uses: Uses::default(),
+        complaints: Vec::new(),
+        permissions: Permissions::default(),
+        visited,
+        kept: Vec::new(),
+        decided: FxHashSet::default(),
+        steps: 0,
+    };
+    walk.program(program);
+    walk.finish(program)
+}
+
+/// Where the next node can be reached from: a node and the outcome it then had.
+type Frontier = Vec<(u32, Option<Rc<str>>)>;
+
+/// One way by which a point of the program is reached.
+struct Way<'a> {
+    changes: Changes<'a>,
+    frontier: Frontier,
+}
+
+/// A node before values are made into arguments.
+struct Draft<'a> {
+    id: NodeId,
+    kind: DraftKind<'a>,
+    span: Span,
+    context: u32,
+    point: u32,
+    /// The loops it is in, outermost first.
+    loops: Rc<[u32]>,
+}
+
+enum DraftKind<'a> {
+    Call(Call<'a>),
+    /// A pure operation and what it works on, by name.
+    Operation { name: &'static str, pure: bool, inputs: Vec<(String, Value<'a>, Span)> },
+    Decision { condition: Span, form: DecisionForm, outcomes: Vec<String>, suffix: &'static str },
+    Fork { form: ForkForm },
+    Join,
+    Loop { over: Span, form: LoopForm },
+    Try,
+}
+
+/// A call of a tool or capability.
+#[derive(Clone)]
+struct Call<'a> {
+    target: Target,
+    arguments: Value<'a>,
+    span: Span,
+    /// The tool is handed on as a value; what calls it is not seen.
+    as_value: bool,
+}
+
+#[derive(Clone)]
+enum Target {
+    Tool { server: Rc<str>, name: Rc<str> },
+    Capability(Rc<str>),
+}
+
+/// Where `break` and `continue` lead.
+struct Jump<'a> {
+    labels: Vec<&'a str>,
+    kind: JumpKind,
+    mark: Mark,
+    breaks: Vec<Way<'a>>,
+    continues: Vec<Way<'a>>,
+    /// How many functions were being followed.
+    depth: usize,
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum JumpKind {
+    Loop,
+    Switch,
+    Block,
+}
+
+/// A call of a local function being followed.
+struct Frame<'a> {
+    function: FunctionIndex,
+    context: u32,
+    activation: Rc<Activation<'a>>,
+    is_async: bool,
+    mark: Mark,
+    returns: Vec<(Value<'a>, Way<'a>)>,
+    yields: Vec<Value<'a>>,
+    /// What a call of itself gives and is given.
+    result: Option<u32>,
+    parameters: Vec<u32>,
+}
+
+/// An optional chain being evaluated.
+struct Chain {
+    /// Where it ends in the source.
+    end: u32,
+    decisions: Vec<u32>,
+}
+
+/// A loop being gone through.
+struct LoopScope {
+    node: Option<u32>,
+    /// Objects with a smaller index are older than the loop.
+    objects: u32,
+    phis: FxHashMap<u32, u32>,
+}
+
+/// What a variable holds at the head of a loop.
+struct Phi<'a> {
+    node: Option<u32>,
+    before: Value<'a>,
+    around: Vec<Value<'a>>,
+    consumed: bool,
+}
+
+/// A promise somebody should wait for.
+struct Pending {
+    span: Span,
+    what: String,
+    hint: &'static str,
+    consumed: bool,
+}
+
+struct Walk<'a, 's> {
+    source: &'a str,
+    lines: &'s Lines<'s>,
+    scoping: &'s Scoping,
+    survey: Survey,
+    catalogue: &'s Catalogue,
+    state: State<'a>,
+    nodes: Vec<Draft<'a>>,
+    edges: Vec<(u32, u32, Link)>,
+    edge_set: FxHashSet<(u32, u32, Link)>,
+    numbers: [u32; 6],
+    frontier: Frontier,
+    /// Whether the program can get to where we are.
+    live: bool,
+    marks: Marks,
+    next_point: u32,
+    node_at: FxHashMap<(u32, u32), u32>,
+    contexts: FxHashMap<(u32, u32), u32>,
+    next_context: u32,
+    entries: Vec<Entry>,
+    context: u32,
+    activation: Rc<Activation<'a>>,
+    next_activation: u32,
+    frames: Vec<Frame<'a>>,
+    loops: Vec<LoopScope>,
+    parents: Vec<u32>,
+    targets: Vec<Jump<'a>>,
+    labels: Vec<&'a str>,
+    chain: Vec<Chain>,
+    /// Inside a computation that reaches no tool: it is one operation, not a structure.
+    quiet: u32,
+    phis: Vec<Phi<'a>>,
+    pendings: Vec<Pending>,
+    uses: Uses,
+    complaints: Vec<Complaint>,
+    permissions: Permissions,
+    visited: Vec<bool>,
+    /// Functions seen as values, to be followed at the end if nothing called them.
+    kept: Vec<Rc<value::Closure<'a>>>,
+    /// Literals that reach a decision.
+    decided: FxHashSet<Span>,
+    steps: u64,
+}
+
+/// How often functions may be followed into before they are no longer told apart by caller. Programs of
+/// the largest size with a helper called on every line stay well below.
+const MAX_FOLLOWED: u32 = 20_000;
+/// How deep calls of local functions are followed.
+const MAX_CALL_DEPTH: usize = 48;
+
+impl<'a> Walk<'a, '_> {
+    fn program(&mut self, program: &'a Program<'a>) {
+        self.statements(&program.body);
+    }
+
+    fn text(&self, span: Span) -> &'a str {
+        &self.source[span.start as usize..span.end as usize]
+    }
+
+    fn point(&mut self, place: Place, span: Span) -> u32 {
+        *self.marks.points.entry((place, span)).or_insert_with(|| {
+            self.next_point += 1;
+            self.next_point - 1
+        })
+    }
+
+    /// The node at a place in the current context, connected to what comes before it.
+    fn node(&mut self, place: Place, span: Span, kind: DraftKind<'a>) -> u32 {
+        let point = self.point(place, span);
+        let node = match self.node_at.get(&(point, self.context)).copied() {
+            Some(node) => {
+                self.meet(node, kind);
+                node
+            }
+            None => self.new_node(point, span, kind),
+        };
+        self.connect(node);
+        node
+    }
+
+    fn new_node(&mut self, point: u32, span: Span, kind: DraftKind<'a>) -> u32 {
+        let letter = match kind {
+            DraftKind::Call(_) | DraftKind::Operation { .. } => Letter::N,
+            DraftKind::Decision { .. } => Letter::D,
+            DraftKind::Fork { .. } => Letter::F,
+            DraftKind::Join => Letter::J,
+            DraftKind::Loop { .. } => Letter::L,
+            DraftKind::Try => Letter::T,
+        };
+        let number = &mut self.numbers[letter as usize];
+        *number += 1;
+        let id = NodeId { letter, number: *number };
+        let node = self.nodes.len() as u32;
+        let loops = self.parents.clone().into();
+        self.nodes.push(Draft { id, kind, span, context: self.context, point, loops });
+        // A join has no probe of its own: it shares its fork's point and is not found by it.
+        if letter != Letter::J {
+            self.node_at.insert((point, self.context), node);
+        }
+        if let Some(parent) = self.parents.last() {
+            self.edge(*parent, node, Link::Contains);
+        }
+        node
+    }
+
+    /// A node that is reached a second time in the same context: its inputs may be either.
+    fn meet(&mut self, node: u32, kind: DraftKind<'a>) {
+        match (&mut self.nodes[node as usize].kind, kind) {
+            (DraftKind::Call(old), DraftKind::Call(new)) => {
+                old.arguments = value::one_of([old.arguments.clone(), new.arguments]);
+            }
+            (DraftKind::Operation { inputs: old, .. }, DraftKind::Operation { inputs: new, .. }) => {
+                for ((_, old, _), (_, new, _)) in old.iter_mut().zip(new) {
+                    *old = value::one_of([old.clone(), new]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, node: u32) {
+        for (from, outcome) in std::mem::take(&mut self.frontier) {
+            let link = match outcome {
+                None => Link::Sequence,
+                Some(outcome) => Link::Conditional { outcome: outcome.to_string() },
+            };
+            self.edge(from, node, link);
+        }
+        self.frontier = vec![(node, None)];
+    }
+
+    fn edge(&mut self, from: u32, to: u32, link: Link) {
+        // A node met again keeps its place: order never leads backwards.
+        let forward = from < to || matches!(link, Link::Provides { .. });
+        if forward && self.edge_set.insert((from, to, link.clone())) {
+            self.edges.push((from, to, link));
+        }
+    }
+
+    fn decision(&mut self, place: Place, span: Span, condition: Span, form: DecisionForm) -> Option<u32> {
+        self.decision_with(place, span, condition, form, Vec::new(), "")
+    }
+
+    fn decision_with(
+        &mut self,
+        place: Place,
+        span: Span,
+        condition: Span,
+        form: DecisionForm,
+        outcomes: Vec<String>,
+        suffix: &'static str,
+    ) -> Option<u32> {
+        if self.quiet > 0 {
+            return None;
+        }
+        Some(self.node(place, span, DraftKind::Decision { condition, form, outcomes, suffix }))
+    }
+
+    /// What an arm of a decision begins from.
+    fn arm(&self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
+        match decision {
+            Some(node) => vec![(node, Some(outcome.into()))],
+            None => before.clone(),
+        }
+    }
+
+    /// Ends an arm: what it changed is taken out again.
+    fn end_arm(&mut self, mark: Mark) -> Option<Way<'a>> {
+        let way = self.live.then(|| self.way(mark));
+        self.state.undo(mark);
+        self.live = true;
+        way
+    }
+
+    fn way(&self, mark: Mark) -> Way<'a> {
+        Way { changes: self.state.changes(mark), frontier: self.frontier.clone() }
+    }
+
+    /// Goes on from all the ways that lead here.
+    fn rejoin(&mut self, ways: impl IntoIterator<Item = Way<'a>>) {
+        let mut frontier: Frontier = Vec::new();
+        let mut changes = Vec::new();
+        for way in ways {
+            for point in way.frontier {
+                if !frontier.contains(&point) {
+                    frontier.push(point);
+                }
+            }
+            changes.push(way.changes);
+        }
+        self.live = !changes.is_empty();
+        self.state.merge(&changes);
+        self.frontier = frontier;
+    }
+
+    /// The variable a symbol means here.
+    fn variable(&self, symbol: SymbolId) -> Option<state::Variable> {
+        self.variable_from(&self.activation, symbol)
+    }
+
+    fn variable_from(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> Option<state::Variable> {
+        let home = self.survey.home[symbol.index()];
+        let mut at = Some(from);
+        while let Some(activation) = at {
+            if activation.function == home {
+                return Some((activation.id, symbol.index() as u32));
+            }
+            at = activation.outer.as_ref();
+        }
+        None
+    }
+
+    fn read_symbol(&self, symbol: SymbolId) -> Value<'a> {
+        self.variable(symbol).and_then(|variable| self.state.read(variable).cloned()).unwrap_or(Value::Unknown)
+    }
+
+    fn write_symbol(&mut self, symbol: SymbolId, value: Value<'a>) {
+        if let Some(variable) = self.variable(symbol) {
+            self.state.write(variable, value);
+        }
+    }
+
+    fn new_phi(&mut self, before: Value<'a>, node: Option<u32>) -> u32 {
+        let before = self.frozen(&before);
+        self.phis.push(Phi { node, before, around: Vec::new(), consumed: false });
+        (self.phis.len() - 1) as u32
+    }
+
+    fn feed(&mut self, phi: u32, value: &Value<'a>) {
+        if let Value::Phi(same, path) = value
+            && *same == phi
+            && path.steps().is_empty()
+        {
+            return;
+        }
+        let value = self.frozen(value);
+        if self.phis[phi as usize].consumed {
+            self.consume(&value);
+        }
+        self.phis[phi as usize].around.push(value);
+    }
+
+    /// Somebody waits for the promises in `value`.
+    fn consume(&mut self, value: &Value<'a>) {
+        match value {
+            Value::Promise(inner, pending) => {
+                if let Some(pending) = pending {
+                    self.pendings[*pending as usize].consumed = true;
+                }
+                self.consume(&inner.clone());
+            }
+            Value::OneOf(values) => values.iter().for_each(|value| self.consume(value)),
+            Value::Object(index) => {
+                let record = Rc::clone(self.state.object(*index));
+                if matches!(record.kind, value::Kind::Array | value::Kind::Holder) {
+                    self.consume_record(&record);
+                }
+            }
+            Value::Record(record) if record.is_array() => self.consume_record(&record.clone()),
+            Value::Phi(phi, _) => {
+                let phi = &mut self.phis[*phi as usize];
+                if !std::mem::replace(&mut phi.consumed, true) {
+                    let values: Vec<Value<'a>> =
+                        std::iter::once(phi.before.clone()).chain(phi.around.iter().cloned()).collect();
+                    values.iter().for_each(|value| self.consume(value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn consume_record(&mut self, record: &value::Record<'a>) {
+        record.fields.iter().for_each(|member| self.consume(&member.value));
+        record.extra.iter().chain(&record.spreads).for_each(|value| self.consume(value));
+    }
+
+    fn pending(&mut self, span: Span, what: String, hint: &'static str) -> u32 {
+        self.pendings.push(Pending { span, what, hint, consumed: false });
+        (self.pendings.len() - 1) as u32
+    }
+
+    fn complain(
+        &mut self,
+        severity: Severity,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let at = self.lines.position(span);
+        let complaint = Complaint {
+            severity,
+            code,
+            message: message.into(),
+            hint: hint.into(),
+            at,
+            excerpt: self.lines.excerpt(at),
+            node: None,
+        };
+        if !self.complaints.contains(&complaint) {
+            self.complaints.push(complaint);
+        }
+    }
+
+    fn opaque(&mut self, span: Span, what: impl Into<String>) {
+        let remark = Remark { what: what.into(), at: self.lines.position(span) };
+        if !self.permissions.opaque.contains(&remark) {
+            self.permissions.opaque.push(remark);
+        }
+    }
+
+    fn ambient(&mut self, span: Span, name: &str) {
+        let remark = Remark { what: name.to_owned(), at: self.lines.position(span) };
+        if !self.permissions.ambient.contains(&remark) {
+            self.permissions.ambient.push(remark);
+        }
+    }
+
+    /// The literals in `value` decide something: another value there would be another program.
+    fn decide(&mut self, value: &Value<'a>) {
+        match value {
+            Value::Literal(literal) => {
+                self.decided.insert(literal.span);
+            }
+            Value::Computed(_, values) | Value::Template(values) | Value::OneOf(values) => {
+                values.iter().for_each(|value| self.decide(value));
+            }
+            Value::Promise(inner, _) => self.decide(inner),
+            _ => {}
+        }
+    }
+
+    fn follow_mark(&mut self, function: FunctionIndex) {
+        let span = self.survey.functions[function as usize].span;
+        self.marks.followed.insert(span, Followed { function });
+    }
+
+    fn result_of(&self, node: u32) -> Value<'a> {
+        Value::Result(node, Path::default())
+    }
+}

@@ -1,0 +1,540 @@
+//! Objects and arrays of the program, and the places values are put into.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{
+    ArrayExpression, ArrayExpressionElement, AssignmentTarget, Expression, ObjectExpression, ObjectPropertyKind,
+    PropertyKey, PropertyKind, SimpleAssignmentTarget, TSEnumDeclaration, TSEnumMemberName,
+};
+use oxc_semantic::SymbolId;
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::Step;
+
+use super::Walk;
+use super::expression::{number, plain};
+use super::value::{FunctionCode, Kind, Member, Path, Record, Value, one_of};
+
+/// Where a value is put.
+#[derive(Clone)]
+pub(super) enum Spot<'a> {
+    Variable(SymbolId),
+    /// A member of an object; `root` is the variable at the bottom of the chain.
+    Member { object: Value<'a>, key: Key<'a>, root: Option<SymbolId>, direct: bool },
+    Nowhere,
+}
+
+/// The name of a member, as far as it is known.
+#[derive(Clone)]
+pub(super) enum Key<'a> {
+    Known(Step),
+    Computed(Value<'a>),
+}
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn array(&mut self, it: &'a ArrayExpression<'a>) -> Value<'a> {
+        let mut record = Record { kind: Kind::Array, written: Some(it.span), ..Record::default() };
+        for element in &it.elements {
+            match element {
+                ArrayExpressionElement::SpreadElement(spread) => {
+                    let value = self.value(&spread.argument);
+                    self.uses.iterated(&value);
+                    self.append_all(&mut record, &value);
+                }
+                ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, it.span),
+                other => {
+                    if let Some(expression) = other.as_expression() {
+                        let value = self.value(expression);
+                        append(&mut record, value, expression.span());
+                    }
+                }
+            }
+        }
+        Value::Object(self.state.new_object(record))
+    }
+
+    /// Appends the items of another array.
+    pub(super) fn append_all(&mut self, record: &mut Record<'a>, items: &Value<'a>) {
+        record.written = None;
+        match items {
+            Value::Object(index) if self.state.object(*index).is_array() && self.state.object(*index).closed() => {
+                let other = Rc::clone(self.state.object(*index));
+                other.fields.iter().for_each(|member| append(record, member.value.clone(), member.span));
+            }
+            Value::Object(_) => {
+                let item = self.part(items, &Step::Any);
+                record.extra.push(item);
+            }
+            other => record.spreads.push(other.clone()),
+        }
+    }
+
+    pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
+        let mut record = Record { written: Some(it.span), ..Record::default() };
+        let mut methods = Vec::new();
+        for property in &it.properties {
+            match property {
+                ObjectPropertyKind::SpreadProperty(spread) => {
+                    let value = self.value(&spread.argument);
+                    self.spread_into(&mut record, &value);
+                }
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    let key = self.key(&property.key, property.computed);
+                    if property.kind == PropertyKind::Set {
+                        methods.push((None, &property.value));
+                        continue;
+                    }
+                    let getter = property.kind == PropertyKind::Get;
+                    let is_function = matches!(
+                        plain(&property.value),
+                        Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_)
+                    );
+                    let value = if is_function { Value::Unknown } else { self.value(&property.value) };
+                    match key {
+                        Key::Known(key) => {
+                            record.fields.retain(|member| member.key != key);
+                            let span = property.value.span();
+                            if is_function {
+                                methods.push((Some(key.clone()), &property.value));
+                            }
+                            record.fields.push(Member { key, value, span, getter });
+                        }
+                        Key::Computed(name) => {
+                            let value = self.computed(property.span, &[name, value]);
+                            record.extra.push(value);
+                            record.written = None;
+                            if is_function {
+                                methods.push((None, &property.value));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let object = self.state.new_object(record);
+        self.methods(object, methods);
+        Value::Object(object)
+    }
+
+    /// Functions of an object literal know the object as `this`.
+    fn methods(&mut self, object: u32, methods: Vec<(Option<Step>, &'a Expression<'a>)>) {
+        if methods.is_empty() {
+            return;
+        }
+        let written = self.state.object(object).written;
+        for (key, expression) in methods {
+            let closure = match plain(expression) {
+                Expression::FunctionExpression(function) => {
+                    self.closure_of(FunctionCode::Function(function), Some(Value::Object(object)), None)
+                }
+                Expression::ArrowFunctionExpression(arrow) => self.closure(FunctionCode::Arrow(arrow)),
+                _ => continue,
+            };
+            if let Some(key) = key {
+                self.state.change(object, |record| {
+                    record.written = written;
+                    if let Some(member) = record.fields.iter_mut().find(|member| member.key == key) {
+                        member.value = closure;
+                    }
+                });
+            }
+        }
+    }
+
+    /// `{...value}`.
+    pub(super) fn spread_into(&mut self, record: &mut Record<'a>, value: &Value<'a>) {
+        record.written = None;
+        match value {
+            Value::Object(index) => {
+                let other = Rc::clone(self.state.object(*index));
+                let view = self.frozen(value);
+                let Value::Record(view) = view else { return };
+                if !other.closed() {
+                    self.unknown_spread(record, value);
+                }
+                for member in &other.fields {
+                    record.fields.retain(|old| old.key != member.key);
+                    record.fields.push(member.clone());
+                }
+                record.extra.extend(view.extra.iter().cloned());
+                record.spreads.extend(view.spreads.iter().cloned());
+            }
+            Value::Undefined | Value::Literal(_) => {}
+            other => {
+                self.unknown_spread(record, other);
+                record.spreads.push(other.clone());
+            }
+        }
+    }
+
+    /// Members that stand before a spread may be overwritten by it.
+    fn unknown_spread(&mut self, record: &mut Record<'a>, spread: &Value<'a>) {
+        for member in &mut record.fields {
+            member.value = one_of([member.value.clone(), self.part(spread, &member.key)]);
+        }
+    }
+
+    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>, computed: bool) -> Key<'a> {
+        match key {
+            PropertyKey::StaticIdentifier(name) => Key::Known(Step::Key(name.name.to_string())),
+            PropertyKey::PrivateIdentifier(name) => Key::Known(Step::Key(format!("#{}", name.name))),
+            other => match other.as_expression() {
+                Some(expression) => {
+                    let value = self.value(expression);
+                    debug_assert!(computed || step_of(&value).is_some());
+                    step_of(&value).map_or(Key::Computed(value), Key::Known)
+                }
+                None => Key::Computed(Value::Unknown),
+            },
+        }
+    }
+
+    pub(super) fn enumeration(&mut self, it: &'a TSEnumDeclaration<'a>) -> Value<'a> {
+        let mut record = Record::default();
+        let mut next = Some(0.0);
+        for member in &it.body.members {
+            let key = match &member.id {
+                TSEnumMemberName::Identifier(name) => name.name.to_string(),
+                TSEnumMemberName::String(text) | TSEnumMemberName::ComputedString(text) => text.value.to_string(),
+                TSEnumMemberName::ComputedTemplateString(_) => continue,
+            };
+            let value = match &member.initializer {
+                Some(initializer) => self.value(initializer),
+                None => next.map_or(Value::Unknown, |next| Value::folded(number(next), member.span)),
+            };
+            next = match &value {
+                Value::Literal(literal) => literal.value.as_f64().map(|value| value + 1.0),
+                _ => None,
+            };
+            // A member of an enumeration is a name, not a value somebody might vary.
+            let value = match value {
+                Value::Literal(literal) => Value::folded(literal.value.clone(), literal.span),
+                other => other,
+            };
+            record.fields.push(Member { key: Step::Key(key), value, span: member.span, getter: false });
+        }
+        Value::Object(self.state.new_object(record))
+    }
+
+    /// The value as it is now.
+    pub(super) fn frozen(&mut self, value: &Value<'a>) -> Value<'a> {
+        self.frozen_at(value, 0)
+    }
+
+    fn frozen_at(&mut self, value: &Value<'a>, depth: u32) -> Value<'a> {
+        match value {
+            // An object that contains itself ends here; so does nesting nobody reads.
+            Value::Object(_) if depth > 40 => Value::Unknown,
+            Value::Object(index) => {
+                let record = Rc::clone(self.state.object(*index));
+                let mut frozen = Record {
+                    kind: record.kind.clone(),
+                    written: record.written,
+                    fields: Vec::with_capacity(record.fields.len()),
+                    extra: Vec::new(),
+                    spreads: Vec::new(),
+                };
+                for member in &record.fields {
+                    let value = self.frozen_at(&member.value, depth + 1);
+                    frozen.fields.push(Member { value, ..member.clone() });
+                }
+                frozen.extra = record.extra.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
+                frozen.spreads = record.spreads.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
+                frozen.extra.extend(self.coming_around(*index));
+                Value::Record(Rc::new(frozen))
+            }
+            Value::OneOf(values) => {
+                one_of(values.iter().map(|value| self.frozen_at(value, depth + 1)).collect::<Vec<_>>())
+            }
+            Value::Promise(inner, pending) => Value::Promise(Rc::new(self.frozen_at(inner, depth + 1)), *pending),
+            other => other.clone(),
+        }
+    }
+
+    /// What later turns of the loops around us may have put into an object that is older than they are.
+    pub(super) fn coming_around(&mut self, object: u32) -> Vec<Value<'a>> {
+        let mut found = Vec::new();
+        for index in 0..self.loops.len() {
+            if object >= self.loops[index].objects {
+                continue;
+            }
+            let phi = match self.loops[index].phis.get(&object) {
+                Some(phi) => *phi,
+                None => {
+                    let node = self.loops[index].node;
+                    let phi = self.new_phi(Value::Unknown, node);
+                    self.loops[index].phis.insert(object, phi);
+                    phi
+                }
+            };
+            found.push(Value::Phi(phi, Path::default()));
+        }
+        found
+    }
+
+    /// A part of a value.
+    pub(super) fn part(&mut self, value: &Value<'a>, step: &Step) -> Value<'a> {
+        match value {
+            Value::Result(node, path) => Value::Result(*node, longer(path, step)),
+            Value::Parameter(path) => Value::Parameter(longer(path, step)),
+            Value::Item(of, node, path) => match (&**of, path.steps().is_empty()) {
+                // A list of known records: the part of each of them.
+                (Value::Record(record), true) if record.is_array() && holds_records(record) => {
+                    let items = record_part(record, &Step::Any);
+                    let part = self.part(&items, step);
+                    Value::Item(Rc::new(part), *node, Path::default())
+                }
+                _ => Value::Item(Rc::clone(of), *node, longer(path, step)),
+            },
+            Value::Phi(phi, path) => Value::Phi(*phi, longer(path, step)),
+            Value::Object(index) => {
+                let record = Rc::clone(self.state.object(*index));
+                let found = record_part(&record, step);
+                let certain = record.field(step).is_some();
+                if certain && !matches!(step, Step::Any) {
+                    // Overwritten in a later turn, it may be that of an earlier one.
+                    let around: Vec<Value<'a>> = self.coming_around(*index);
+                    return if around.is_empty() { found } else { one_of(std::iter::once(found).chain(around)) };
+                }
+                let around = self.coming_around(*index);
+                one_of(std::iter::once(found).chain(around))
+            }
+            Value::Record(record) => record_part(record, step),
+            Value::OneOf(values) => {
+                one_of(values.iter().map(|value| self.part(value, step)).collect::<Vec<_>>())
+            }
+            Value::Promise(inner, _) => self.part(inner, step),
+            Value::Computed(..) => value.clone(),
+            Value::Template(parts) => {
+                let mut reads = Vec::new();
+                parts.iter().for_each(|part| super::expression::sources(part, &mut reads));
+                Value::Computed(Span::default(), reads.into())
+            }
+            Value::Undefined => Value::Undefined,
+            _ => Value::Unknown,
+        }
+    }
+
+    pub(super) fn place(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> Spot<'a> {
+        match target {
+            SimpleAssignmentTarget::AssignmentTargetIdentifier(name) => {
+                match name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id()) {
+                    Some(symbol) => Spot::Variable(symbol),
+                    None => {
+                        self.free_name(name.name.as_str(), name.span);
+                        Spot::Nowhere
+                    }
+                }
+            }
+            SimpleAssignmentTarget::TSAsExpression(it) => self.place_of(&it.expression),
+            SimpleAssignmentTarget::TSSatisfiesExpression(it) => self.place_of(&it.expression),
+            SimpleAssignmentTarget::TSNonNullExpression(it) => self.place_of(&it.expression),
+            SimpleAssignmentTarget::TSTypeAssertion(it) => self.place_of(&it.expression),
+            SimpleAssignmentTarget::StaticMemberExpression(it) => {
+                let object = self.value(&it.object);
+                self.member_spot(&it.object, object, Key::Known(Step::Key(it.property.name.to_string())))
+            }
+            SimpleAssignmentTarget::PrivateFieldExpression(it) => {
+                let object = self.value(&it.object);
+                self.member_spot(&it.object, object, Key::Known(Step::Key(format!("#{}", it.field.name))))
+            }
+            SimpleAssignmentTarget::ComputedMemberExpression(it) => {
+                let object = self.value(&it.object);
+                let key = self.value(&it.expression);
+                let key = step_of(&key).map_or(Key::Computed(key), Key::Known);
+                self.member_spot(&it.object, object, key)
+            }
+        }
+    }
+
+    fn place_of(&mut self, expression: &'a Expression<'a>) -> Spot<'a> {
+        match plain(expression) {
+            Expression::Identifier(name) => name
+                .reference_id
+                .get()
+                .and_then(|id| self.scoping.get_reference(id).symbol_id())
+                .map_or(Spot::Nowhere, Spot::Variable),
+            Expression::StaticMemberExpression(it) => {
+                let object = self.value(&it.object);
+                self.member_spot(&it.object, object, Key::Known(Step::Key(it.property.name.to_string())))
+            }
+            other => {
+                self.value(other);
+                Spot::Nowhere
+            }
+        }
+    }
+
+    fn member_spot(&self, object: &'a Expression<'a>, value: Value<'a>, key: Key<'a>) -> Spot<'a> {
+        let mut at = plain(object);
+        let direct = matches!(at, Expression::Identifier(_));
+        let root = loop {
+            at = match at {
+                Expression::Identifier(name) => {
+                    break name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id());
+                }
+                Expression::StaticMemberExpression(it) => plain(&it.object),
+                Expression::ComputedMemberExpression(it) => plain(&it.object),
+                _ => break None,
+            }
+        };
+        Spot::Member { object: value, key, root, direct }
+    }
+
+    pub(super) fn get(&mut self, spot: &Spot<'a>, span: Span) -> Value<'a> {
+        match spot {
+            Spot::Variable(symbol) => self.read_symbol(*symbol),
+            Spot::Member { object, key: Key::Known(step), .. } => self.member(object.clone(), step, span, span),
+            Spot::Member { object, key: Key::Computed(_), .. } => self.part(object, &Step::Any),
+            Spot::Nowhere => Value::Unknown,
+        }
+    }
+
+    pub(super) fn put(&mut self, spot: Spot<'a>, value: Value<'a>, span: Span) {
+        match spot {
+            Spot::Variable(symbol) => self.write_symbol(symbol, value),
+            Spot::Member { object, key, root, direct } => self.put_member(&object, &key, root, direct, value, span),
+            Spot::Nowhere => {}
+        }
+    }
+
+    fn put_member(
+        &mut self,
+        object: &Value<'a>,
+        key: &Key<'a>,
+        root: Option<SymbolId>,
+        direct: bool,
+        value: Value<'a>,
+        span: Span,
+    ) {
+        match object {
+            Value::Object(index) => self.put_into(*index, key, value, span, Certainty::Certain),
+            Value::OneOf(values) => {
+                for object in values.iter() {
+                    if let Value::Object(index) = object {
+                        self.put_into(*index, key, value.clone(), span, Certainty::Possible);
+                    }
+                }
+            }
+            Value::Class(class) => self.put_into(class.statics, key, value, span, Certainty::Certain),
+            Value::Unknown | Value::Undefined | Value::Function(_) | Value::Global(_) => {}
+            // Something of the outside is added to: from here on the variable holds it with the addition.
+            _ => {
+                let Some(root) = root else { return };
+                let old = self.read_symbol(root);
+                let mut record = Record { spreads: vec![old], ..Record::default() };
+                match key {
+                    Key::Known(step) if direct => {
+                        record.fields.push(Member { key: step.clone(), value, span, getter: false });
+                    }
+                    _ => record.extra.push(value),
+                }
+                let object = self.state.new_object(record);
+                self.write_symbol(root, Value::Object(object));
+            }
+        }
+    }
+
+    fn put_into(&mut self, index: u32, key: &Key<'a>, value: Value<'a>, span: Span, certainty: Certainty) {
+        match key {
+            Key::Known(step) => self.state.change(index, |record| {
+                let member = record.fields.iter_mut().find(|member| member.key == *step);
+                match member {
+                    Some(member) if certainty == Certainty::Certain => {
+                        member.value = value;
+                        member.span = span;
+                    }
+                    Some(member) => member.value = one_of([member.value.clone(), value]),
+                    None => record.fields.push(Member { key: step.clone(), value, span, getter: false }),
+                }
+            }),
+            Key::Computed(name) => {
+                let name = name.clone();
+                let value = if has_sources(&name) { self.computed(span, &[name, value]) } else { value };
+                self.state.change(index, |record| record.extra.push(value));
+            }
+        }
+    }
+
+    /// The target is a plain variable that is written nowhere else.
+    pub(super) fn never_written_again(&self, target: &AssignmentTarget<'a>) -> bool {
+        let AssignmentTarget::AssignmentTargetIdentifier(name) = target else { return false };
+        let Some(symbol) = name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id()) else {
+            return false;
+        };
+        self.scoping.get_resolved_references(symbol).filter(|reference| reference.is_write()).count() == 1
+    }
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Certainty {
+    Certain,
+    Possible,
+}
+
+pub(super) fn append<'a>(record: &mut Record<'a>, value: Value<'a>, span: Span) {
+    if record.closed() {
+        let key = Step::Index(record.fields.len() as u64);
+        record.fields.push(Member { key, value, span, getter: false });
+    } else {
+        record.extra.push(value);
+    }
+}
+
+fn longer(path: &Path, step: &Step) -> Path {
+    // Longer paths come from chasing links; which one is meant no longer matters to anybody.
+    if path.steps().len() >= 64 { path.clone() } else { path.then(step.clone()) }
+}
+
+fn holds_records(record: &Record<'_>) -> bool {
+    record.fields.iter().any(|member| matches!(member.value, Value::Record(_)))
+}
+
+fn record_part<'a>(record: &Record<'a>, step: &Step) -> Value<'a> {
+    let spread_part = |spread: &Value<'a>| match spread {
+        Value::Result(node, path) => Value::Result(*node, longer(path, step)),
+        Value::Parameter(path) => Value::Parameter(longer(path, step)),
+        Value::Item(of, node, path) => Value::Item(Rc::clone(of), *node, longer(path, step)),
+        Value::Phi(phi, path) => Value::Phi(*phi, longer(path, step)),
+        Value::Record(inner) => record_part(inner, step),
+        other => other.clone(),
+    };
+    if !matches!(step, Step::Any)
+        && let Some(member) = record.field(step)
+    {
+        return member.value.clone();
+    }
+    let mut found: Vec<Value<'a>> = Vec::new();
+    if matches!(step, Step::Any) {
+        found.extend(record.fields.iter().map(|member| member.value.clone()));
+    }
+    found.extend(record.extra.iter().cloned());
+    found.extend(record.spreads.iter().map(spread_part));
+    if found.is_empty() { Value::Undefined } else { one_of(found) }
+}
+
+/// The member a literal key names.
+pub(super) fn step_of(key: &Value<'_>) -> Option<Step> {
+    let Value::Literal(literal) = key else { return None };
+    match &literal.value {
+        serde_json::Value::String(name) => Some(Step::Key(name.clone())),
+        serde_json::Value::Number(number) => {
+            Some(number.as_u64().map_or_else(|| Step::Key(number.to_string()), Step::Index))
+        }
+        serde_json::Value::Bool(flag) => Some(Step::Key(flag.to_string())),
+        serde_json::Value::Null => Some(Step::Key("null".to_owned())),
+        _ => None,
+    }
+}
+
+/// Something of interest goes into it.
+pub(super) fn has_sources(value: &Value<'_>) -> bool {
+    match value {
+        Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
+        Value::Record(_) => true,
+        Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
+            values.iter().any(has_sources)
+        }
+        Value::Promise(inner, _) => has_sources(inner),
+        _ => false,
+    }
+}

@@ -1,0 +1,227 @@
+//! Destructuring: which part of a value goes to which name.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{
+    AssignmentTarget, AssignmentTargetMaybeDefault, AssignmentTargetProperty, BindingPattern, Expression,
+};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::Step;
+
+use super::objects::Key;
+use super::value::{Kind, Member, Record, Value, one_of};
+use super::{Changes, Walk, Way};
+
+impl<'a> Walk<'a, '_> {
+    /// A declaration with an initializer: the place where aliases of tools are made.
+    pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
+        let stays = match pattern {
+            BindingPattern::BindingIdentifier(name) => {
+                name.symbol_id.get().is_some_and(|symbol| !self.scoping.symbol_is_mutated(symbol))
+            }
+            BindingPattern::ObjectPattern(_) => true,
+            _ => false,
+        };
+        let value = if stays { value } else { self.handed_on(value, span) };
+        self.bind(pattern, value);
+    }
+
+    pub(super) fn bind(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>) {
+        match pattern {
+            BindingPattern::BindingIdentifier(name) => {
+                if let Some(symbol) = name.symbol_id.get() {
+                    self.write_symbol(symbol, value);
+                }
+            }
+            BindingPattern::AssignmentPattern(it) => {
+                let value = self.or_default(value, &it.right);
+                self.bind(&it.left, value);
+            }
+            BindingPattern::ObjectPattern(it) => {
+                let mut taken = Vec::new();
+                for property in &it.properties {
+                    let key = self.key(&property.key, property.computed);
+                    let part = self.taken(&value, &key, property.key.span(), &mut taken);
+                    let part = self.alias(part, &property.value);
+                    self.bind(&property.value, part);
+                }
+                if let Some(rest) = &it.rest {
+                    let left = self.without(&value, &taken, rest.span);
+                    self.bind(&rest.argument, left);
+                }
+            }
+            BindingPattern::ArrayPattern(it) => {
+                let value = self.handed_on(value, it.span);
+                self.uses.iterated(&value);
+                for (index, element) in it.elements.iter().enumerate() {
+                    if let Some(element) = element {
+                        let part = self.part(&value, &Step::Index(index as u64));
+                        self.bind(element, part);
+                    }
+                }
+                if let Some(rest) = &it.rest {
+                    let left = self.after(&value, it.elements.len());
+                    self.bind(&rest.argument, left);
+                }
+            }
+        }
+    }
+
+    /// A tool taken out by a pattern stays an alias only where its name keeps it.
+    fn alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
+        let keeps = match pattern {
+            BindingPattern::BindingIdentifier(name) => {
+                name.symbol_id.get().is_some_and(|symbol| !self.scoping.symbol_is_mutated(symbol))
+            }
+            BindingPattern::ObjectPattern(_) => true,
+            _ => false,
+        };
+        if keeps { value } else { self.handed_on(value, pattern.span()) }
+    }
+
+    fn taken(&mut self, value: &Value<'a>, key: &Key<'a>, span: Span, taken: &mut Vec<Step>) -> Value<'a> {
+        match key {
+            Key::Known(step) => {
+                taken.push(step.clone());
+                self.member(value.clone(), step, span, span)
+            }
+            Key::Computed(name) => self.member_by(value.clone(), name, span, span),
+        }
+    }
+
+    fn or_default(&mut self, value: Value<'a>, default: &'a Expression<'a>) -> Value<'a> {
+        if matches!(value, Value::Undefined) {
+            return self.value(default);
+        }
+        let before = self.frontier.clone();
+        let mark = self.state.mark();
+        let fallback = self.value(default);
+        let done = self.end_arm(mark);
+        let skipped = Way { changes: Changes::default(), frontier: before };
+        self.rejoin(done.into_iter().chain([skipped]));
+        if let Value::Parameter(path) = &value {
+            self.uses.defaulted(path, &fallback);
+        }
+        one_of([value, fallback])
+    }
+
+    /// `{a, ...rest}`: what is left.
+    fn without(&mut self, value: &Value<'a>, taken: &[Step], span: Span) -> Value<'a> {
+        match value {
+            Value::Mcp | Value::Server(_) | Value::Capabilities => self.handed_on(value.clone(), span),
+            Value::Object(index) => {
+                let mut record = Record::clone(self.state.object(*index));
+                record.fields.retain(|member| !taken.contains(&member.key));
+                record.written = None;
+                Value::Object(self.state.new_object(record))
+            }
+            Value::Record(record) => {
+                let mut record = Record::clone(record);
+                record.fields.retain(|member| !taken.contains(&member.key));
+                record.written = None;
+                Value::Record(Rc::new(record))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// `[a, ...rest]`: the items from `from` on.
+    pub(super) fn after(&mut self, value: &Value<'a>, from: usize) -> Value<'a> {
+        let known = match value {
+            Value::Object(index) => Some(Rc::clone(self.state.object(*index))),
+            Value::Record(record) => Some(Rc::clone(record)),
+            _ => None,
+        };
+        let mut left = Record { kind: Kind::Array, ..Record::default() };
+        match known {
+            Some(record) if record.is_array() => {
+                for member in record.fields.iter().skip(from) {
+                    let key = Step::Index(left.fields.len() as u64);
+                    left.fields.push(Member { key, ..member.clone() });
+                }
+                left.extra.clone_from(&record.extra);
+                left.spreads.clone_from(&record.spreads);
+            }
+            _ => {
+                let item = self.part(value, &Step::Any);
+                left.extra.push(item);
+            }
+        }
+        Value::Object(self.state.new_object(left))
+    }
+
+    /// Destructuring into places that exist.
+    pub(super) fn assign(&mut self, target: &'a AssignmentTarget<'a>, value: Value<'a>) {
+        match target {
+            AssignmentTarget::ArrayAssignmentTarget(it) => {
+                self.uses.iterated(&value);
+                for (index, element) in it.elements.iter().enumerate() {
+                    if let Some(element) = element {
+                        let part = self.part(&value, &Step::Index(index as u64));
+                        self.assign_maybe(element, part);
+                    }
+                }
+                if let Some(rest) = &it.rest {
+                    let left = self.after(&value, it.elements.len());
+                    self.assign(&rest.target, left);
+                }
+            }
+            AssignmentTarget::ObjectAssignmentTarget(it) => {
+                let mut taken = Vec::new();
+                for property in &it.properties {
+                    self.assign_property(property, &value, &mut taken);
+                }
+                if let Some(rest) = &it.rest {
+                    let left = self.without(&value, &taken, rest.span);
+                    self.assign(&rest.target, left);
+                }
+            }
+            simple => {
+                if let Some(simple) = simple.as_simple_assignment_target() {
+                    let place = self.place(simple);
+                    let value = self.handed_on(value, simple.span());
+                    self.put(place, value, simple.span());
+                }
+            }
+        }
+    }
+
+    fn assign_property(&mut self, it: &'a AssignmentTargetProperty<'a>, value: &Value<'a>, taken: &mut Vec<Step>) {
+        match it {
+            AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(it) => {
+                let step = Step::Key(it.binding.name.to_string());
+                let part = self.member(value.clone(), &step, it.span, it.span);
+                taken.push(step);
+                let part = match &it.init {
+                    Some(default) => self.or_default(part, default),
+                    None => part,
+                };
+                let part = self.handed_on(part, it.span);
+                if let Some(symbol) =
+                    it.binding.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id())
+                {
+                    self.write_symbol(symbol, part);
+                }
+            }
+            AssignmentTargetProperty::AssignmentTargetPropertyProperty(it) => {
+                let key = self.key(&it.name, it.computed);
+                let part = self.taken(value, &key, it.span, taken);
+                self.assign_maybe(&it.binding, part);
+            }
+        }
+    }
+
+    fn assign_maybe(&mut self, target: &'a AssignmentTargetMaybeDefault<'a>, value: Value<'a>) {
+        match target {
+            AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(it) => {
+                let value = self.or_default(value, &it.init);
+                self.assign(&it.binding, value);
+            }
+            other => {
+                if let Some(target) = other.as_assignment_target() {
+                    self.assign(target, value);
+                }
+            }
+        }
+    }
+}

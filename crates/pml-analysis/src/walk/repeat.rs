@@ -1,0 +1,259 @@
+//! Loops: gone through once, with a place for what comes around.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{
+    DoWhileStatement, Expression, ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft,
+    WhileStatement,
+};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{LoopForm, Step};
+use rustc_hash::FxHashMap;
+
+use super::state::both;
+use super::value::{Path, Value};
+use super::{Changes, DraftKind, JumpKind, LoopScope, Walk, Way};
+use crate::marks::Place;
+
+/// How a loop begins and ends.
+pub(super) struct Head {
+    pub(super) place: Place,
+    pub(super) span: Span,
+    pub(super) over: Span,
+    pub(super) form: LoopForm,
+    pub(super) exit: Exit,
+}
+
+/// Where a loop that was not broken off ends.
+#[derive(PartialEq, Eq, Clone, Copy)]
+pub(super) enum Exit {
+    /// Before a turn.
+    AtHead,
+    /// After a turn.
+    AtEnd,
+    /// Nowhere.
+    Never,
+}
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn repeat(&mut self, head: &Head, body: impl FnOnce(&mut Self, Option<u32>)) {
+        let labels = std::mem::take(&mut self.labels);
+        let node = (self.quiet == 0)
+            .then(|| self.node(head.place, head.span, DraftKind::Loop { over: head.over, form: head.form }));
+        let at_head = self.frontier.clone();
+        let heads = self.heads(head.span, node);
+        self.loops.push(LoopScope { node, objects: self.state.object_count(), phis: FxHashMap::default() });
+        let mark = self.state.mark();
+        self.enter_jump(labels, JumpKind::Loop, mark);
+        if let Some(node) = node {
+            self.parents.push(node);
+            self.frontier.clear();
+        }
+        body(self, node);
+        if node.is_some() {
+            self.parents.pop();
+        }
+        let jump = self.targets.pop().expect("entered above");
+        let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
+        ends.extend(jump.continues);
+        for (variable, phi) in heads {
+            let around: Vec<Value<'a>> =
+                ends.iter().filter_map(|way| way.changes.variables.get(&variable).cloned()).collect();
+            around.iter().for_each(|value| self.feed(phi, value));
+        }
+        let scope = self.loops.pop().expect("pushed above");
+        self.state.undo(mark);
+        self.feed_objects(&scope, &ends);
+        let mut ways = self.exits(head.exit, ends, &at_head);
+        ways.extend(jump.breaks);
+        if let Some(node) = node {
+            ways.iter_mut().filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = vec![(node, None)]);
+        }
+        self.rejoin(ways);
+    }
+
+    /// Gives every variable the loop writes a place for what comes around.
+    fn heads(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
+        let mut symbols: Vec<_> = self.survey.written(span).into_iter().collect();
+        symbols.extend(self.survey.shared.iter().copied());
+        symbols.sort_unstable();
+        symbols.dedup();
+        let mut heads = Vec::new();
+        for symbol in symbols {
+            let Some(variable) = self.variable(symbol) else { continue };
+            let Some(before) = self.state.read(variable).cloned() else { continue };
+            let phi = self.new_phi(before, node);
+            self.state.write(variable, Value::Phi(phi, Path::default()));
+            heads.push((variable, phi));
+        }
+        heads
+    }
+
+    /// What a turn puts into older objects is there in the next turn.
+    fn feed_objects(&mut self, scope: &LoopScope, ends: &[Way<'a>]) {
+        let mut phis: Vec<(u32, u32)> = scope.phis.iter().map(|(object, phi)| (*object, *phi)).collect();
+        phis.sort_unstable();
+        for (object, phi) in phis {
+            let base = Rc::clone(self.state.object(object));
+            let mut fresh: Vec<Value<'a>> = Vec::new();
+            for record in ends.iter().filter_map(|way| way.changes.objects.get(&object)) {
+                for member in &record.fields {
+                    if !base.field(&member.key).is_some_and(|old| old.value.same(&member.value)) {
+                        fresh.push(member.value.clone());
+                    }
+                }
+                let old = |value: &&Value<'a>| !base.extra.iter().any(|other| other.same(value));
+                fresh.extend(record.extra.iter().filter(old).cloned());
+            }
+            fresh.iter().for_each(|value| self.feed(phi, value));
+        }
+    }
+
+    fn exits(&self, exit: Exit, ends: Vec<Way<'a>>, at_head: &super::Frontier) -> Vec<Way<'a>> {
+        match exit {
+            Exit::AtEnd => ends,
+            Exit::Never => Vec::new(),
+            Exit::AtHead => {
+                let mut changes = Changes::default();
+                for (object, record) in ends.iter().flat_map(|way| &way.changes.objects) {
+                    let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(*object));
+                    let either = Rc::new(both(base, record));
+                    changes.objects.insert(*object, either);
+                }
+                vec![Way { changes, frontier: at_head.clone() }]
+            }
+        }
+    }
+
+    pub(super) fn while_loop(&mut self, it: &'a WhileStatement<'a>) {
+        let exit = if is_true(&it.test) { Exit::Never } else { Exit::AtHead };
+        let head = Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
+        self.repeat(&head, |walk, _| {
+            let test = walk.value(&it.test);
+            walk.decide(&test);
+            walk.statement(&it.body);
+        });
+    }
+
+    pub(super) fn do_while(&mut self, it: &'a DoWhileStatement<'a>) {
+        let head = Head {
+            place: Place::Loop,
+            span: it.span,
+            over: it.test.span(),
+            form: LoopForm::DoWhile,
+            exit: Exit::AtEnd,
+        };
+        self.repeat(&head, |walk, _| {
+            walk.statement(&it.body);
+            walk.go_on_here();
+            let test = walk.value(&it.test);
+            walk.decide(&test);
+        });
+    }
+
+    pub(super) fn for_loop(&mut self, it: &'a ForStatement<'a>) {
+        let labels = std::mem::take(&mut self.labels);
+        match &it.init {
+            Some(ForStatementInit::VariableDeclaration(declaration)) => self.variables(declaration),
+            Some(init) => {
+                if let Some(init) = init.as_expression() {
+                    self.value(init);
+                }
+            }
+            None => {}
+        }
+        self.labels = labels;
+        let exit = if it.test.as_ref().is_none_or(is_true) { Exit::Never } else { Exit::AtHead };
+        let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
+        let head = Head { place: Place::Loop, span: it.span, over, form: LoopForm::For, exit };
+        self.repeat(&head, |walk, _| {
+            if let Some(test) = &it.test {
+                let test = walk.value(test);
+                walk.decide(&test);
+            }
+            walk.statement(&it.body);
+            walk.go_on_here();
+            if let Some(update) = &it.update {
+                walk.value(update);
+            }
+        });
+    }
+
+    /// Where `continue` leads when something is still done before the next turn.
+    fn go_on_here(&mut self) {
+        let Some(jump) = self.targets.last_mut() else { return };
+        if jump.continues.is_empty() {
+            return;
+        }
+        let mark = jump.mark;
+        let continues = std::mem::take(&mut jump.continues);
+        let end = self.end_arm(mark);
+        self.rejoin(end.into_iter().chain(continues));
+    }
+
+    pub(super) fn for_of(&mut self, it: &'a ForOfStatement<'a>) {
+        let labels = std::mem::take(&mut self.labels);
+        let over = self.value(&it.right);
+        let over = if it.r#await { self.awaited(over) } else { over };
+        self.uses.iterated(&over);
+        self.labels = labels;
+        let form = if it.r#await { LoopForm::ForAwait } else { LoopForm::ForOf };
+        let head =
+            Head { place: Place::Loop, span: it.span, over: it.right.span(), form, exit: Exit::AtHead };
+        self.repeat(&head, |walk, node| {
+            let item = walk.item(&over, node);
+            let item = if it.r#await { walk.awaited(item) } else { item };
+            walk.bind_left(&it.left, item);
+            walk.statement(&it.body);
+        });
+    }
+
+    pub(super) fn for_in(&mut self, it: &'a ForInStatement<'a>) {
+        let labels = std::mem::take(&mut self.labels);
+        let over = self.value(&it.right);
+        self.labels = labels;
+        let head = Head {
+            place: Place::Loop,
+            span: it.span,
+            over: it.right.span(),
+            form: LoopForm::ForIn,
+            exit: Exit::AtHead,
+        };
+        self.repeat(&head, |walk, _| {
+            let key = walk.computed(it.right.span(), &[over]);
+            walk.bind_left(&it.left, key);
+            walk.statement(&it.body);
+        });
+    }
+
+    fn bind_left(&mut self, left: &'a ForStatementLeft<'a>, value: Value<'a>) {
+        match left {
+            ForStatementLeft::VariableDeclaration(declaration) => {
+                if let Some(declarator) = declaration.declarations.first() {
+                    self.bind(&declarator.id, value);
+                }
+            }
+            other => {
+                if let Some(target) = other.as_assignment_target() {
+                    self.assign(target, value);
+                }
+            }
+        }
+    }
+
+    /// What a loop over `over` is at.
+    pub(super) fn item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
+        match node {
+            Some(node) => Value::Item(Rc::new(self.frozen(over)), node, Path::default()),
+            None => self.part(over, &Step::Any),
+        }
+    }
+}
+
+fn is_true(test: &Expression<'_>) -> bool {
+    match test {
+        Expression::BooleanLiteral(literal) => literal.value,
+        Expression::NumericLiteral(literal) => literal.value != 0.0,
+        _ => false,
+    }
+}

@@ -1,0 +1,195 @@
+//! Variables and objects as they are at one point of the program, with a log of changes.
+//!
+//! Going into a branch takes a mark; what changed since can be taken out again, so that the cost of
+//! a branch is that of its own writes, not of everything there is.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::value::{Kind, Member, Record, Value, one_of};
+
+/// A variable of one activation: (activation, symbol).
+pub(crate) type Variable = (u32, u32);
+
+/// Everything that can change.
+#[derive(Debug, Default)]
+pub(crate) struct State<'a> {
+    variables: FxHashMap<Variable, Value<'a>>,
+    variable_log: Vec<(Variable, Option<Value<'a>>)>,
+    objects: Vec<Rc<Record<'a>>>,
+    object_log: Vec<(u32, Rc<Record<'a>>)>,
+}
+
+/// A moment in the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    variables: usize,
+    objects: usize,
+}
+
+/// What is different since a mark.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Changes<'a> {
+    pub(crate) variables: FxHashMap<Variable, Value<'a>>,
+    pub(crate) objects: FxHashMap<u32, Rc<Record<'a>>>,
+}
+
+impl<'a> State<'a> {
+    pub(crate) fn read(&self, variable: Variable) -> Option<&Value<'a>> {
+        self.variables.get(&variable)
+    }
+
+    pub(crate) fn write(&mut self, variable: Variable, value: Value<'a>) {
+        let old = self.variables.insert(variable, value);
+        self.variable_log.push((variable, old));
+    }
+
+    pub(crate) fn new_object(&mut self, record: Record<'a>) -> u32 {
+        self.objects.push(Rc::new(record));
+        (self.objects.len() - 1) as u32
+    }
+
+    pub(crate) fn object_count(&self) -> u32 {
+        self.objects.len() as u32
+    }
+
+    pub(crate) fn object(&self, index: u32) -> &Rc<Record<'a>> {
+        &self.objects[index as usize]
+    }
+
+    pub(crate) fn change(&mut self, index: u32, change: impl FnOnce(&mut Record<'a>)) {
+        let slot = &mut self.objects[index as usize];
+        self.object_log.push((index, Rc::clone(slot)));
+        let mut record = Record::clone(slot);
+        record.written = None;
+        change(&mut record);
+        *slot = Rc::new(record);
+    }
+
+    fn replace(&mut self, index: u32, record: Rc<Record<'a>>) {
+        let slot = &mut self.objects[index as usize];
+        self.object_log.push((index, std::mem::replace(slot, record)));
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { variables: self.variable_log.len(), objects: self.object_log.len() }
+    }
+
+    /// What is different since `mark`.
+    pub(crate) fn changes(&self, mark: Mark) -> Changes<'a> {
+        let mut changes = Changes::default();
+        for (variable, _) in &self.variable_log[mark.variables..] {
+            if let Some(value) = self.variables.get(variable) {
+                changes.variables.insert(*variable, value.clone());
+            }
+        }
+        for (index, _) in &self.object_log[mark.objects..] {
+            changes.objects.insert(*index, Rc::clone(self.object(*index)));
+        }
+        changes
+    }
+
+    /// Every value a variable or object had at some moment since `mark`, the first and last included.
+    pub(crate) fn ever(&self, mark: Mark) -> Changes<'a> {
+        let mut changes = self.changes(mark);
+        for (variable, old) in &self.variable_log[mark.variables..] {
+            if let (Some(old), Some(now)) = (old, changes.variables.get_mut(variable)) {
+                *now = one_of([old.clone(), now.clone()]);
+            }
+        }
+        for (index, old) in &self.object_log[mark.objects..] {
+            if let Some(now) = changes.objects.get_mut(index) {
+                *now = Rc::new(both(old, now));
+            }
+        }
+        changes
+    }
+
+    /// Goes back to `mark`.
+    pub(crate) fn undo(&mut self, mark: Mark) {
+        while self.variable_log.len() > mark.variables {
+            if let Some((variable, old)) = self.variable_log.pop() {
+                match old {
+                    Some(old) => self.variables.insert(variable, old),
+                    None => self.variables.remove(&variable),
+                };
+            }
+        }
+        while self.object_log.len() > mark.objects {
+            if let Some((index, old)) = self.object_log.pop() {
+                self.objects[index as usize] = old;
+            }
+        }
+    }
+
+    /// Goes on from several ways that lead here; each is what changed on it.
+    pub(crate) fn merge(&mut self, ways: &[Changes<'a>]) {
+        match ways {
+            [] => {}
+            [only] => {
+                for (variable, value) in &only.variables {
+                    self.write(*variable, value.clone());
+                }
+                for (index, record) in &only.objects {
+                    self.replace(*index, Rc::clone(record));
+                }
+            }
+            several => self.merge_several(several),
+        }
+    }
+
+    fn merge_several(&mut self, ways: &[Changes<'a>]) {
+        let mut variables: Vec<Variable> = ways.iter().flat_map(|way| way.variables.keys().copied()).collect();
+        variables.sort_unstable();
+        variables.dedup();
+        for variable in variables {
+            let base = self.variables.get(&variable).cloned();
+            let values = ways
+                .iter()
+                .filter_map(|way| way.variables.get(&variable).cloned().or_else(|| base.clone()));
+            let value = one_of(values.collect::<Vec<_>>());
+            self.write(variable, value);
+        }
+        let mut objects: Vec<u32> = ways.iter().flat_map(|way| way.objects.keys().copied()).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        for index in objects {
+            let base = Rc::clone(self.object(index));
+            let mut records = ways.iter().map(|way| way.objects.get(&index).unwrap_or(&base));
+            let first = records.next().map_or_else(|| Record::clone(&base), |record| Record::clone(record));
+            let merged = records.fold(first, |merged, record| both(&merged, record));
+            self.replace(index, Rc::new(merged));
+        }
+    }
+}
+
+/// A record that may be either.
+pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
+    let mut fields: Vec<Member<'a>> = Vec::new();
+    for member in &a.fields {
+        let value = match b.field(&member.key) {
+            Some(other) => one_of([member.value.clone(), other.value.clone()]),
+            None => one_of([member.value.clone(), Value::Undefined]),
+        };
+        fields.push(Member { value, ..member.clone() });
+    }
+    for member in b.fields.iter().filter(|member| a.field(&member.key).is_none()) {
+        fields.push(Member { value: one_of([member.value.clone(), Value::Undefined]), ..member.clone() });
+    }
+    let union = |a: &[Value<'a>], b: &[Value<'a>]| {
+        let mut all = a.to_vec();
+        all.extend(b.iter().filter(|value| !a.iter().any(|other| other.same(value))).cloned());
+        all
+    };
+    Record {
+        kind: match (&a.kind, &b.kind) {
+            (Kind::Array, _) => Kind::Array,
+            (kind, _) => kind.clone(),
+        },
+        fields,
+        extra: union(&a.extra, &b.extra),
+        spreads: union(&a.spreads, &b.spreads),
+        written: if a.written == b.written { a.written } else { None },
+    }
+}

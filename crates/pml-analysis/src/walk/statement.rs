@@ -1,0 +1,414 @@
+//! Statements: order, branches, and the ways out of them.
+
+use oxc_ast::ast::{
+    BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, IfStatement, LabeledStatement, Statement, SwitchStatement,
+    TryStatement, VariableDeclaration,
+};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::DecisionForm;
+
+use super::value::{FunctionCode, Value};
+use super::{DraftKind, Frontier, Jump, JumpKind, Walk, Way};
+use crate::analysis::{Code, Severity};
+use crate::marks::Place;
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn statements(&mut self, list: &'a [Statement<'a>]) {
+        self.hoist(list);
+        for statement in list {
+            if !self.live && !declares_only(statement) {
+                self.unreachable(statement.span());
+                self.dead(|walk| walk.statement_list(list, statement));
+                return;
+            }
+            self.statement(statement);
+        }
+    }
+
+    /// From `first` to the end of `list`.
+    fn statement_list(&mut self, list: &'a [Statement<'a>], first: &'a Statement<'a>) {
+        let from = list.iter().position(|statement| std::ptr::eq(statement, first)).unwrap_or(list.len());
+        for statement in &list[from..] {
+            self.statement(statement);
+        }
+    }
+
+    /// Visits what is never reached, so that its calls are known; it changes nothing.
+    fn dead(&mut self, visit: impl FnOnce(&mut Self)) {
+        let mark = self.state.mark();
+        let frontier: Frontier = std::mem::take(&mut self.frontier);
+        self.live = true;
+        visit(self);
+        self.state.undo(mark);
+        self.live = false;
+        self.frontier = frontier;
+    }
+
+    fn unreachable(&mut self, span: Span) {
+        let first_line = Span::new(span.start, span.start + first_line_length(self.text(span)));
+        self.complain(
+            Severity::Warning,
+            Code::Unreachable,
+            first_line,
+            "this code is never reached",
+            Some("what comes before it always returns, throws, breaks or continues".to_owned()),
+        );
+    }
+
+    fn hoist(&mut self, list: &'a [Statement<'a>]) {
+        for statement in list {
+            if let Statement::FunctionDeclaration(function) = statement
+                && function.body.is_some()
+                && let Some(symbol) = function.id.as_ref().and_then(|id| id.symbol_id.get())
+            {
+                let closure = self.closure(FunctionCode::Function(function));
+                self.write_symbol(symbol, closure);
+            }
+        }
+    }
+
+    pub(super) fn statement(&mut self, statement: &'a Statement<'a>) {
+        self.steps += 1;
+        match statement {
+            Statement::BlockStatement(block) => self.block(&block.body),
+            Statement::BreakStatement(it) => self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Break),
+            Statement::ContinueStatement(it) => {
+                self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Continue);
+            }
+            Statement::ExpressionStatement(it) => {
+                self.value(&it.expression);
+            }
+            Statement::IfStatement(it) => self.if_statement(it),
+            Statement::LabeledStatement(it) => self.labeled(it),
+            Statement::ReturnStatement(it) => {
+                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.value(argument));
+                self.return_value(value);
+            }
+            Statement::SwitchStatement(it) => self.switch(it),
+            Statement::ThrowStatement(it) => {
+                self.value(&it.argument);
+                self.live = false;
+                self.frontier.clear();
+            }
+            Statement::TryStatement(it) => self.try_statement(it),
+            Statement::DoWhileStatement(it) => self.do_while(it),
+            Statement::WhileStatement(it) => self.while_loop(it),
+            Statement::ForStatement(it) => self.for_loop(it),
+            Statement::ForInStatement(it) => self.for_in(it),
+            Statement::ForOfStatement(it) => self.for_of(it),
+            Statement::WithStatement(it) => {
+                self.value(&it.object);
+                self.statement(&it.body);
+            }
+            Statement::DebuggerStatement(_) | Statement::EmptyStatement(_) => {}
+            Statement::ExportDefaultDeclaration(it) => {
+                if let ExportDefaultDeclarationKind::FunctionDeclaration(function) = &it.declaration {
+                    self.closure(FunctionCode::Function(function));
+                }
+            }
+            other => {
+                if let Some(declaration) = other.as_declaration() {
+                    self.declared(declaration);
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, body: &'a [Statement<'a>]) {
+        let labels = std::mem::take(&mut self.labels);
+        if labels.is_empty() {
+            return self.statements(body);
+        }
+        let mark = self.state.mark();
+        self.enter_jump(labels, JumpKind::Block, mark);
+        self.statements(body);
+        self.leave_block(mark);
+    }
+
+    pub(super) fn enter_jump(&mut self, labels: Vec<&'a str>, kind: JumpKind, mark: super::Mark) {
+        let depth = self.frames.len();
+        self.targets.push(Jump { labels, kind, mark, breaks: Vec::new(), continues: Vec::new(), depth });
+    }
+
+    fn leave_block(&mut self, mark: super::Mark) {
+        let jump = self.targets.pop().expect("entered by the caller");
+        if jump.breaks.is_empty() {
+            return;
+        }
+        let end = self.end_arm(mark);
+        self.rejoin(end.into_iter().chain(jump.breaks));
+    }
+
+    fn labeled(&mut self, it: &'a LabeledStatement<'a>) {
+        self.labels.push(it.label.name.as_str());
+        let is_target = matches!(
+            it.body,
+            Statement::BlockStatement(_)
+                | Statement::LabeledStatement(_)
+                | Statement::SwitchStatement(_)
+                | Statement::ForStatement(_)
+                | Statement::ForInStatement(_)
+                | Statement::ForOfStatement(_)
+                | Statement::WhileStatement(_)
+                | Statement::DoWhileStatement(_)
+        );
+        if is_target {
+            return self.statement(&it.body);
+        }
+        let labels = std::mem::take(&mut self.labels);
+        let mark = self.state.mark();
+        self.enter_jump(labels, JumpKind::Block, mark);
+        self.statement(&it.body);
+        self.leave_block(mark);
+    }
+
+    fn jump(&mut self, label: Option<&str>, out: Out) {
+        let depth = self.frames.len();
+        let target = self.targets.iter().rposition(|jump| {
+            jump.depth == depth
+                && match label {
+                    Some(label) => jump.labels.contains(&label),
+                    None => jump.kind == JumpKind::Loop || (out == Out::Break && jump.kind == JumpKind::Switch),
+                }
+        });
+        if let Some(target) = target {
+            let way = self.way(self.targets[target].mark);
+            let jump = &mut self.targets[target];
+            match out {
+                Out::Break => jump.breaks.push(way),
+                Out::Continue => jump.continues.push(way),
+            }
+        }
+        self.live = false;
+        self.frontier.clear();
+    }
+
+    fn return_value(&mut self, value: Value<'a>) {
+        // An async function waits for what it returns; others hand the promise on.
+        if self.frames.is_empty() {
+            self.consume(&value);
+        }
+        if let Some(frame) = self.frames.last() {
+            let way = self.way(frame.mark);
+            let value = self.handed_back(value);
+            if let Some(frame) = self.frames.last_mut() {
+                frame.returns.push((value, way));
+            }
+        }
+        self.live = false;
+        self.frontier.clear();
+    }
+
+    fn if_statement(&mut self, it: &'a IfStatement<'a>) {
+        let test = self.value(&it.test);
+        self.decide(&test);
+        self.guard(&it.test, always_leaves(&it.consequent));
+        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::If);
+        let before = self.frontier.clone();
+        let mark = self.state.mark();
+        self.frontier = self.arm(decision, "true", &before);
+        self.statement(&it.consequent);
+        let yes = self.end_arm(mark);
+        self.frontier = self.arm(decision, "false", &before);
+        if let Some(alternate) = &it.alternate {
+            self.statement(alternate);
+        }
+        let no = self.end_arm(mark);
+        self.rejoin(yes.into_iter().chain(no));
+    }
+
+    fn switch(&mut self, it: &'a SwitchStatement<'a>) {
+        let labels = std::mem::take(&mut self.labels);
+        let discriminant = self.value(&it.discriminant);
+        self.decide(&discriminant);
+        let outcomes: Vec<String> = it.cases.iter().map(|case| self.outcome(case.test.as_ref())).collect();
+        let decision = self.decision_with(
+            Place::Switch,
+            it.span,
+            it.discriminant.span(),
+            DecisionForm::Switch,
+            outcomes.clone(),
+            "",
+        );
+        let mark = self.state.mark();
+        self.enter_jump(labels, JumpKind::Switch, mark);
+        for case in &it.cases {
+            if let Some(test) = &case.test {
+                let value = self.value(test);
+                self.decide(&value);
+                self.uses.compared(&discriminant, &value);
+            }
+        }
+        let before = self.frontier.clone();
+        for case in &it.cases {
+            self.hoist(&case.consequent);
+        }
+        let mut fallen: Option<Way<'a>> = None;
+        let head = self.state.mark();
+        for (case, outcome) in it.cases.iter().zip(&outcomes) {
+            let matched = Way { changes: super::Changes::default(), frontier: self.arm(decision, outcome, &before) };
+            self.rejoin(std::iter::once(matched).chain(fallen.take()));
+            for (index, statement) in case.consequent.iter().enumerate() {
+                if !self.live && !declares_only(statement) {
+                    self.unreachable(statement.span());
+                    self.dead(|walk| case.consequent[index..].iter().for_each(|statement| walk.statement(statement)));
+                    break;
+                }
+                self.statement(statement);
+            }
+            fallen = self.end_arm(head);
+        }
+        let mut ways: Vec<Way<'a>> = fallen.into_iter().collect();
+        if it.cases.iter().all(|case| case.test.is_some()) {
+            let frontier = self.arm(decision, "default", &before);
+            ways.push(Way { changes: super::Changes::default(), frontier });
+        }
+        let changed_before = self.state.changes(mark);
+        self.state.undo(mark);
+        let jump = self.targets.pop().expect("entered above");
+        // Case tests are evaluated whichever case matches.
+        let with_tests = ways.into_iter().map(|mut way| {
+            for (variable, value) in &changed_before.variables {
+                way.changes.variables.entry(*variable).or_insert_with(|| value.clone());
+            }
+            way
+        });
+        let ways: Vec<Way<'a>> = with_tests.chain(jump.breaks).collect();
+        self.rejoin(ways);
+    }
+
+    fn outcome(&self, test: Option<&Expression<'a>>) -> String {
+        match test {
+            None => "default".to_owned(),
+            Some(Expression::StringLiteral(text)) => format!("case:{}", text.value),
+            Some(test) => format!("case:{}", self.text(test.span())),
+        }
+    }
+
+    fn try_statement(&mut self, it: &'a TryStatement<'a>) {
+        let node = (self.quiet == 0).then(|| self.node(Place::Catch, it.span, DraftKind::Try));
+        let before = self.frontier.clone();
+        let mark = self.state.mark();
+        let returns = self.frames.last().map_or(0, |frame| frame.returns.len());
+        self.statements(&it.block.body);
+        let thrown = self.state.ever(mark);
+        let tried = self.end_arm(mark);
+        let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
+        if let Some(handler) = &it.handler {
+            self.rejoin([Way { changes: thrown.clone(), frontier: self.arm(node, "error", &before) }]);
+            if let Some(parameter) = &handler.param {
+                self.bind(&parameter.pattern, Value::Unknown);
+            }
+            self.statements(&handler.body.body);
+            ways.extend(self.end_arm(mark));
+        }
+        let Some(finalizer) = &it.finalizer else {
+            return self.rejoin(ways);
+        };
+        let goes_on = !ways.is_empty();
+        let left: Frontier = self
+            .frames
+            .last()
+            .map(|frame| frame.returns[returns..].iter().flat_map(|(_, way)| way.frontier.clone()).collect())
+            .unwrap_or_default();
+        if !goes_on {
+            ways.push(Way { changes: thrown, frontier: before });
+        }
+        self.rejoin(ways);
+        for point in left {
+            if !self.frontier.contains(&point) {
+                self.frontier.push(point);
+            }
+        }
+        self.statements(&finalizer.body);
+        let end = self.frontier.clone();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.returns[returns..].iter_mut().for_each(|(_, way)| way.frontier = end.clone());
+        }
+        if !goes_on {
+            self.live = false;
+            self.frontier.clear();
+        }
+    }
+
+    pub(super) fn declared(&mut self, declaration: &'a Declaration<'a>) {
+        match declaration {
+            Declaration::VariableDeclaration(it) => self.variables(it),
+            Declaration::ClassDeclaration(class) => {
+                let value = self.class(class);
+                if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
+                    self.write_symbol(symbol, value);
+                }
+            }
+            Declaration::TSEnumDeclaration(it) if !it.declare => {
+                let value = self.enumeration(it);
+                if let Some(symbol) = it.id.symbol_id.get() {
+                    self.write_symbol(symbol, value);
+                }
+            }
+            Declaration::TSNamespaceDeclaration(it) => self.namespace(it),
+            _ => {}
+        }
+    }
+
+    /// `declare const mcp: Tools` says what a free name is; it makes no variable.
+    fn declared_elsewhere(&mut self, it: &'a VariableDeclaration<'a>) {
+        for declarator in &it.declarations {
+            if let BindingPattern::BindingIdentifier(name) = &declarator.id
+                && let Some(symbol) = name.symbol_id.get()
+            {
+                let value = self.free_name(name.name.as_str(), name.span);
+                self.write_symbol(symbol, value);
+            }
+        }
+    }
+
+    pub(super) fn variables(&mut self, it: &'a VariableDeclaration<'a>) {
+        if it.declare {
+            return self.declared_elsewhere(it);
+        }
+        for declarator in &it.declarations {
+            match &declarator.init {
+                Some(init) => {
+                    let value = self.raw(init);
+                    self.bind_declared(&declarator.id, value, init.span());
+                }
+                None if it.kind.is_var() => {}
+                None => self.bind(&declarator.id, Value::Undefined),
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Out {
+    Break,
+    Continue,
+}
+
+/// Nothing happens where it stands.
+fn declares_only(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::FunctionDeclaration(_)
+        | Statement::EmptyStatement(_)
+        | Statement::TSTypeAliasDeclaration(_)
+        | Statement::TSInterfaceDeclaration(_) => true,
+        Statement::VariableDeclaration(it) => it.declarations.iter().all(|declarator| declarator.init.is_none()),
+        // A `break` after `return` in a switch is habit, not a mistake.
+        Statement::BreakStatement(_) => true,
+        _ => false,
+    }
+}
+
+/// `throw`, or a block that ends with one: the other way is the only one that goes on.
+fn always_leaves(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::ThrowStatement(_) => true,
+        Statement::BlockStatement(block) => block.body.last().is_some_and(always_leaves),
+        _ => false,
+    }
+}
+
+fn first_line_length(text: &str) -> u32 {
+    text.find(['\n', '\r']).unwrap_or(text.len()) as u32
+}
