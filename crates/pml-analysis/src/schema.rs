@@ -16,7 +16,9 @@ use std::ptr;
 use pml_model::structure::Step;
 use serde_json::{Map, Value};
 
-pub(crate) use check::{Finding, Mismatch, check_arguments, check_literal};
+pub(crate) use check::check_arguments;
+#[cfg(test)]
+pub(crate) use check::{Mismatch, check_literal};
 pub use nearest::nearest;
 pub(crate) use parameter::parameter_schema;
 pub(crate) use provide::provides;

@@ -42,6 +42,11 @@ impl<'a> Build<'a> {
         Expression::new_identifier(span, name, &self.ast)
     }
 
+    /// The name of a member.
+    pub(super) fn key(&self, span: Span, name: Str<'a>) -> PropertyKey<'a> {
+        PropertyKey::new_static_identifier(span, name, &self.ast)
+    }
+
     /// `7`
     pub(super) fn number(&self, value: u32) -> Expression<'a> {
         Expression::new_numeric_literal(SPAN, f64::from(value), None, NumberBase::Decimal, &self.ast)

@@ -13,6 +13,7 @@ use oxc_ast_visit::{VisitJsMut, walk_js_mut};
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_semantic::{Reference, Scoping, SymbolId};
 use oxc_span::GetSpan;
+use oxc_syntax::identifier::is_identifier_name;
 
 use super::Error;
 use super::build::Build;
@@ -118,6 +119,16 @@ impl<'a> Names<'a, '_> {
         self.refused.get_or_insert(Error::Unsupported { what, instead, at });
     }
 
+    /// `{ "a": 1 }` is `{ a: 1 }`, in what is run as well.
+    fn unquote(&self, key: &mut PropertyKey<'a>, computed: bool) {
+        if let PropertyKey::StringLiteral(text) = key
+            && !computed
+            && is_identifier_name(&text.value)
+        {
+            *key = self.build.key(text.span, text.value);
+        }
+    }
+
     fn lift(&mut self, expression: &mut Expression<'a>) -> bool {
         let span = expression.span();
         let Some(parameter) = self.lifted.get(&span) else { return false };
@@ -143,6 +154,31 @@ impl<'a> VisitJsMut<'a> for Names<'a, '_> {
             });
         }
         walk_js_mut::walk_expression(self, it);
+    }
+
+    fn visit_object_property(&mut self, it: &mut ObjectProperty<'a>) {
+        self.unquote(&mut it.key, it.computed);
+        walk_js_mut::walk_object_property(self, it);
+    }
+
+    fn visit_binding_property(&mut self, it: &mut BindingProperty<'a>) {
+        self.unquote(&mut it.key, it.computed);
+        walk_js_mut::walk_binding_property(self, it);
+    }
+
+    fn visit_assignment_target_property_property(&mut self, it: &mut AssignmentTargetPropertyProperty<'a>) {
+        self.unquote(&mut it.name, it.computed);
+        walk_js_mut::walk_assignment_target_property_property(self, it);
+    }
+
+    fn visit_method_definition(&mut self, it: &mut MethodDefinition<'a>) {
+        self.unquote(&mut it.key, it.computed);
+        walk_js_mut::walk_method_definition(self, it);
+    }
+
+    fn visit_property_definition(&mut self, it: &mut PropertyDefinition<'a>) {
+        self.unquote(&mut it.key, it.computed);
+        walk_js_mut::walk_property_definition(self, it);
     }
 
     fn visit_binding_identifier(&mut self, it: &mut BindingIdentifier<'a>) {

@@ -7,7 +7,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
 
 use super::expression::plain;
-use super::objects::{append, has_sources, step_of};
+use super::objects::{Certainty, Key, append, step_of};
 use super::repeat::{Exit, Head};
 use super::value::{Closure, Kind, Path, Record, Value, one_of};
 use super::{Call, Changes, DraftKind, Target, Walk, Way};
@@ -436,6 +436,10 @@ impl<'a> Walk<'a, '_> {
         {
             return value;
         }
+        self.moved_about(&object, object_expression, name, &given);
+        if matches!(name.as_str(), "push" | "unshift" | "add" | "set") {
+            return Value::Unknown;
+        }
         self.operate(it, operation, Some((object, object_expression)), given)
     }
 
@@ -444,13 +448,11 @@ impl<'a> Walk<'a, '_> {
         let record = Rc::clone(self.state.object(index));
         let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
         match (name, &record.kind) {
-            ("push" | "unshift", Kind::Array) => {
+            ("push", Kind::Array) => {
                 let mut changed = Record::clone(&record);
                 for (value, at, spread) in given {
                     if *spread {
                         self.append_all(&mut changed, value);
-                    } else if name == "unshift" {
-                        changed.extra.push(value.clone());
                     } else {
                         append(&mut changed, value.clone(), *at);
                     }
@@ -461,29 +463,100 @@ impl<'a> Walk<'a, '_> {
                 });
                 Some(Value::Unknown)
             }
-            ("pop" | "shift" | "at", Kind::Array) => Some(self.part(&Value::Object(index), &Step::Any)),
-            ("set" | "add", Kind::Holder) => {
-                let value = match values.as_slice() {
-                    [key, value] if has_sources(key) => {
-                        let mut pair = Record { kind: Kind::Array, ..Record::default() };
-                        pair.extra = vec![key.clone(), value.clone()];
-                        self.state.change(index, |record| record.extra.push(key.clone()));
-                        value.clone()
-                    }
-                    [_, value] | [value] => value.clone(),
-                    _ => Value::Unknown,
-                };
-                self.state.change(index, |record| record.extra.push(value));
+            ("pop" | "shift", Kind::Array) => Some(self.taken_from(index, &record, name)),
+            ("set", Kind::Holder) => {
+                if let [key, value, ..] = values.as_slice() {
+                    let spot = step_of(key).map_or_else(|| Key::Computed(key.clone()), Key::Known);
+                    self.put_into(index, &spot, value.clone(), span, Certainty::Certain);
+                }
+                Some(Value::Object(index))
+            }
+            ("add", Kind::Holder) => {
+                self.state.change(index, |record| record.extra.extend(values));
                 Some(Value::Object(index))
             }
             ("get", Kind::Holder) => {
-                let held = self.part(&Value::Object(index), &Step::Any);
                 let key = values.into_iter().next().unwrap_or(Value::Unknown);
-                Some(if has_sources(&key) { self.computed(span, &[held, key]) } else { held })
+                let step = step_of(&key).unwrap_or(Step::Any);
+                let held = self.part(&Value::Object(index), &step);
+                Some(self.looked_up(held, &key, span))
             }
-            ("values" | "entries" | "keys", Kind::Holder) => Some(Value::Object(index)),
+            ("keys", Kind::Holder) => Some(self.names_of(&Value::Object(index))),
+            ("values", Kind::Holder) => Some(self.values_of(&Value::Object(index))),
+            ("entries", Kind::Holder) => Some(Value::Object(index)),
             ("has" | "delete" | "clear", Kind::Holder) => Some(Value::Unknown),
             _ => None,
+        }
+    }
+
+    /// `pop` and `shift` take a known item from an array whose items are known.
+    fn taken_from(&mut self, index: u32, record: &Record<'a>, name: &str) -> Value<'a> {
+        if !record.closed() || !self.coming_around(index).is_empty() {
+            return self.part(&Value::Object(index), &Step::Any);
+        }
+        let mut left = record.clone();
+        if left.fields.is_empty() {
+            return Value::Undefined;
+        }
+        let taken = if name == "pop" { left.fields.pop() } else { Some(left.fields.remove(0)) };
+        for (position, member) in left.fields.iter_mut().enumerate() {
+            member.key = Step::Index(position as u64);
+        }
+        self.state.change(index, |record| {
+            *record = left;
+            record.written = None;
+        });
+        taken.map_or(Value::Undefined, |member| member.value)
+    }
+
+    /// Operations that move the items of an array about, or put some in.
+    fn moved_about(&mut self, object: &Value<'a>, expression: &'a Expression<'a>, name: &str, given: &[Given<'a>]) {
+        let added: Vec<Value<'a>> = match name {
+            "splice" => given.iter().skip(2).map(|(value, _, _)| value.clone()).collect(),
+            "push" | "unshift" | "add" => given.iter().map(|(value, _, _)| value.clone()).collect(),
+            "set" => given.iter().skip(1).map(|(value, _, _)| value.clone()).collect(),
+            "fill" => given.iter().take(1).map(|(value, _, _)| value.clone()).collect(),
+            "reverse" | "sort" | "copyWithin" => Vec::new(),
+            _ => return,
+        };
+        match object {
+            Value::Object(index) => self.state.change(*index, |record| {
+                let items = std::mem::take(&mut record.fields);
+                record.extra.extend(items.into_iter().map(|member| member.value).chain(added));
+                record.written = None;
+            }),
+            Value::Unknown | Value::Undefined | Value::Function(_) | Value::Literal(_) => {}
+            _ => {
+                if let (Some(root), false) = (self.root_of(expression), added.is_empty()) {
+                    let kind = if matches!(name, "set" | "add") { Kind::Holder } else { Kind::Array };
+                    self.add_to_variable(root, Record { kind, extra: added, ..Record::default() });
+                }
+            }
+        }
+    }
+
+    /// The names of an object's members, as far as they come from somewhere.
+    fn names_of(&mut self, object: &Value<'a>) -> Value<'a> {
+        match self.frozen(object) {
+            Value::Record(record) => {
+                let known = Record { kind: Kind::Array, extra: record.names.clone(), ..Record::default() };
+                let mut known = known;
+                known.spreads.clone_from(&record.spreads);
+                Value::Object(self.state.new_object(known))
+            }
+            other => other,
+        }
+    }
+
+    /// The values of an object's members.
+    fn values_of(&mut self, object: &Value<'a>) -> Value<'a> {
+        match self.frozen(object) {
+            Value::Record(record) => {
+                let mut values = Record::clone(&record);
+                values.names.clear();
+                Value::Object(self.state.new_object(values))
+            }
+            other => other,
         }
     }
 
@@ -492,7 +565,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(form) = super::parallel::form(name) {
             return self.fork(it, form);
         }
-        let given = match name {
+        let mut given = match name {
             "Promise.resolve" => {
                 let given = self.arguments(&it.arguments);
                 let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
@@ -522,8 +595,11 @@ impl<'a> Walk<'a, '_> {
             }
             _ => {}
         }
-        if name == "Object.assign" {
-            self.assigned(&given);
+        match name {
+            "Object.assign" => self.assigned(&given),
+            "Object.keys" => given.iter_mut().for_each(|(value, _, _)| *value = self.names_of(value)),
+            "Object.values" => given.iter_mut().for_each(|(value, _, _)| *value = self.values_of(value)),
+            _ => {}
         }
         let operation =
             if member.is_empty() { operations::global(object) } else { operations::function(object, member) };

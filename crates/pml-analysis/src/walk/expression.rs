@@ -529,7 +529,8 @@ pub(super) fn sources<'a>(value: &Value<'a>, into: &mut Vec<Value<'a>>) {
         }
         Value::Record(record) => {
             record.fields.iter().for_each(|member| sources(&member.value, into));
-            record.extra.iter().chain(&record.spreads).for_each(|value| sources(value, into));
+            let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
+            rest.for_each(|value| sources(value, into));
         }
         Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
             values.iter().for_each(|value| sources(value, into));

@@ -185,6 +185,7 @@ impl<'a> Walk<'a, '_> {
         let more: Vec<Value<'a>> = record
             .extra
             .iter()
+            .chain(&record.names)
             .filter(|value| !self.sources_of(value).is_empty() || !matches!(value, Value::Phi(..)))
             .cloned()
             .collect();
@@ -241,7 +242,7 @@ impl<'a> Walk<'a, '_> {
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
             Value::Record(record) => {
                 record.fields.iter().for_each(|member| self.each_source(&member.value, around, seen, visit));
-                let rest = record.extra.iter().chain(&record.spreads);
+                let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
                 rest.for_each(|value| self.each_source(value, around, seen, visit));
             }
             Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
@@ -390,7 +391,7 @@ impl<'a> Walk<'a, '_> {
             let DraftKind::Call(call) = &self.nodes[node].kind else { continue };
             let (Some(argument), false) = (&arguments[node], call.as_value) else { continue };
             let call = call.clone();
-            self.use_parameters(&call, argument);
+            self.use_parameters(&call);
             let Some(input) = self.input_schema(&call) else { continue };
             let findings = schema::check_arguments(input, argument);
             let tool = self.name_of(&call.target);
@@ -414,10 +415,10 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Arguments of the program that become inputs of this call are what the call wants.
-    fn use_parameters(&mut self, call: &Call<'a>, argument: &Argument) {
+    fn use_parameters(&mut self, call: &Call<'a>) {
         let mut wanted: Vec<(Vec<Step>, Json)> = Vec::new();
         if let Some(input) = self.input_schema(call) {
-            parameters_in(input, input, argument, &mut wanted);
+            parameters_in(input, input, &call.arguments, &mut wanted);
         }
         for (path, schema) in wanted {
             self.uses.declared(&path, schema);
@@ -523,7 +524,8 @@ fn parts_of<'a>(arguments: &Value<'a>) -> Vec<(Option<String>, Value<'a>)> {
         Value::Record(record) if matches!(record.kind, Kind::Object) => {
             let named =
                 record.fields.iter().map(|member| (Some(key_name(&member.key)), member.value.clone()));
-            let rest = record.extra.iter().chain(&record.spreads).map(|value| (None, value.clone()));
+            let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
+            let rest = rest.map(|value| (None, value.clone()));
             named.chain(rest).collect()
         }
         other => vec![(None, other.clone())],
@@ -600,45 +602,28 @@ fn reached(from: u32, after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     found
 }
 
-/// The parameters in an argument tree and what the tool says of their place.
-fn parameters_in(root: &Json, schema: &Json, argument: &Argument, found: &mut Vec<(Vec<Step>, Json)>) {
-    match argument {
-        Argument::Parameter { name, path } if name.is_empty() && path.is_empty() => {
+/// The parameters in the arguments of a call and what the tool says of their place.
+fn parameters_in(root: &Json, schema: &Json, value: &Value<'_>, found: &mut Vec<(Vec<Step>, Json)>) {
+    match value {
+        Value::Parameter(path) if path.steps().is_empty() => {
             for property in schema::properties(root, schema) {
                 if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
                     found.push((vec![Step::Key(property.to_owned())], schema::parameter_schema(root, inner)));
                 }
             }
         }
-        Argument::Parameter { name, path } => {
-            let mut steps = vec![Step::Key(name.clone())];
-            steps.extend(path.iter().cloned());
-            found.push((steps, schema::parameter_schema(root, schema)));
-        }
-        Argument::Object { fields, spreads } => {
-            for field in fields {
-                if let schema::Lookup::Found(inner) = schema::property(root, schema, &field.name) {
-                    parameters_in(root, inner, &field.value, found);
+        Value::Parameter(path) => found.push((path.steps().to_vec(), schema::parameter_schema(root, schema))),
+        Value::OneOf(values) => values.iter().for_each(|value| parameters_in(root, schema, value, found)),
+        Value::Record(record) => {
+            for member in &record.fields {
+                if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &member.key) {
+                    parameters_in(root, inner, &member.value, found);
                 }
             }
-            spreads.iter().for_each(|spread| parameters_in(root, schema, spread, found));
-        }
-        Argument::Array { items } => {
-            for (index, item) in items.iter().enumerate() {
-                if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &Step::Index(index as u64)) {
-                    parameters_in(root, inner, item, found);
-                }
+            if matches!(record.kind, Kind::Object) {
+                record.spreads.iter().for_each(|spread| parameters_in(root, schema, spread, found));
             }
-        }
-        // `args.x ?? 5` handed over is still what the tool wants.
-        Argument::Expression { source, reads } if reads.len() == 1 && is_default(source) => {
-            parameters_in(root, schema, &reads[0], found);
         }
         _ => {}
     }
-}
-
-/// An expression that only says what to use when nothing is given, or a name it was put under.
-fn is_default(source: &str) -> bool {
-    source.contains("??") || source.contains("||") || source.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
 }

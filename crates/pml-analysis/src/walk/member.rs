@@ -73,10 +73,16 @@ impl<'a> Walk<'a, '_> {
                     }
                     _ => self.part(&object, &Step::Any),
                 };
-                // A value looked up by another depends on both.
-                if has_sources(key) && !is_counter(key) { self.computed(span, &[part, key.clone()]) } else { part }
+                self.looked_up(part, key, span)
             }
         }
+    }
+
+    /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
+    /// says which one.
+    pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
+        let is_table = !has_sources(&self.frozen(&held));
+        if is_table && has_sources(key) { self.computed(span, &[key.clone()]) } else { held }
     }
 
     fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
@@ -240,17 +246,4 @@ fn list(names: &[&str]) -> String {
 /// Members every value of the language has.
 fn is_method_of_values(key: &Step) -> bool {
     matches!(key, Step::Key(name) if matches!(name.as_str(), "length" | "toString" | "valueOf" | "constructor" | "hasOwnProperty" | "then"))
-}
-
-/// A loop counter and the like: says where, not what.
-fn is_counter(key: &Value<'_>) -> bool {
-    matches!(key, Value::Phi(..) | Value::Computed(..)) && !reads_data(key)
-}
-
-fn reads_data(value: &Value<'_>) -> bool {
-    match value {
-        Value::Result(..) | Value::Parameter(_) | Value::Item(..) => true,
-        Value::Computed(_, values) | Value::OneOf(values) | Value::Template(values) => values.iter().any(reads_data),
-        _ => false,
-    }
 }

@@ -85,6 +85,7 @@ pub(crate) fn walk<'a>(
         parents: Vec::new(),
         targets: Vec::new(),
         labels: Vec::new(),
+        thrown: Vec::new(),
         chain: Vec::new(),
         quiet: 0,
         phis: Vec::new(),
@@ -239,6 +240,8 @@ struct Walk<'a, 's> {
     parents: Vec<u32>,
     targets: Vec<Jump<'a>>,
     labels: Vec<&'a str>,
+    /// What is thrown inside each `try` we are in.
+    thrown: Vec<Vec<Value<'a>>>,
     chain: Vec<Chain>,
     /// Inside a computation that reaches no tool: it is one operation, not a structure.
     quiet: u32,

@@ -99,8 +99,8 @@ impl<'a> Walk<'a, '_> {
                             record.fields.push(Member { key, value, span, getter });
                         }
                         Key::Computed(name) => {
-                            let value = self.computed(property.span, &[name, value]);
                             record.extra.push(value);
+                            record.names.push(name);
                             record.written = None;
                             if is_function {
                                 methods.push((None, &property.value));
@@ -157,6 +157,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 record.extra.extend(view.extra.iter().cloned());
                 record.spreads.extend(view.spreads.iter().cloned());
+                record.names.extend(view.names.iter().cloned());
             }
             Value::Undefined | Value::Literal(_) => {}
             other => {
@@ -230,8 +231,7 @@ impl<'a> Walk<'a, '_> {
                     kind: record.kind.clone(),
                     written: record.written,
                     fields: Vec::with_capacity(record.fields.len()),
-                    extra: Vec::new(),
-                    spreads: Vec::new(),
+                    ..Record::default()
                 };
                 for member in &record.fields {
                     let value = self.frozen_at(&member.value, depth + 1);
@@ -239,6 +239,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 frozen.extra = record.extra.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
                 frozen.spreads = record.spreads.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
+                frozen.names = record.names.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
                 frozen.extra.extend(self.coming_around(*index));
                 Value::Record(Rc::new(frozen))
             }
@@ -364,20 +365,24 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn member_spot(&self, object: &'a Expression<'a>, value: Value<'a>, key: Key<'a>) -> Spot<'a> {
-        let mut at = plain(object);
-        let direct = matches!(at, Expression::Identifier(_));
-        let root = loop {
+    /// The variable at the bottom of a chain of members.
+    pub(super) fn root_of(&self, expression: &'a Expression<'a>) -> Option<SymbolId> {
+        let mut at = plain(expression);
+        loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    break name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id());
+                    return name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id());
                 }
                 Expression::StaticMemberExpression(it) => plain(&it.object),
                 Expression::ComputedMemberExpression(it) => plain(&it.object),
-                _ => break None,
+                _ => return None,
             }
-        };
-        Spot::Member { object: value, key, root, direct }
+        }
+    }
+
+    fn member_spot(&self, object: &'a Expression<'a>, value: Value<'a>, key: Key<'a>) -> Spot<'a> {
+        let direct = matches!(plain(object), Expression::Identifier(_));
+        Spot::Member { object: value, key, root: self.root_of(object), direct }
     }
 
     pub(super) fn get(&mut self, spot: &Spot<'a>, span: Span) -> Value<'a> {
@@ -417,24 +422,28 @@ impl<'a> Walk<'a, '_> {
             }
             Value::Class(class) => self.put_into(class.statics, key, value, span, Certainty::Certain),
             Value::Unknown | Value::Undefined | Value::Function(_) | Value::Global(_) => {}
-            // Something of the outside is added to: from here on the variable holds it with the addition.
             _ => {
                 let Some(root) = root else { return };
-                let old = self.read_symbol(root);
-                let mut record = Record { spreads: vec![old], ..Record::default() };
+                let mut record = Record::default();
                 match key {
                     Key::Known(step) if direct => {
                         record.fields.push(Member { key: step.clone(), value, span, getter: false });
                     }
                     _ => record.extra.push(value),
                 }
-                let object = self.state.new_object(record);
-                self.write_symbol(root, Value::Object(object));
+                self.add_to_variable(root, record);
             }
         }
     }
 
-    fn put_into(&mut self, index: u32, key: &Key<'a>, value: Value<'a>, span: Span, certainty: Certainty) {
+    /// Something of the outside is added to: from here on the variable holds it with the addition.
+    pub(super) fn add_to_variable(&mut self, variable: SymbolId, mut record: Record<'a>) {
+        record.spreads.push(self.read_symbol(variable));
+        let object = self.state.new_object(record);
+        self.write_symbol(variable, Value::Object(object));
+    }
+
+    pub(super) fn put_into(&mut self, index: u32, key: &Key<'a>, value: Value<'a>, span: Span, certainty: Certainty) {
         match key {
             Key::Known(step) => self.state.change(index, |record| {
                 let member = record.fields.iter_mut().find(|member| member.key == *step);
@@ -447,11 +456,12 @@ impl<'a> Walk<'a, '_> {
                     None => record.fields.push(Member { key: step.clone(), value, span, getter: false }),
                 }
             }),
-            Key::Computed(name) => {
-                let name = name.clone();
-                let value = if has_sources(&name) { self.computed(span, &[name, value]) } else { value };
-                self.state.change(index, |record| record.extra.push(value));
-            }
+            Key::Computed(name) => self.state.change(index, |record| {
+                record.extra.push(value);
+                if has_sources(name) {
+                    record.names.push(name.clone());
+                }
+            }),
         }
     }
 
@@ -466,7 +476,7 @@ impl<'a> Walk<'a, '_> {
 }
 
 #[derive(PartialEq, Eq, Clone, Copy)]
-enum Certainty {
+pub(super) enum Certainty {
     Certain,
     Possible,
 }

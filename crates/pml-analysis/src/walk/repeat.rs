@@ -11,7 +11,7 @@ use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
 
 use super::state::both;
-use super::value::{Path, Value};
+use super::value::{Path, Value, one_of};
 use super::{Changes, DraftKind, JumpKind, LoopScope, Walk, Way};
 use crate::marks::Place;
 
@@ -56,6 +56,7 @@ impl<'a> Walk<'a, '_> {
         let jump = self.targets.pop().expect("entered above");
         let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
         ends.extend(jump.continues);
+        let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
             let around: Vec<Value<'a>> =
                 ends.iter().filter_map(|way| way.changes.variables.get(&variable).cloned()).collect();
@@ -64,7 +65,7 @@ impl<'a> Walk<'a, '_> {
         let scope = self.loops.pop().expect("pushed above");
         self.state.undo(mark);
         self.feed_objects(&scope, &ends);
-        let mut ways = self.exits(head.exit, ends, &at_head);
+        let mut ways = self.exits(head.exit, ends, &at_head, &phis);
         ways.extend(jump.breaks);
         if let Some(node) = node {
             ways.iter_mut().filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = vec![(node, None)]);
@@ -109,7 +110,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn exits(&self, exit: Exit, ends: Vec<Way<'a>>, at_head: &super::Frontier) -> Vec<Way<'a>> {
+    fn exits(
+        &self,
+        exit: Exit,
+        ends: Vec<Way<'a>>,
+        at_head: &super::Frontier,
+        phis: &[(u32, u32)],
+    ) -> Vec<Way<'a>> {
         match exit {
             Exit::AtEnd => ends,
             Exit::Never => Vec::new(),
@@ -119,6 +126,13 @@ impl<'a> Walk<'a, '_> {
                     let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(*object));
                     let either = Rc::new(both(base, record));
                     changes.objects.insert(*object, either);
+                }
+                // Variables of the body live on in functions made there.
+                for (variable, value) in ends.iter().flat_map(|way| &way.changes.variables) {
+                    if !phis.contains(variable) {
+                        let before = changes.variables.get(variable).or_else(|| self.state.read(*variable)).cloned();
+                        changes.variables.insert(*variable, one_of(before.into_iter().chain([value.clone()])));
+                    }
                 }
                 vec![Way { changes, frontier: at_head.clone() }]
             }

@@ -190,6 +190,7 @@ pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
         fields,
         extra: union(&a.extra, &b.extra),
         spreads: union(&a.spreads, &b.spreads),
+        names: union(&a.names, &b.names),
         written: if a.written == b.written { a.written } else { None },
     }
 }

@@ -7,7 +7,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::DecisionForm;
 
-use super::value::{FunctionCode, Value};
+use super::value::{FunctionCode, Value, one_of};
 use super::{DraftKind, Frontier, Jump, JumpKind, Walk, Way};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
@@ -86,7 +86,11 @@ impl<'a> Walk<'a, '_> {
             }
             Statement::SwitchStatement(it) => self.switch(it),
             Statement::ThrowStatement(it) => {
-                self.value(&it.argument);
+                let thrown = self.value(&it.argument);
+                let thrown = self.frozen(&thrown);
+                if let Some(caught) = self.thrown.last_mut() {
+                    caught.push(thrown);
+                }
                 self.live = false;
                 self.frontier.clear();
             }
@@ -290,14 +294,16 @@ impl<'a> Walk<'a, '_> {
         let before = self.frontier.clone();
         let mark = self.state.mark();
         let returns = self.frames.last().map_or(0, |frame| frame.returns.len());
+        self.thrown.push(Vec::new());
         self.statements(&it.block.body);
+        let errors = self.thrown.pop().unwrap_or_default();
         let thrown = self.state.ever(mark);
         let tried = self.end_arm(mark);
         let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
             self.rejoin([Way { changes: thrown.clone(), frontier: self.arm(node, "error", &before) }]);
             if let Some(parameter) = &handler.param {
-                self.bind(&parameter.pattern, Value::Unknown);
+                self.bind(&parameter.pattern, one_of(errors));
             }
             self.statements(&handler.body.body);
             ways.extend(self.end_arm(mark));

@@ -80,6 +80,8 @@ pub(crate) struct Record<'a> {
     pub(crate) fields: Vec<Member<'a>>,
     /// Values that are in it somewhere: unknown keys, pushes in loops.
     pub(crate) extra: Vec<Value<'a>>,
+    /// Names of such members.
+    pub(crate) names: Vec<Value<'a>>,
     /// Objects spread into it whose members are not known.
     pub(crate) spreads: Vec<Value<'a>>,
     /// Where it is written, while nothing has changed it.
