@@ -17,12 +17,9 @@ use pml_model::structure::Step;
 use serde_json::{Map, Value};
 
 pub(crate) use check::check_arguments;
-#[cfg(test)]
-pub(crate) use check::{Mismatch, check_literal};
 pub use nearest::nearest;
 pub(crate) use parameter::parameter_schema;
 pub(crate) use provide::provides;
-pub(crate) use words::type_of_json;
 
 /// Members of every object, whatever its schema.
 const INHERITED: [&str; 8] = [

@@ -36,28 +36,9 @@ pub(crate) struct Finding {
     pub(crate) hint: Option<String>,
 }
 
-/// Why a value is not allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mismatch {
-    /// Where in the value.
-    pub(crate) path: Vec<Step>,
-    /// What is wanted there: `a number`.
-    pub(crate) expected: String,
-    /// What is there: `the text "5"`.
-    pub(crate) got: String,
-}
-
 /// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
 pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Finding> {
     problems(root, root, Given::of(argument)).into_iter().map(Problem::into_finding).collect()
-}
-
-/// Whether `schema` allows `value`; the first certain reason why not.
-pub(crate) fn check_literal(root: &Value, schema: &Value, value: &Value) -> Result<(), Mismatch> {
-    match problems(root, schema, Given::Json(value)).into_iter().find(|problem| problem.certain) {
-        Some(problem) => Err(problem.into_mismatch()),
-        None => Ok(()),
-    }
 }
 
 fn problems(root: &Value, schema: &Value, given: Given<'_>) -> Vec<Problem> {
@@ -200,21 +181,6 @@ impl Problem {
         };
         let severity = if self.certain { Severity::Error } else { Severity::Warning };
         Finding { code, severity, path: self.path, message, hint }
-    }
-
-    fn into_mismatch(mut self) -> Mismatch {
-        let (expected, got) = match self.kind {
-            Kind::Wrong { expected, got, .. } => (expected, got),
-            Kind::Missing { .. } => {
-                let name = self.path.pop().map_or_else(String::new, |name| path_words(&[name]));
-                (format!("an object with `{name}`"), "one without".to_owned())
-            }
-            Kind::Unknown { .. } => {
-                let name = self.path.pop().map_or_else(String::new, |name| path_words(&[name]));
-                (format!("an object without `{name}`"), "one with it".to_owned())
-            }
-        };
-        Mismatch { path: self.path, expected, got }
     }
 }
 

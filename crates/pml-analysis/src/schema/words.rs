@@ -9,18 +9,6 @@ use super::{resolve, unique};
 /// So many names or values are listed at most.
 const MOST_LISTED: usize = 8;
 
-/// What kind of value it is.
-pub(crate) fn type_of_json(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
 /// A value, shortly: `the text "5"`, `the number 5`, `a list`.
 pub(super) fn value_words(value: &Value) -> String {
     match value {

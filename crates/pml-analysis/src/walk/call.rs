@@ -658,7 +658,7 @@ impl<'a> Walk<'a, '_> {
             }
         }
         let fresh = match &receiver {
-            Some((_, expression)) => is_fresh(expression),
+            Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
         };
         let mut inputs: Vec<(String, Value<'a>, Span)> = Vec::new();
@@ -684,6 +684,14 @@ impl<'a> Walk<'a, '_> {
         let kind = DraftKind::Operation { name: operation.name, pure: operation.is_pure(fresh), inputs };
         let node = self.node(Place::Operation, it.span, kind);
         self.result_of(node)
+    }
+
+    /// A regular expression that keeps no place between uses.
+    fn is_stateless_pattern(&self, value: &Value<'a>) -> bool {
+        let Value::Computed(span, _) = value else { return false };
+        let text = self.text(*span);
+        let flags = text.rsplit_once('/').filter(|_| text.starts_with('/')).map(|(_, flags)| flags);
+        flags.is_some_and(|flags| flags.chars().all(|flag| flag.is_ascii_lowercase() && !matches!(flag, 'g' | 'y')))
     }
 
     /// What functions among the arguments take from around them.

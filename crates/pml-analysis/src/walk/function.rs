@@ -199,7 +199,7 @@ impl<'a> Walk<'a, '_> {
             class: closure.class.clone(),
         });
         self.next_activation += 1;
-        let outer_activation = std::mem::replace(&mut self.activation, Rc::clone(&activation));
+        let outer_activation = std::mem::replace(&mut self.activation, activation);
         let outer_context = std::mem::replace(&mut self.context, context);
         let outer_labels = std::mem::take(&mut self.labels);
         let before = self.frontier.clone();
@@ -211,7 +211,6 @@ impl<'a> Walk<'a, '_> {
         self.frames.push(Frame {
             function: closure.function,
             context,
-            activation,
             is_async: closure.code.is_async(),
             mark,
             returns: Vec::new(),

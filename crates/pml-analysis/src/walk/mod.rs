@@ -171,7 +171,6 @@ enum JumpKind {
 struct Frame<'a> {
     function: FunctionIndex,
     context: u32,
-    activation: Rc<Activation<'a>>,
     is_async: bool,
     mark: Mark,
     returns: Vec<(Value<'a>, Way<'a>)>,

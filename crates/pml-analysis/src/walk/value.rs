@@ -19,10 +19,6 @@ impl Path {
         Path(Some(Rc::new(steps)))
     }
 
-    pub(crate) fn join(&self, other: &Path) -> Path {
-        other.steps().iter().fold(self.clone(), |path, step| path.then(step.clone()))
-    }
-
     pub(crate) fn steps(&self) -> &[Step] {
         self.0.as_ref().map_or(&[], |steps| steps)
     }

@@ -1,0 +1,302 @@
+//! Which node stands inside which: the nesting of a program, found from its edges.
+//!
+//! `contains` says what a loop has in its body. A node belongs to an arm of a decision when there is no
+//! way to it past that arm, which holds for programs that return early and for helper functions as
+//! well as for blocks.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use pml_model::structure::{Letter, Link, NodeId, NodeKind, Structure};
+
+use super::words::BETWEEN;
+
+/// A structure in nested program order.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// What is inside nothing.
+    pub(super) top: Vec<Item>,
+}
+
+/// A node and what is inside it.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Index into the structure's nodes.
+    pub(super) node: usize,
+    /// What is inside of a loop, a fork or the block of a `try`.
+    pub(super) inside: Vec<Item>,
+    /// What happens with each outcome, or with several that share an arm.
+    pub(super) arms: Vec<(String, Vec<Item>)>,
+    /// The outcome with which everything goes on that comes after this at the same level, because
+    /// every other one leaves.
+    pub(super) goes_on_with: Option<String>,
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Place {
+    Top,
+    In(usize),
+    Arm(usize, String),
+}
+
+/// The outcome that stands for the block of a `try`.
+const BLOCK: &str = "";
+
+/// Nests the nodes of `structure`.
+pub(super) fn tree(structure: &Structure) -> Tree {
+    let flow = Flow::of(structure);
+    let mut nesting = Nesting { structure, children: HashMap::new(), arms: HashMap::new() };
+    for node in 0..structure.nodes.len() {
+        let place = flow.place(structure, node);
+        if let Place::Arm(of, arm) = &place
+            && !nesting.children.contains_key(&place)
+        {
+            nesting.arms.entry(*of).or_default().push(arm.clone());
+        }
+        nesting.children.entry(place).or_default().push(node);
+    }
+    Tree { top: nesting.items(&Place::Top) }
+}
+
+/// What is still to be put in its place.
+struct Nesting<'a> {
+    structure: &'a Structure,
+    children: HashMap<Place, Vec<usize>>,
+    /// The arms of each node that hold something, in the order of the program.
+    arms: HashMap<usize, Vec<String>>,
+}
+
+impl Nesting<'_> {
+    fn items(&mut self, place: &Place) -> Vec<Item> {
+        let mut waiting = self.children.remove(place).unwrap_or_default();
+        let mut made = Vec::new();
+        let mut next = 0;
+        while let Some(&node) = waiting.get(next) {
+            next += 1;
+            let mut inside = self.items(&Place::In(node));
+            inside.extend(self.items(&Place::Arm(node, BLOCK.to_owned())));
+            let goes_on_with = if next == waiting.len() { self.continuation(node) } else { None };
+            if let Some(arm) = &goes_on_with {
+                waiting.extend(self.children.remove(&Place::Arm(node, arm.clone())).unwrap_or_default());
+            }
+            let arms = self.arms(node);
+            made.push(Item { node, inside, arms, goes_on_with });
+        }
+        made
+    }
+
+    fn arms(&mut self, node: usize) -> Vec<(String, Vec<Item>)> {
+        let arms = self.arms.get(&node).cloned().unwrap_or_default().into_iter().map(|arm| {
+            let inside = self.items(&Place::Arm(node, arm.clone()));
+            (arm, inside)
+        });
+        arms.filter(|(_, inside)| !inside.is_empty()).collect()
+    }
+
+    /// The arm that is no block of the decision but the rest of the program: with the others it ends.
+    fn continuation(&self, node: usize) -> Option<String> {
+        let decision = &self.structure.nodes[node];
+        if !matches!(decision.kind, NodeKind::Decision { .. }) {
+            return None;
+        }
+        let goes_on = |arm: &&String| {
+            let first = self.children.get(&Place::Arm(node, (*arm).clone())).and_then(|arm| arm.first());
+            let starts = first.map(|first| self.structure.nodes[*first].at.start);
+            decision.at.end > decision.at.start && starts.is_some_and(|start| start >= decision.at.end)
+        };
+        self.arms.get(&node)?.iter().find(goes_on).cloned()
+    }
+}
+
+/// The nodes that some other node leads to in the order of the program.
+pub(super) fn reached(structure: &Structure) -> HashSet<NodeId> {
+    structure.edges.iter().filter(|edge| is_order(&edge.link)).map(|edge| edge.to).collect()
+}
+
+fn is_order(link: &Link) -> bool {
+    matches!(link, Link::Sequence | Link::Conditional { .. })
+}
+
+/// The loop that each node is directly in.
+pub(super) fn loops(structure: &Structure) -> HashMap<NodeId, NodeId> {
+    let contained = structure.edges.iter().filter(|edge| matches!(edge.link, Link::Contains));
+    contained.filter(|edge| edge.from.letter == Letter::L).map(|edge| (edge.to, edge.from)).collect()
+}
+
+/// A point of the flow: a node, or an arm of one before its first node.
+#[derive(Debug)]
+struct Point {
+    place: Place,
+    /// The last point that every way to this one goes through.
+    before: Option<usize>,
+    depth: usize,
+}
+
+/// What every way to each node goes through.
+struct Flow {
+    points: Vec<Point>,
+    /// Node → point.
+    at: Vec<Option<usize>>,
+    /// Node → the loop it is directly in.
+    inside: Vec<Option<usize>>,
+    /// Join → its fork.
+    forks: HashMap<usize, usize>,
+}
+
+impl Flow {
+    fn of(structure: &Structure) -> Flow {
+        let index: HashMap<NodeId, usize> =
+            structure.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
+        let mut ways: Vec<Vec<(usize, Option<String>)>> = vec![Vec::new(); structure.nodes.len()];
+        for edge in structure.edges.iter().filter(|edge| is_order(&edge.link)) {
+            let (Some(&from), Some(&to)) = (index.get(&edge.from), index.get(&edge.to)) else { continue };
+            let outcome = match &edge.link {
+                Link::Conditional { outcome } => Some(outcome.clone()),
+                _ if matches!(structure.nodes[from].kind, NodeKind::Try) => Some(BLOCK.to_owned()),
+                _ => None,
+            };
+            ways[to].push((from, outcome));
+        }
+        let loops = loops(structure);
+        let inside = structure.nodes.iter().map(|node| index.get(loops.get(&node.id)?).copied()).collect();
+        let mut flow = Flow {
+            points: Vec::new(),
+            at: vec![None; structure.nodes.len()],
+            inside,
+            forks: forks(structure),
+        };
+        let mut arms: HashMap<(usize, String), usize> = HashMap::new();
+        share_arms(&mut ways);
+        for node in order(&ways) {
+            let mut before: Option<Option<usize>> = None;
+            for (from, outcome) in &ways[node] {
+                // A way from a node that is not placed yet leads around a cycle and adds nothing.
+                let Some(from_point) = flow.at[*from] else { continue };
+                let point = match outcome {
+                    None => from_point,
+                    Some(outcome) => *arms.entry((*from, outcome.clone())).or_insert_with(|| {
+                        flow.points.push(Point {
+                            place: Place::Arm(*from, outcome.clone()),
+                            before: Some(from_point),
+                            depth: flow.points[from_point].depth + 1,
+                        });
+                        flow.points.len() - 1
+                    }),
+                };
+                before = Some(match before {
+                    None => Some(point),
+                    Some(other) => other.and_then(|other| flow.common(other, point)),
+                });
+            }
+            let before = before.flatten();
+            let depth = before.map_or(0, |before| flow.points[before].depth + 1);
+            flow.at[node] = Some(flow.points.len());
+            flow.points.push(Point { place: Place::In(node), before, depth });
+        }
+        flow
+    }
+
+    /// The last point that every way to `a` and every way to `b` goes through.
+    fn common(&self, mut a: usize, mut b: usize) -> Option<usize> {
+        while a != b {
+            if self.points[a].depth >= self.points[b].depth {
+                a = self.points[a].before?;
+            } else {
+                b = self.points[b].before?;
+            }
+        }
+        Some(a)
+    }
+
+    /// What a node stands in.
+    fn place(&self, structure: &Structure, node: usize) -> Place {
+        let mut joined: Vec<usize> = self.forks.get(&node).copied().into_iter().collect();
+        let mut at = self.at[node].and_then(|point| self.points[point].before);
+        while let Some(point) = at {
+            match &self.points[point].place {
+                Place::In(outer) if self.inside[node] == Some(*outer) => return Place::In(*outer),
+                place @ Place::Arm(outer, _) if self.inside[*outer] == self.inside[node] => {
+                    return place.clone();
+                }
+                Place::In(outer) => match structure.nodes[*outer].kind {
+                    NodeKind::Join => joined.extend(self.forks.get(outer)),
+                    NodeKind::Fork { .. }
+                        if self.inside[*outer] == self.inside[node]
+                            && self.forks.values().any(|fork| fork == outer)
+                            && !joined.contains(outer) =>
+                    {
+                        return Place::In(*outer);
+                    }
+                    _ => {}
+                },
+                Place::Arm(..) | Place::Top => {}
+            }
+            at = self.points[point].before;
+        }
+        self.inside[node].map_or(Place::Top, Place::In)
+    }
+}
+
+/// Several outcomes of one decision that lead to the same node, as cases without a `break` do, are one
+/// arm; when all of its outcomes lead there, the node simply comes after it.
+fn share_arms(ways: &mut [Vec<(usize, Option<String>)>]) {
+    let mut targets: HashMap<usize, HashSet<usize>> = HashMap::new();
+    for (to, into) in ways.iter().enumerate() {
+        for (from, _) in into {
+            targets.entry(*from).or_default().insert(to);
+        }
+    }
+    for into in ways.iter_mut().filter(|into| into.len() > 1) {
+        let from = into[0].0;
+        let outcomes: Vec<&str> = into.iter().filter_map(|(_, outcome)| outcome.as_deref()).collect();
+        let of_one = into.iter().all(|(other, _)| *other == from) && outcomes.len() == into.len();
+        if of_one && targets[&from].len() > 1 {
+            *into = vec![(from, Some(outcomes.join(&BETWEEN.to_string())))];
+        }
+    }
+}
+
+/// Join → its fork: joins close the fork that was opened last and stands at the same place.
+fn forks(structure: &Structure) -> HashMap<usize, usize> {
+    let (mut open, mut closed): (Vec<usize>, _) = (Vec::new(), HashMap::new());
+    for (index, node) in structure.nodes.iter().enumerate() {
+        match node.kind {
+            NodeKind::Fork { .. } => open.push(index),
+            NodeKind::Join => {
+                let same = open.iter().rposition(|fork| structure.nodes[*fork].at == node.at);
+                if let Some(last) = same.or(open.len().checked_sub(1)) {
+                    closed.insert(index, open.remove(last));
+                }
+            }
+            _ => {}
+        }
+    }
+    closed
+}
+
+/// The nodes so that each comes after those that lead to it, as far as there is such an order.
+fn order(ways: &[Vec<(usize, Option<String>)>]) -> Vec<usize> {
+    let mut out: Vec<Vec<usize>> = vec![Vec::new(); ways.len()];
+    let mut missing: Vec<usize> = ways.iter().map(Vec::len).collect();
+    for (to, from) in
+        ways.iter().enumerate().flat_map(|(to, ways)| ways.iter().map(move |(from, _)| (to, *from)))
+    {
+        out[from].push(to);
+    }
+    let mut ready: BTreeSet<usize> = (0..ways.len()).filter(|node| missing[*node] == 0).collect();
+    let mut rest: BTreeSet<usize> = (0..ways.len()).collect();
+    let mut ordered = Vec::with_capacity(ways.len());
+    while let Some(node) = ready.pop_first().or_else(|| rest.first().copied()) {
+        if !rest.remove(&node) {
+            continue;
+        }
+        ordered.push(node);
+        for &to in &out[node] {
+            missing[to] = missing[to].saturating_sub(1);
+            if missing[to] == 0 && rest.contains(&to) {
+                ready.insert(to);
+            }
+        }
+    }
+    ordered
+}

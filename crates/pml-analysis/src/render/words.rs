@@ -1,0 +1,265 @@
+//! How nodes and arguments are put into words: short, on one line, and safe to print.
+
+use pml_model::name::{is_plain, printable, shortened};
+use pml_model::structure::{
+    Argument, Basis, Coverage, DecisionForm, Field, ForkForm, LoopForm, NodeId, NodeKind, Step,
+};
+use serde_json::Value;
+
+/// How long one literal may be before it is cut.
+const MAX_LITERAL: usize = 40;
+/// How long a piece of source may be before it is cut.
+const MAX_PIECE: usize = 60;
+/// How many members or items are shown before the rest is counted.
+const MAX_MEMBERS: usize = 12;
+/// How deep arguments are shown.
+const MAX_DEPTH: usize = 8;
+
+/// What a node is, without its arguments.
+pub(super) fn title(kind: &NodeKind) -> String {
+    match kind {
+        NodeKind::Task { tool, .. } => one_line(tool),
+        NodeKind::Capability { capability, .. } => format!("capability {}", one_line(capability)),
+        NodeKind::Decision { condition, form } => decision(&piece(condition), *form),
+        NodeKind::Fork { form } => format!("fork {}", fork(*form)).trim_end().to_owned(),
+        NodeKind::Join => "join".to_owned(),
+        NodeKind::Loop { over, form } => repetition(&piece(over), *form),
+        NodeKind::Try => "try".to_owned(),
+    }
+}
+
+fn decision(condition: &str, form: DecisionForm) -> String {
+    match form {
+        DecisionForm::If => format!("if {condition}"),
+        DecisionForm::Ternary => format!("{condition} ?"),
+        DecisionForm::Switch => format!("switch {condition}"),
+        DecisionForm::And => format!("{condition} &&"),
+        DecisionForm::Or => format!("{condition} ||"),
+        // Their conditions say in full what is tested.
+        DecisionForm::Nullish | DecisionForm::Optional => format!("when {condition}"),
+    }
+}
+
+fn fork(form: ForkForm) -> &'static str {
+    match form {
+        ForkForm::All => "Promise.all",
+        ForkForm::AllSettled => "Promise.allSettled",
+        ForkForm::Race => "Promise.race",
+        ForkForm::Any => "Promise.any",
+        ForkForm::Layer => "",
+    }
+}
+
+fn repetition(over: &str, form: LoopForm) -> String {
+    match form {
+        LoopForm::For => format!("for {over}"),
+        LoopForm::While => format!("while {over}"),
+        LoopForm::DoWhile => format!("do while {over}"),
+        LoopForm::ForOf => format!("for each of {over}"),
+        LoopForm::ForIn => format!("for each key of {over}"),
+        LoopForm::ForAwait => format!("for await each of {over}"),
+        LoopForm::Callback => format!("callback for each of {over}"),
+        LoopForm::Recursion => format!("recursion {over}"),
+    }
+}
+
+/// What a node is given, compactly; empty where nothing is.
+pub(super) fn arguments(kind: &NodeKind) -> String {
+    match kind.arguments() {
+        None => String::new(),
+        Some(Argument::Object { fields, spreads }) if fields.is_empty() && spreads.is_empty() => {
+            String::new()
+        }
+        Some(_) if is_operation(kind) => members(kind).join(", "),
+        Some(other) => compact(other, 0),
+    }
+}
+
+/// The members of what a node is given, each on its own; all of it where it has none.
+pub(super) fn members(kind: &NodeKind) -> Vec<String> {
+    match kind.arguments() {
+        None => Vec::new(),
+        // What an operation works on has no names but what its source says already.
+        Some(Argument::Object { fields, .. }) if is_operation(kind) => {
+            fields.iter().map(|field| compact(&field.value, 1)).collect()
+        }
+        Some(Argument::Object { fields, spreads }) => object_members(fields, spreads, 0).collect(),
+        Some(other) => vec![compact(other, 0)],
+    }
+}
+
+/// A pure operation of a program; the arguments of a code task of a DAG document have names.
+fn is_operation(kind: &NodeKind) -> bool {
+    matches!(kind, NodeKind::Task { tool, .. } if tool.starts_with("code:") && tool != "code:program")
+}
+
+fn object_members<'a>(
+    fields: &'a [Field],
+    spreads: &'a [Argument],
+    depth: usize,
+) -> impl Iterator<Item = String> + 'a {
+    let spread = spreads.iter().map(move |spread| format!("...{}", compact(spread, depth + 1)));
+    spread.chain(
+        fields.iter().map(move |field| format!("{}: {}", key(&field.name), compact(&field.value, depth + 1))),
+    )
+}
+
+fn compact(argument: &Argument, depth: usize) -> String {
+    if depth > MAX_DEPTH {
+        return "…".to_owned();
+    }
+    match argument {
+        Argument::Literal { value } => literal(value),
+        Argument::Reference { node, path } => format!("{node}{}", steps(path)),
+        Argument::Parameter { name, path } if name.is_empty() => format!("args{}", steps(path)),
+        Argument::Parameter { name, path } => format!("args{}{}", step_into(name), steps(path)),
+        Argument::Item { of, r#loop, path } => {
+            let whole = match **of {
+                Argument::Reference { .. } | Argument::Parameter { .. } | Argument::Item { .. } => {
+                    compact(of, depth + 1)
+                }
+                _ => format!("({})", compact(of, depth + 1)),
+            };
+            format!("{whole}[{}]{}", r#loop, steps(path))
+        }
+        Argument::Template { parts } => {
+            let parts: String = parts.iter().map(|part| template_part(part, depth + 1)).collect();
+            format!("`{parts}`")
+        }
+        Argument::Expression { source, reads } => expression(source, reads, depth),
+        Argument::Object { fields, spreads } => {
+            bracketed('{', object_members(fields, spreads, depth), fields.len() + spreads.len(), '}')
+        }
+        Argument::Array { items } => {
+            bracketed('[', items.iter().map(|item| compact(item, depth + 1)), items.len(), ']')
+        }
+    }
+}
+
+fn bracketed(open: char, inside: impl Iterator<Item = String>, count: usize, close: char) -> String {
+    let mut shown: Vec<String> = inside.take(MAX_MEMBERS).collect();
+    if count > MAX_MEMBERS {
+        shown.push(format!("… {} more", count - MAX_MEMBERS));
+    }
+    format!("{open}{}{close}", shown.join(", "))
+}
+
+fn expression(source: &str, reads: &[Argument], depth: usize) -> String {
+    let mut from: Vec<String> = Vec::new();
+    for read in reads {
+        let read = compact(read, depth + 1);
+        if !from.contains(&read) {
+            from.push(read);
+        }
+    }
+    let source = piece(source);
+    match from.as_slice() {
+        [] => source,
+        // `n1.items` computed from `n1.items` says the same twice.
+        [only] if *only == source => source,
+        _ => format!("{source} (from {})", bare(&from)),
+    }
+}
+
+fn bare(from: &[String]) -> String {
+    let more = from.len().saturating_sub(MAX_MEMBERS);
+    let shown = from[..from.len() - more].join(", ");
+    if more > 0 { format!("{shown}, … {more} more") } else { shown }
+}
+
+fn template_part(part: &Argument, depth: usize) -> String {
+    match part {
+        Argument::Literal { value: Value::String(text) } => {
+            let text: String = text.chars().flat_map(visible).collect();
+            shortened(&text, MAX_LITERAL)
+        }
+        other => format!("${{{}}}", compact(other, depth)),
+    }
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::String(text) => {
+            // A JSON string has its line breaks and quotes escaped already.
+            let short = printable(&Value::from(shortened(text, MAX_LITERAL)).to_string());
+            let length = text.chars().count();
+            if length > MAX_LITERAL { format!("{short} ({length} characters)") } else { short }
+        }
+        Value::Array(_) | Value::Object(_) => shortened(&printable(&value.to_string()), MAX_LITERAL),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A path into a value, as it would be written.
+pub(super) fn steps(path: &[Step]) -> String {
+    path.iter()
+        .map(|step| match step {
+            Step::Index(index) => format!("[{index}]"),
+            Step::Key(key) => step_into(key),
+            Step::Any => "[*]".to_owned(),
+        })
+        .collect()
+}
+
+fn step_into(name: &str) -> String {
+    if is_identifier(name) { format!(".{name}") } else { format!("[{}]", literal(&Value::from(name))) }
+}
+
+fn key(name: &str) -> String {
+    if is_identifier(name) { name.to_owned() } else { literal(&Value::from(name)) }
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.chars().count() <= MAX_LITERAL
+        && name.chars().all(|c| (c.is_alphanumeric() || c == '_' || c == '$') && is_plain(c))
+        && name.chars().next().is_some_and(|c| !c.is_numeric())
+}
+
+/// A piece of source on one line, cut where it is long.
+pub(super) fn piece(source: &str) -> String {
+    shortened(&one_line(source), MAX_PIECE)
+}
+
+/// `text` on one line, with nothing in it that does not show.
+pub(super) fn one_line(text: &str) -> String {
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn visible(c: char) -> Vec<char> {
+    match c {
+        '\n' => vec!['\\', 'n'],
+        '\t' => vec!['\\', 't'],
+        c if is_plain(c) => vec![c],
+        c => c.escape_unicode().collect(),
+    }
+}
+
+/// What stands between the outcomes that share an arm.
+pub(super) const BETWEEN: char = '\u{1f}';
+
+/// The outcomes that lead to one arm of a decision, as a person says it.
+pub(super) fn outcomes(arm: &str) -> String {
+    arm.split(BETWEEN).map(outcome).collect::<Vec<_>>().join(", ")
+}
+
+/// The outcome of a decision as a person says it.
+pub(super) fn outcome(outcome: &str) -> String {
+    match outcome.strip_prefix("case:") {
+        Some(value) => format!("case {}", piece(value)),
+        None => piece(outcome),
+    }
+}
+
+/// How a result is used, in a word or two.
+pub(super) fn provision(coverage: Coverage, basis: Basis, around: Option<NodeId>) -> String {
+    let coverage = match coverage {
+        Coverage::Strict => "strict",
+        Coverage::Partial => "partial",
+        Coverage::Optional => "optional",
+    };
+    let around = around.map(|turning| format!(", around {turning}")).unwrap_or_default();
+    match basis {
+        Basis::Data => format!("{coverage}{around}"),
+        Basis::Schema => format!("could: {coverage}{around}"),
+    }
+}
