@@ -192,7 +192,9 @@ pub struct Program {
     pub lines: Vec<u32>,
 }
 
-/// A probe point in a context, and the node it reports.
+/// A probe point in a context, and the node it reports. A function that is reached in a way that was not
+/// foreseen reports a context without a site: a call then belongs to the first site of its point and tool, and
+/// anything else means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Site {
     /// The number in the probe.

@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Deep(Range<usize>),
     /// Too many ambiguous places within one another; where the work became too much.
     Ambiguous(Range<usize>),
+    /// A decorator, which is not supported anyway and would let expressions stand among types.
+    Decorator(Range<usize>),
     /// A `/` that only a parser can tell to be a division or a regular expression, with a quote after it.
     Slash(Range<usize>),
 }
@@ -78,26 +80,40 @@ enum Before {
 struct Frame {
     at: usize,
     closes: u8,
-    /// How often the parser may read what stands around it.
+    /// How often the parser may come back to it.
     readings: u64,
+    /// `<` around it that nothing has closed yet. Among types they are read once more in all; each of them
+    /// counts again when an expression stands among the types.
+    around: u64,
+    /// The same within it.
+    angles: u64,
+    /// `=>` since the last comma: after each, the end of a condition is looked for.
+    arrows: u64,
     /// It may begin the parameters of an arrow function or of a function type.
     doubt: bool,
     /// The head of a statement: what follows `)` is not a value.
     head: bool,
-    /// `<` that nothing has closed yet.
-    angles: u64,
-    /// `=>` since the last comma.
-    arrows: u64,
 }
 
 impl Frame {
     fn new(at: usize, closes: u8) -> Frame {
-        Frame { at, closes, readings: 1, doubt: false, head: false, angles: 0, arrows: 0 }
+        Frame { at, closes, readings: 1, around: 0, angles: 0, arrows: 0, doubt: false, head: false }
     }
 
+    /// How often the parser may come back to what is opened in it.
     fn inner_readings(&self) -> u64 {
-        let own = (1 + 3 * self.angles) * (1 + self.arrows) * if self.doubt { 2 } else { 1 };
-        self.readings.saturating_mul(own)
+        self.readings.saturating_mul(if self.doubt { 2 } else { 1 })
+    }
+
+    /// How often the parser may read a token of it.
+    fn token_readings(&self) -> u64 {
+        self.inner_readings().saturating_mul((1 + self.around + self.angles) * (1 + self.arrows))
+    }
+
+    /// From here on there are expressions again. `new f<…>` reads its types four times.
+    fn enter_expression(&mut self) {
+        let around = std::mem::take(&mut self.around);
+        self.readings = self.readings.saturating_mul(1 + 3 * around);
     }
 }
 
@@ -149,46 +165,62 @@ impl<'s> Scan<'s> {
         if start >= self.text.len() {
             return Ok(false);
         }
-        self.readings = self.readings.saturating_add(self.frame().inner_readings());
+        self.readings = self.readings.saturating_add(self.frame().token_readings());
         if self.readings > MAX_READINGS {
             return Err(Refusal::Ambiguous(start..start + 1));
         }
         let after_dot = std::mem::take(&mut self.after_dot);
         match self.byte(start) {
             b'(' => self.open_parenthesis()?,
-            b'[' => self.open(Frame::new(start, b']'), 1)?,
+            b'[' => self.open_square()?,
             b'{' => self.open(Frame::new(start, b'}'), 1)?,
             close @ (b')' | b']' | b'}') => self.close(close)?,
             quote @ (b'"' | b'\'') => self.string(quote),
             b'`' => self.template()?,
             b'/' => self.slash()?,
+            b'@' => return Err(Refusal::Decorator(start..start + 1)),
             byte if is_word(byte) => self.word(after_dot),
             _ => self.operator(),
         }
         Ok(true)
     }
 
+    fn open_square(&mut self) -> Result<(), Refusal> {
+        // The name of a member may be an expression, even where the members are those of a type.
+        let may_be_name = self.frame().closes == b'}';
+        self.open(Frame::new(self.at, b']'), 1)?;
+        if may_be_name {
+            self.frame().enter_expression();
+        }
+        Ok(())
+    }
+
     fn open_parenthesis(&mut self) -> Result<(), Refusal> {
         let mut frame = Frame::new(self.at, b')');
         frame.head = self.before == Before::Head;
-        frame.doubt = !matches!(self.before, Before::Value | Before::Head) && self.may_begin_parameters();
+        let belongs_to_it = matches!(self.before, Before::Value | Before::Head);
+        // In a template of types the parser goes on after what would be a call.
+        frame.doubt = (!belongs_to_it || self.frame().closes == b'`') && self.may_begin_parameters();
         self.open(frame, 1)
     }
 
     /// Whether what follows the `(` here could be parameters as well as an expression or a type.
     fn may_begin_parameters(&self) -> bool {
-        let next = self.after_space(self.at + 1);
-        match self.byte(next) {
-            b'[' | b'{' | b'.' | b')' => true,
-            byte if is_word(byte) => {
-                let after = self.after_space(self.after_word(next));
-                match self.byte(after) {
-                    b',' | b')' | b':' | b'?' => true,
-                    b'=' => self.byte(after + 1) != b'=',
-                    _ => false,
-                }
+        let mut at = self.after_space(self.at + 1);
+        loop {
+            match self.byte(at) {
+                b'[' | b'{' | b'.' | b')' => return true,
+                byte if is_word(byte) => {}
+                _ => return false,
             }
-            _ => false,
+            let end = self.after_word(at);
+            let next = self.after_space(end);
+            match (self.byte(next), self.byte(next + 1)) {
+                (b',' | b')' | b':' | b'?', _) => return true,
+                (b'=', second) => return second != b'=',
+                _ if is_modifier(&self.text[at..end]) => at = next,
+                _ => return false,
+            }
         }
     }
 
@@ -196,7 +228,9 @@ impl<'s> Scan<'s> {
         if self.frames.len() > self.max_depth {
             return Err(Refusal::Deep(self.at..self.at + length));
         }
-        frame.readings = self.frame().inner_readings();
+        let outer = self.frame();
+        frame.readings = outer.inner_readings();
+        frame.around = outer.around + outer.angles;
         self.frames.push(frame);
         self.at += length;
         self.before = Before::Operator;
@@ -261,7 +295,8 @@ impl<'s> Scan<'s> {
             }
             Before::Value => self.divide(),
             Before::Either => {
-                let line = self.text[self.at..].split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or(&[]);
+                let line =
+                    self.text[self.at..].split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or(&[]);
                 let matters = line.windows(2).any(|pair| matches!(pair, [b'/', b'/' | b'*']))
                     || line.iter().any(|byte| matches!(byte, b'"' | b'\'' | b'`' | 0xE2));
                 if matters {
@@ -286,14 +321,10 @@ impl<'s> Scan<'s> {
             // Two values in a row: a statement, or a member of a type or class, has ended.
             self.rest();
         }
-        let word = &self.text[start..self.at];
-        self.before = match word {
+        self.before = match &self.text[start..self.at] {
             _ if after_dot => Before::Value,
-            b"if" | b"while" | b"for" | b"with" => Before::Head,
             b"await" if self.before == Before::Head => Before::Head,
-            b"of" | b"let" | b"static" | b"get" | b"set" | b"type" | b"declare" | b"abstract" => Before::Either,
-            _ if EXPECTS_VALUE.contains(&word) => Before::Operator,
-            _ => Before::Value,
+            word => after_keyword(word),
         };
     }
 
@@ -308,10 +339,15 @@ impl<'s> Scan<'s> {
             b"++" | b"--" => self.take(2, Before::Either),
             b"<=" => self.take(2, Before::Operator),
             b"<<" => {
-                self.frame().angles += 1;
+                self.frame().angles += 2;
                 self.take(2, Before::Operator);
             }
             b"?." => self.optional(),
+            // The default of a parameter.
+            [b'=', next] if *next != b'=' => {
+                self.frame().enter_expression();
+                self.take(1, Before::Operator);
+            }
             [b'<', _] => {
                 self.frame().angles += 1;
                 self.take(1, Before::Operator);
@@ -382,21 +418,52 @@ impl<'s> Scan<'s> {
     fn after_word(&self, start: usize) -> usize {
         let number = self.byte(start).is_ascii_digit();
         let rest = &self.text[start..];
-        let ends = |byte: &u8| !is_word(*byte) && !(number && *byte == b'.');
+        let ends = |byte: &u8| !(is_word(*byte) || number && *byte == b'.');
         start + rest.iter().position(ends).unwrap_or(rest.len()).max(1)
     }
 }
 
-/// Words after which a value, type or statement has to follow.
-const EXPECTS_VALUE: &[&[u8]] = &[
-    b"return", b"throw", b"case", b"default", b"do", b"else", b"typeof", b"void", b"delete", b"new", b"in",
-    b"instanceof", b"await", b"yield", b"extends", b"async", b"as", b"satisfies", b"is", b"keyof", b"infer",
-    b"unique", b"readonly", b"asserts", b"implements", b"const", b"var", b"export", b"function", b"class",
-];
+/// A word that can stand before a parameter.
+fn is_modifier(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"public"
+            | b"private"
+            | b"protected"
+            | b"readonly"
+            | b"override"
+            | b"static"
+            | b"abstract"
+            | b"accessor"
+            | b"async"
+            | b"const"
+            | b"declare"
+            | b"default"
+            | b"export"
+            | b"in"
+            | b"out"
+    )
+}
+
+/// What may follow a word.
+fn after_keyword(word: &[u8]) -> Before {
+    match word {
+        b"if" | b"while" | b"for" | b"with" => Before::Head,
+        b"return" | b"throw" | b"case" | b"default" | b"do" | b"else" | b"typeof" | b"void" | b"delete"
+        | b"new" | b"in" | b"instanceof" | b"await" | b"yield" | b"extends" | b"implements" | b"const"
+        | b"var" | b"export" | b"function" | b"class" => Before::Operator,
+        // These can be names too.
+        b"of" | b"let" | b"static" | b"get" | b"set" | b"type" | b"declare" | b"abstract" | b"async"
+        | b"as" | b"satisfies" | b"is" | b"keyof" | b"infer" | b"unique" | b"readonly" | b"asserts" => {
+            Before::Either
+        }
+        _ => Before::Value,
+    }
+}
 
 /// Part of a name, keyword or number; bytes outside ASCII count as such.
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#' | b'\\' | b'@') || byte >= 0x80
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#' | b'\\') || byte >= 0x80
 }
 
 fn end_of_line(text: &[u8], from: usize) -> usize {
@@ -446,3 +513,6 @@ fn end_of_regular_expression(text: &[u8], from: usize) -> usize {
     }
     end
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,10 @@
 //! module but not in such a body is refused here, with a reason. Types are never an error. The parser
 //! recurses: its work is bounded by [`nesting`] beforehand, and it belongs on [`on_large_stack`].
 
+use std::ops::Range;
+
 use oxc_allocator::Allocator;
+use oxc_ast::AstKind;
 use oxc_ast::ast::{
     Declaration, ExportSpecifier, ImportDeclaration, ImportDeclarationSpecifier, ImportOrExportKind, Program,
     Statement,
@@ -22,9 +25,9 @@ use crate::{refuse, wrong};
 pub(crate) const MAX_SOURCE_BYTES: usize = 256 * 1024;
 /// The deepest tree, in nodes, and the deepest nesting of brackets.
 pub(crate) const MAX_DEPTH: usize = 500;
-/// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source could need 450 MiB if
-/// [`nesting`] did not see them. Only what is used of it becomes memory.
-const STACK_BYTES: usize = 1024 * 1024 * 1024;
+/// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source would need 450 MiB if
+/// [`nesting`] did not see them; what it lets pass needs less than 100. Only what is used becomes memory.
+const STACK_BYTES: usize = 512 * 1024 * 1024;
 
 /// Parses `source` and makes sure of everything that can be known without scopes. The tree has no module
 /// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
@@ -40,8 +43,11 @@ pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str) -> Result<Pro
         return Err(error);
     }
     nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(&lines, refusal))?;
-    let parsed = Parser::new(allocator, source, SourceType::ts()).with_options(options()).parse();
-    let first = wrong::first(parsed.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref())));
+    let parsed =
+        Parser::new(allocator, source, SourceType::ts().with_module(true)).with_options(options()).parse();
+    let first = wrong::first(
+        parsed.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref())),
+    );
     if let Some(found) = first {
         return Err(wrong::syntax(&lines, &found));
     }
@@ -72,14 +78,43 @@ pub(crate) fn scopes<'a>(lines: &Lines<'_>, program: &'a Program<'a>) -> Result<
         .with_build_nodes(true)
         .with_enum_eval(true)
         .build(program);
-    let found = built.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref()));
+    let found =
+        built.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref()));
     if let Some(found) = wrong::first(found) {
         return Err(wrong::syntax(lines, &found));
     }
-    match reassigned(&built.semantic) {
-        Some((name, at)) => Err(wrong::reassigned(lines, name, at)),
+    if let Some((name, at)) = reassigned(&built.semantic) {
+        return Err(wrong::reassigned(lines, name, at));
+    }
+    match function_twice(&built.semantic) {
+        Some((name, [first, second])) => Err(wrong::declared_twice(lines, name, first, second)),
         None => Ok(built.semantic),
     }
+}
+
+/// The first function that a block declares twice. TypeScript leaves this to the compiler of the program,
+/// because several signatures of one function are fine.
+fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])> {
+    let scoping = semantic.scoping();
+    let in_block = |symbol| {
+        let flags = scoping.scope_flags(scoping.symbol_scope_id(symbol));
+        !flags.is_var()
+    };
+    let twice = |symbol| {
+        let bodies: Vec<Span> = scoping
+            .symbol_redeclarations(symbol)
+            .iter()
+            .filter_map(|one| match semantic.nodes().kind(one.declaration) {
+                AstKind::Function(function) if function.body.is_some() => {
+                    function.id.as_ref().map(|id| id.span)
+                }
+                _ => None,
+            })
+            .collect();
+        Some((scoping.symbol_name(symbol), [*bodies.first()?, *bodies.get(1)?]))
+    };
+    let symbols = scoping.symbol_ids().filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty());
+    symbols.filter(|symbol| in_block(*symbol)).filter_map(twice).min_by_key(|(_, [_, second])| second.start)
 }
 
 /// The first assignment to a constant: its name and place. JavaScript would only notice when it gets there.
@@ -96,21 +131,27 @@ fn reassigned<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, Span)> {
 }
 
 fn refused(lines: &Lines<'_>, refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Deep(range) => refuse::too_deep(lines, Span::new(range.start as u32, range.end as u32), MAX_DEPTH),
-        Refusal::Ambiguous(range) => refuse::unsupported(
-            lines,
-            Span::new(range.start as u32, range.end as u32),
+    let (range, message, hint) = match refusal {
+        Refusal::Deep(range) => return refuse::too_deep(lines, span(&range), MAX_DEPTH),
+        Refusal::Decorator(range) => {
+            (range, "decorators are not supported", "call the function on the class or method yourself")
+        }
+        Refusal::Ambiguous(range) => (
+            range,
             "the nested `(` and `<` before this place can be read in too many ways",
-            Some("name the inner parts with `const`"),
+            "name the inner parts with `const`",
         ),
-        Refusal::Slash(range) => refuse::unsupported(
-            lines,
-            Span::new(range.start as u32, range.end as u32),
+        Refusal::Slash(range) => (
+            range,
             "this `/` can be read as a division or as the beginning of a regular expression",
-            Some("write `;` before a regular expression, or give it a name with `const`"),
+            "write `;` before a regular expression, or give it a name with `const`",
         ),
-    }
+    };
+    refuse::unsupported(lines, span(&range), message, Some(hint))
+}
+
+fn span(range: &Range<usize>) -> Span {
+    Span::new(range.start as u32, range.end as u32)
 }
 
 /// Takes out imports and exports of types; refuses all others.
@@ -146,8 +187,9 @@ fn is_type_only(statement: &Statement<'_>) -> bool {
 }
 
 fn imports_types(import: &ImportDeclaration<'_>) -> bool {
-    let is_type = |specifier: &ImportDeclarationSpecifier<'_>| {
-        matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
+    let is_type = |specifier: &ImportDeclarationSpecifier<'_>| match specifier {
+        ImportDeclarationSpecifier::ImportSpecifier(one) => one.import_kind == ImportOrExportKind::Type,
+        _ => false,
     };
     let all = import.specifiers.as_ref().is_some_and(|these| !these.is_empty() && these.iter().all(is_type));
     all || import.import_kind == ImportOrExportKind::Type
@@ -171,14 +213,18 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
 pub(crate) fn on_large_stack<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("analysis".to_owned()).stack_size(STACK_BYTES);
-        let running = thread.spawn_scoped(scope, work).map_err(|error| Error::Crashed {
-            reason: format!("cannot start a thread for it: {error}"),
-        })?;
+        let running = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| Error::Crashed { reason: format!("cannot start a thread for it: {error}") })?;
         running.join().map_err(|panic| Error::Crashed { reason: reason(&*panic) })
     })
 }
 
 fn reason(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.map_or_else(|| "internal error".to_owned(), |text| format!("internal error: {text}"))
 }
+
+#[cfg(test)]
+mod tests;

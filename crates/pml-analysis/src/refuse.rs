@@ -1,7 +1,10 @@
 //! What is TypeScript but not a program of ours: one walk over the tree that also measures its depth.
 
 use oxc_ast::AstKind;
-use oxc_ast::ast::{Expression, Function, Program, Statement, TSType, VariableDeclarationKind};
+use oxc_ast::ast::{
+    ArrowFunctionExpression, Expression, Function, Program, Statement, TSNamespaceDeclaration, TSType,
+    VariableDeclarationKind,
+};
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::scope::ScopeFlags;
@@ -9,30 +12,43 @@ use oxc_syntax::scope::ScopeFlags;
 use crate::error::Error;
 use crate::lines::Lines;
 
-const MODULE_HINT: &str =
-    "a program is the body of an async function: write its statements, call tools as `await mcp.server.tool({…})` \
-     and `return` the result";
+const MODULE_HINT: &str = "a program is the body of an async function: write its statements, \
+                           call tools as `await mcp.server.tool({…})` and `return` the result";
 
 /// Refuses what lies too deep or cannot run.
 pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<(), Error> {
-    let mut walk = Walk { lines, max_depth, depth: 0, functions: 0, found: None };
+    let mut walk = Walk { lines, max_depth, depth: 0, functions: 0, in_namespace: false, found: None };
     walk.visit_program(program);
     walk.found.map_or(Ok(()), Err)
 }
 
 /// An import or export that is more than a type.
 pub(crate) fn module(lines: &Lines<'_>, statement: &Statement<'_>) -> Error {
-    let import = matches!(statement, Statement::ImportDeclaration(_) | Statement::TSImportEqualsDeclaration(_));
-    let message = if import { "a program cannot `import`: it has no modules" } else { "a program cannot `export`" };
-    let hint = if import { "everything there is has a name already: `args`, `mcp`, `capabilities`, `pml`, `console` and standard JavaScript; types can come from `import type`" } else { MODULE_HINT };
+    let import =
+        matches!(statement, Statement::ImportDeclaration(_) | Statement::TSImportEqualsDeclaration(_));
+    let message =
+        if import { "a program cannot `import`: it has no modules" } else { "a program cannot `export`" };
+    let hint = if import {
+        "everything there is has a name already: `args`, `mcp`, `capabilities`, `pml`, `console` and standard \
+         JavaScript; types can come from `import type`"
+    } else {
+        MODULE_HINT
+    };
     unsupported(lines, statement.span(), message, Some(hint))
 }
 
+/// An error about something that is TypeScript and still cannot be run.
 pub(crate) fn unsupported(lines: &Lines<'_>, span: Span, message: &str, hint: Option<&str>) -> Error {
     let at = lines.position(span);
-    Error::Unsupported { message: message.to_owned(), at, excerpt: lines.excerpt(at), hint: hint.map(str::to_owned) }
+    Error::Unsupported {
+        message: message.to_owned(),
+        at,
+        excerpt: lines.excerpt(at),
+        hint: hint.map(str::to_owned),
+    }
 }
 
+/// An error about the first thing that lies too deep.
 pub(crate) fn too_deep(lines: &Lines<'_>, span: Span, limit: usize) -> Error {
     let at = lines.position(span);
     Error::TooDeep { limit, at, excerpt: lines.excerpt(at) }
@@ -44,6 +60,8 @@ struct Walk<'w, 's> {
     depth: usize,
     /// How many functions with `arguments` of their own are around.
     functions: usize,
+    /// Directly in a namespace, which becomes a function of its own.
+    in_namespace: bool,
     found: Option<Error>,
 }
 
@@ -56,28 +74,57 @@ impl Walk<'_, '_> {
 
     fn look(&mut self, kind: AstKind<'_>) {
         match kind {
-            AstKind::Decorator(it) => {
-                self.refuse(it.span, "decorators are not supported", "call the function on the class or method yourself");
-            }
             AstKind::ImportMeta(it) => {
-                self.refuse(it.span, "`import.meta` does not exist here: a program is not a module", "hand in what it needs through `args`");
+                self.refuse(
+                    it.span,
+                    "`import.meta` does not exist here: a program is not a module",
+                    "hand in what it needs through `args`",
+                );
             }
             AstKind::AccessorProperty(it) => {
-                self.refuse(it.span, "`accessor` fields are not supported", "write a `get` and a `set` method");
+                self.refuse(
+                    it.span,
+                    "`accessor` fields are not supported",
+                    "write a `get` and a `set` method",
+                );
             }
             AstKind::VariableDeclaration(it)
-                if matches!(it.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) =>
+                if matches!(
+                    it.kind,
+                    VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing
+                ) =>
             {
-                self.refuse(it.span, "`using` declarations are not supported", "declare it with `const` and release it in a `finally` block");
+                self.refuse(
+                    it.span,
+                    "`using` declarations are not supported",
+                    "declare it with `const` and release it in a `finally` block",
+                );
             }
             AstKind::ImportExpression(it) if it.phase.is_some() => {
                 self.refuse(it.span, "a program cannot `import`: it has no modules", MODULE_HINT);
             }
             AstKind::IdentifierReference(it) if it.name == "arguments" && self.functions == 0 => {
-                self.refuse(it.span, "`arguments` means nothing here", "what the program is given is called `args`");
+                self.refuse(
+                    it.span,
+                    "`arguments` means nothing here",
+                    "what the program is given is called `args`",
+                );
+            }
+            AstKind::ReturnStatement(it) if self.in_namespace => {
+                self.refuse(
+                    it.span,
+                    "a namespace cannot `return`",
+                    "write the `return` after the namespace, or in a function",
+                );
             }
             _ => {}
         }
+    }
+
+    fn with(&mut self, in_namespace: bool, walk: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.in_namespace, in_namespace);
+        walk(self);
+        self.in_namespace = before;
     }
 }
 
@@ -96,8 +143,16 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
         self.functions += 1;
-        walk::walk_function(self, it, flags);
+        self.with(false, |this| walk::walk_function(this, it, flags));
         self.functions -= 1;
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        self.with(false, |this| walk::walk_arrow_function_expression(this, it));
+    }
+
+    fn visit_ts_namespace_declaration(&mut self, it: &TSNamespaceDeclaration<'a>) {
+        self.with(true, |this| walk::walk_ts_namespace_declaration(this, it));
     }
 
     // Everything deep goes through one of these three; having found something, the walk need not go on.

@@ -24,6 +24,8 @@ pub(crate) struct FunctionInfo {
     pub(crate) effectful: bool,
     /// It can come to call itself.
     pub(crate) recursive: bool,
+    /// Functions with the same number call each other.
+    pub(crate) cycle: Option<u32>,
     /// Variables of enclosing functions that it mentions.
     pub(crate) captures: Vec<SymbolId>,
     mentions: Vec<SymbolId>,
@@ -280,10 +282,14 @@ impl Look<'_> {
                     .collect()
             })
             .collect();
-        for component in components(&calls) {
+        for (number, component) in components(&calls).into_iter().enumerate() {
             let cyclic = component.len() > 1 || calls[component[0] as usize].contains(&component[0]);
             if cyclic {
-                component.iter().for_each(|f| self.survey.functions[*f as usize].recursive = true);
+                for function in component {
+                    let info = &mut self.survey.functions[function as usize];
+                    info.recursive = true;
+                    info.cycle = Some(number as u32);
+                }
             }
         }
     }

@@ -107,6 +107,13 @@ impl Uses {
         }
     }
 
+    /// Its members are gone through by name.
+    pub(crate) fn as_object(&mut self, value: &Value<'_>) {
+        if let Value::Parameter(path) = value {
+            self.suggest(path, "object");
+        }
+    }
+
     /// Gone through item by item.
     pub(crate) fn iterated(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
@@ -127,8 +134,11 @@ impl Uses {
     }
 
     /// It becomes an input of a tool that says what it wants.
-    pub(crate) fn declared(&mut self, path: &[Step], schema: Json) {
+    pub(crate) fn declared(&mut self, path: &[Step], schema: Json, required: bool) {
         if let Some(parameter) = self.at(path) {
+            if !required && !parameter.read {
+                parameter.optional = true;
+            }
             parameter.read = true;
             parameter.declared.get_or_insert(schema);
         }
@@ -187,7 +197,10 @@ impl Parameter {
         let mut schema = match (&self.declared, self.members.is_empty(), &self.items) {
             (Some(declared), _, _) => declared.clone(),
             (None, false, _) => self.object(),
-            (None, true, Some(items)) => json!({ "type": "array", "items": items.schema() }),
+            (None, true, Some(items)) => match items.schema() {
+                items if items == json!({}) => json!({ "type": "array" }),
+                items => json!({ "type": "array", "items": items }),
+            },
             (None, true, None) => match self.types.as_slice() {
                 [] => json!({}),
                 [one] => json!({ "type": one }),

@@ -10,6 +10,7 @@ use oxc_span::{LabeledSpan, Span};
 use crate::error::Error;
 use crate::lines::Lines;
 use crate::nesting::{self, Stray};
+use crate::refuse;
 
 /// A complaint of the parser.
 pub(crate) struct Found<'d> {
@@ -24,7 +25,14 @@ pub(crate) struct Found<'d> {
 pub(crate) fn first<'d>(
     complaints: impl Iterator<Item = (&'d str, &'d [LabeledSpan], Option<&'d str>)>,
 ) -> Option<Found<'d>> {
-    complaints.map(|(message, labels, help)| found(message, labels, help)).min_by_key(|found| found.at.start)
+    let mut all: Vec<Found<'d>> =
+        complaints.map(|(message, labels, help)| found(message, labels, help)).collect();
+    all.sort_by_key(|found| found.at.start);
+    // A token that cannot be read is unexpected too; why it cannot be read says more.
+    let why = all.first().filter(|first| first.message == "Unexpected token").and_then(|first| {
+        all.iter().position(|other| other.message != "Unexpected token" && other.at.start <= first.at.end)
+    });
+    (!all.is_empty()).then(|| all.swap_remove(why.unwrap_or(0)))
 }
 
 fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>) -> Found<'d> {
@@ -41,12 +49,12 @@ fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>)
 /// The complaint as an error.
 pub(crate) fn syntax(lines: &Lines<'_>, found: &Found<'_>) -> Error {
     let text = Text { source: lines.source(), at: found.at };
-    if text.is_markup(found.message) {
-        let hint = "build text with a template: `<b>${name}</b>` in backticks";
-        return crate::refuse::unsupported(lines, found.at, "JSX is not supported", Some(hint));
+    if let Some(at) = text.markup(found.message) {
+        let hint = "build markup as text: a template in backticks with `${…}` for the values";
+        return refuse::unsupported(lines, at, "JSX is not supported", Some(hint));
     }
     let hint = text.hint(lines, found);
-    error(lines, found.at, text.message(found.message), hint)
+    error(lines, text.place(found.message), text.message(found.message), hint)
 }
 
 /// `name = …` where `name` is a constant.
@@ -55,18 +63,35 @@ pub(crate) fn reassigned(lines: &Lines<'_>, name: &str, at: Span) -> Error {
     error(lines, at, format!("cannot assign to `{name}`: it is a constant"), Some(hint))
 }
 
+/// A second function of one name in a block.
+pub(crate) fn declared_twice(lines: &Lines<'_>, name: &str, first: Span, second: Span) -> Error {
+    let first = lines.position(first);
+    let hint =
+        format!("it is first declared at line {}, column {}; use another name", first.line, first.column);
+    error(lines, second, format!("identifier `{name}` has already been declared"), Some(hint))
+}
+
 /// A program inside a Markdown code fence. It would even parse: as calls of templates.
 pub(crate) fn fenced(lines: &Lines<'_>) -> Option<Error> {
     let source = lines.source();
     let start = source.len() - source.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
     source[start..].starts_with(FENCE).then(|| {
         let at = Span::sized(start as u32, FENCE.len() as u32);
-        error(lines, at, "the program is wrapped in a Markdown code fence".to_owned(), Some(FENCE_HINT.to_owned()))
+        error(
+            lines,
+            at,
+            "the program is wrapped in a Markdown code fence".to_owned(),
+            Some(FENCE_HINT.to_owned()),
+        )
     })
 }
 
+const NO_SEMICOLON: &str = "Expected a semicolon";
+/// How many `<` before an error are looked at.
+const MARKUP_NEAR: usize = 8;
+const BEFORE_VALUE: [char; 9] = ['=', '(', '>', '?', ':', '&', '|', ',', '['];
 const FENCE: &str = "```";
-const FENCE_HINT: &str = "send the code alone, without the lines of backticks";
+const FENCE_HINT: &str = "send the code alone, without lines of backticks or text around it";
 
 fn error(lines: &Lines<'_>, at: Span, message: String, hint: Option<String>) -> Error {
     let at = lines.position(at);
@@ -87,12 +112,6 @@ impl<'s> Text<'s> {
         first.char_indices().nth(40).map_or(first, |(end, _)| &first[..end])
     }
 
-    /// The word that begins at the place.
-    fn word(&self) -> &'s str {
-        let rest = self.source.get(self.at.start as usize..).unwrap_or("");
-        &rest[..rest.find(|c: char| !is_name(c)).unwrap_or(rest.len())]
-    }
-
     /// The text of the line before the place.
     fn before(&self) -> &'s str {
         let before = self.source.get(..self.at.start as usize).unwrap_or("");
@@ -107,7 +126,9 @@ impl<'s> Text<'s> {
     /// The word that ends before the place, white space between.
     fn word_before(&self) -> &'s str {
         let before = self.before().trim_end();
-        &before[before.rfind(|c: char| !is_name(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
+        &before[before
+            .rfind(|c: char| !is_name(c))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
     }
 
     fn at_end(&self) -> bool {
@@ -116,20 +137,45 @@ impl<'s> Text<'s> {
 
     fn message(&self, message: &str) -> String {
         match message {
-            "Unexpected token" | "Unexpected end of file" if self.at_end() => "the program ends too early".to_owned(),
+            "Unexpected token" | "Unexpected end of file" if self.at_end() => {
+                "the program ends too early".to_owned()
+            }
             "Unexpected token" if self.token().is_empty() => "unexpected text".to_owned(),
             "Unexpected token" => format!("unexpected {}", quoted(self.token())),
-            _ if message.starts_with("Expected a semicolon") => {
+            "Unterminated string" if self.begins_string().is_none() => "unterminated template".to_owned(),
+            _ if message.starts_with(NO_SEMICOLON) => {
                 format!("expected `;` or a new line before {}", quoted(self.next_token()))
             }
             _ if message.starts_with("Invalid Character") => {
                 format!("unexpected character {}", quoted(self.token()))
             }
-            _ => plain(message),
+            "HTML comments are not allowed in modules" => "HTML comments are not allowed".to_owned(),
+            _ if message.starts_with("`await` is only") => {
+                "`await` is only allowed in async functions and outside of functions".to_owned()
+            }
+            _ if message.starts_with("`for await` loops") => {
+                "`for await` is only allowed in async functions and outside of functions".to_owned()
+            }
+            _ => match message.split_once(" but found `") {
+                Some((expected, kind)) if kind != "EOF`" && !self.token().is_empty() => {
+                    format!("{} but found {}", plain(expected), quoted(self.token()))
+                }
+                _ => plain(message),
+            },
         }
     }
 
-    /// The word or character after the place: missing semicolons are reported where they are missing.
+    /// Where to point. A missing semicolon is reported where it is missing; what stands there instead is more to see.
+    fn place(&self, message: &str) -> Span {
+        if !message.starts_with(NO_SEMICOLON) {
+            return self.at;
+        }
+        let next = self.next_token();
+        let start = next.as_ptr() as usize - self.source.as_ptr() as usize;
+        Span::sized(start as u32, next.len() as u32)
+    }
+
+    /// The word or character after the place.
     fn next_token(&self) -> &'s str {
         let rest = self.source.get(self.at.start as usize..).unwrap_or("").trim_start();
         let word = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
@@ -137,58 +183,105 @@ impl<'s> Text<'s> {
         &rest[..length]
     }
 
-    /// `<div>` where a value is expected.
-    fn is_markup(&self, message: &str) -> bool {
-        message.contains("JSX")
+    /// The quote, when a string begins at the place.
+    fn begins_string(&self) -> Option<u8> {
+        self.source
+            .as_bytes()
+            .get(self.at.start as usize)
+            .copied()
+            .filter(|byte| matches!(byte, b'"' | b'\''))
+    }
+
+    /// `<div>` not far before the place, where a value is expected, with its end somewhere after it.
+    fn markup(&self, message: &str) -> Option<Span> {
+        if message.contains("JSX") {
+            return Some(self.at);
+        }
+        let until = self.source.get(..=self.at.start as usize).unwrap_or(self.source);
+        until.rmatch_indices('<').take(MARKUP_NEAR).map(|(at, _)| at).find_map(|at| self.tag(at))
+    }
+
+    fn tag(&self, at: usize) -> Option<Span> {
+        let (before, tag) = (self.source[..at].trim_end(), &self.source[at..]);
+        let name = &tag[1..];
+        let name = &name[..name.find(|c: char| !is_name(c) && c != '.').unwrap_or(name.len())];
+        let value = before.is_empty() || before.ends_with(BEFORE_VALUE) || before.ends_with("return");
+        let closed = || tag.split_inclusive('>').next().is_some_and(|tag| tag.ends_with("/>"));
+        let ends = || tag.contains(&format!("</{name}>"));
+        (value && (closed() || ends())).then(|| Span::sized(at as u32, 1 + name.len() as u32))
     }
 
     fn hint(&self, lines: &Lines<'_>, found: &Found<'_>) -> Option<String> {
-        let own = self.fence().or_else(|| self.character()).or_else(|| self.words(found.message)).map(str::to_owned);
+        let own = self
+            .fence()
+            .or_else(|| self.character())
+            .or_else(|| self.words(found.message))
+            .map(str::to_owned);
         own.or_else(|| self.known(lines, found)).or_else(|| self.brackets(lines, found))
     }
 
     fn fence(&self) -> Option<&'static str> {
+        let is_fence = |line: &str| line.trim_start().starts_with(FENCE);
+        let first = self.source[..self.at.start as usize].trim_start();
+        let prose_before = !first.contains('\n') && self.source.lines().any(is_fence);
         let line = format!("{}{}", self.before(), self.after());
-        line.trim_start().starts_with(FENCE).then_some(FENCE_HINT)
+        (prose_before || is_fence(&line)).then_some(FENCE_HINT)
     }
 
-    /// Characters that word processors put in place of others.
+    /// Characters that word processors put in place of others, and comments of other languages.
     fn character(&self) -> Option<&'static str> {
         Some(match self.source.get(self.at.start as usize..)?.chars().next()? {
             '“' | '”' | '„' | '«' | '»' | '＂' => "use straight quotes: `\"`",
             '‘' | '’' | '‚' | '＇' | '´' => "use straight quotes: `'`",
             '–' | '—' | '−' | '‐' | '‑' | '－' => "use the minus of the keyboard: `-`",
             '…' => "write three dots: `...`",
-            '（' | '）' | '｛' | '｝' | '［' | '］' | '，' | '；' | '：' | '＝' => "use the ASCII character",
+            '（' | '）' | '｛' | '｝' | '［' | '］' | '，' | '；' | '：' | '＝' => {
+                "use the ASCII character"
+            }
             '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' => {
                 "remove this invisible character"
             }
-            '#' if self.before().trim().is_empty() => "comments begin with `//`",
+            ' ' if self.before().trim() == "#" => "comments begin with `//`",
             _ => return None,
         })
     }
 
     /// Words of other languages.
     fn words(&self, message: &str) -> Option<&'static str> {
-        let after = self.after();
-        if self.before().trim_end().ends_with(':') && after.starts_with('=') {
+        let (before, after, next) = (self.before(), self.after(), self.next_token());
+        if before.trim_end().ends_with(':') && after.starts_with('=') {
             return Some("write `=`, not `:=`");
         }
-        if !message.starts_with("Expected a semicolon") && message != "Unexpected token" {
+        if message != "Unexpected token"
+            && !message.starts_with(NO_SEMICOLON)
+            && !message.starts_with("Expected `")
+        {
             return None;
         }
-        let next = self.next_token();
+        if before.split(|c| !is_name(c)).chain([next]).any(|word| matches!(word, "elif" | "elsif" | "elseif"))
+        {
+            return Some("write `else if`");
+        }
+        if before.ends_with(['\'', '"']) && next.starts_with(is_name) && after.starts_with(next) {
+            return Some(
+                "a quote inside the text ends it: escape it with `\\`, or use other quotes around the text",
+            );
+        }
         Some(match (self.word_before(), next) {
-            ("def" | "fn" | "func" | "fun", _) if is_called(after, next) => "functions are declared with `function`",
-            ("elif" | "elsif" | "elseif", _) => "write `else if`",
-            (_, "elif" | "elsif" | "elseif") => "write `else if`",
-            ("mut", _) if self.before().contains("let ") => "variables declared with `let` can be changed; leave out `mut`",
-            ("f" | "r" | "b", "\"" | "'") => "write text with values in it as a template: `Hello ${name}` in backticks",
+            ("def" | "fn" | "func" | "fun", _) if is_called(after, next) => {
+                "functions are declared with `function`"
+            }
+            ("mut", _) if before.trim_start().starts_with("let ") => {
+                "leave out `mut`: what `let` declares can change"
+            }
+            ("f", "\"" | "'") => "write text with values in it as a template: `Hello ${name}` in backticks",
             (_, "and") => "write `&&` for `and`",
             (_, "or") => "write `||` for `or`",
-            ("not", _) => "write `!` for `not`",
+            ("not", _) | (_, "not") => "write `!` for `not`",
             (_, "except") => "write `catch`",
-            (_, "then") => "JavaScript has no `then`: put the condition in parentheses and the statements in braces",
+            ("if" | "for" | "while" | "switch", _) if message.starts_with("Expected `(`") => {
+                "what follows this word stands in parentheses"
+            }
             _ => return None,
         })
     }
@@ -201,31 +294,39 @@ impl<'s> Text<'s> {
             format!("line {}, column {}", at.line, at.column)
         };
         if message.starts_with("`await`") || message.starts_with("`for await`") {
-            return Some("make the function around it `async`".to_owned());
+            // Namespaces and enums are no place for it either, and cannot be made async.
+            let mut words = self.source[..self.at.start as usize].split(|c| !is_name(c));
+            let elsewhere = words.any(|word| matches!(word, "namespace" | "module" | "enum"));
+            return (!elsewhere).then(|| "make the function around it `async`".to_owned());
         }
         if message == "Unterminated string" {
-            return Some(self.unterminated().to_owned());
+            let hint = match self.begins_string() {
+                Some(_) => "a string ends on the line it begins; write `\\n`, or a template in backticks",
+                None => "a template ends with a backtick; one inside it is written \\`",
+            };
+            return Some(hint.to_owned());
         }
         if message.contains("already been declared") {
-            let first = found.related?;
-            return Some(format!("it is first declared at {}; use another name, or assign without declaring", place(first)));
+            return Some(format!("it is first declared at {}; use another name", place(found.related?)));
         }
-        if message.starts_with("Expected `") && message.ends_with("`EOF`") {
-            let opened = found.related?;
+        if message.starts_with("Expected `") {
+            let opened = found.related.filter(|_| message.ends_with("`EOF`"))?;
             let bracket = Text { source: self.source, at: opened }.token();
-            return Some(format!("the {} at {} is never closed", quoted(bracket), place(opened)));
+            return Some(match bracket {
+                "?" => {
+                    format!("the `?` at {} needs a second value: `condition ? value : other`", place(opened))
+                }
+                _ => format!("the {} at {} is never closed", quoted(bracket), place(opened)),
+            });
+        }
+        if message.starts_with("HTML comments") {
+            return Some("comments begin with `//`".to_owned());
+        }
+        if message.starts_with("Invalid assignment in object") {
+            return Some("write `:` between a name and its value".to_owned());
         }
         let help = found.help.filter(|help| !help.starts_with("Try inserting") && !help.contains('\n'))?;
         Some(plain(help))
-    }
-
-    fn unterminated(&self) -> &'static str {
-        match self.source.as_bytes().get(self.at.start as usize) {
-            Some(b'"' | b'\'') => {
-                "a string ends on the line it begins; write `\\n`, or a template in backticks for several lines"
-            }
-            _ => "a template ends with a backtick; write \\` for a backtick inside it",
-        }
     }
 
     /// Brackets that do not match.
@@ -264,6 +365,9 @@ fn quoted(token: &str) -> String {
 /// A sentence of the parser in our style: lower case, no full stop, code in backticks.
 fn plain(message: &str) -> String {
     let message = message.trim_end_matches('.').replace("`EOF`", "the end of the program");
+    if let Some(reason) = message.strip_prefix("Invalid regular expression: ") {
+        return format!("invalid regular expression: {}", plain(reason));
+    }
     let message = requoted(&message);
     let mut characters = message.chars();
     match characters.next() {

@@ -1,5 +1,7 @@
 //! A structure for a terminal: program order, nesting by indentation, and what goes where.
 
+use std::collections::HashMap;
+
 use pml_model::name::shortened;
 use pml_model::structure::{Basis, Link, Node, NodeId, NodeKind, Position, Structure};
 use serde_json::Value;
@@ -103,35 +105,32 @@ fn source(node: &Node) -> String {
     }
 }
 
-/// Which results go where; then which could, by their schemas alone.
+/// Which results go where, and which could by their schemas alone.
 fn data_flow(structure: &Structure) -> Option<String> {
+    let mut into: HashMap<(NodeId, Basis), Vec<String>> = HashMap::new();
+    for edge in &structure.edges {
+        if let Link::Provides { coverage, basis, around } = edge.link {
+            // The basis is said once, in front of all of them.
+            let source = format!("{} ({})", edge.from, provision(coverage, Basis::Data, around));
+            into.entry((edge.to, basis)).or_default().push(source);
+        }
+    }
     let mut text = String::new();
     for node in &structure.nodes {
         for (basis, words) in [(Basis::Data, "<-"), (Basis::Schema, "could take")] {
-            let sources = sources(structure, node.id, basis);
-            if !sources.is_empty() {
-                let more = sources.len().saturating_sub(MAX_SOURCES);
-                let mut shown = sources[..sources.len() - more].join(", ");
-                if more > 0 {
-                    shown.push_str(&format!(", … {more} more"));
-                }
-                text.push_str(&format!("\n  {} {words} {shown}", node.id));
+            if let Some(sources) = into.get(&(node.id, basis)) {
+                text.push_str(&format!("\n  {} {words} {}", node.id, some(sources)));
             }
         }
     }
     (!text.is_empty()).then(|| format!("DATA FLOW{text}"))
 }
 
-fn sources(structure: &Structure, to: NodeId, wanted: Basis) -> Vec<String> {
-    let into = structure.edges.iter().filter(|edge| edge.to == to);
-    let provided = into.filter_map(|edge| match edge.link {
-        Link::Provides { coverage, basis, around } if basis == wanted => {
-            // The basis is said once, in front of all of them.
-            Some(format!("{} ({})", edge.from, provision(coverage, Basis::Data, around)))
-        }
-        _ => None,
-    });
-    provided.collect()
+fn some(sources: &[String]) -> String {
+    match sources.len().saturating_sub(MAX_SOURCES) {
+        0 => sources.join(", "),
+        more => format!("{}, … {more} more", sources[..MAX_SOURCES].join(", ")),
+    }
 }
 
 fn parameters(parameters: &Parameters, width: usize) -> Option<String> {

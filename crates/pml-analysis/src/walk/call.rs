@@ -48,6 +48,10 @@ impl<'a> Walk<'a, '_> {
                 let key = self.value(&member.expression);
                 match step_of(&key) {
                     Some(step) => self.method_call(it, object, &member.object, &step, member.expression.span()),
+                    None if self.effectful(&object, 0) => {
+                        let function = self.part(&object, &Step::Any);
+                        self.function_call(it, function)
+                    }
                     None => {
                         let function = self.member_by(object, &key, member.expression.span(), member.span);
                         let function = self.optional_link(it.optional, it.span, &it.callee, function);
@@ -98,6 +102,9 @@ impl<'a> Walk<'a, '_> {
             Step::Key(name) => name.as_str(),
             Step::Index(_) | Step::Any => "",
         };
+        if it.optional && !matches!(object, Value::Server(_) | Value::Capabilities) {
+            self.optional_link(true, it.span, &it.callee, object.clone());
+        }
         if name == "constructor" && !matches!(object, Value::Object(_)) {
             self.opaque(it.span, "`constructor` is called, which can make functions from text");
         }
@@ -217,9 +224,15 @@ impl<'a> Walk<'a, '_> {
             let result = match function {
                 Value::Function(closure) => self.follow(&Rc::clone(closure), given.to_vec(), Some(span), None),
                 Value::Tool(..) | Value::Capability(_) => {
-                    self.opaque(span, "which tool is called is decided when the program runs");
-                    self.tool_as_value(function, span);
-                    Value::Unknown
+                    self.variant = results.len() as u32;
+                    let target = match function {
+                        Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
+                        Value::Capability(name) => Target::Capability(Rc::clone(name)),
+                        _ => continue,
+                    };
+                    let result = self.tool_call(target, given.to_vec(), span, span);
+                    self.variant = 0;
+                    result
                 }
                 Value::Undefined | Value::Unknown => continue,
                 other => self.unknown_call(span, std::slice::from_ref(other), given),
@@ -255,7 +268,8 @@ impl<'a> Walk<'a, '_> {
                 let before = self.frontier.clone();
                 let mark = self.state.mark();
                 let closure = Rc::clone(closure);
-                self.follow(&closure, Vec::new(), None, None);
+                let given = self.follow(&closure, Vec::new(), None, None);
+                self.consume(&given);
                 let done = self.end_arm(mark);
                 let skipped = Way { changes: Changes::default(), frontier: before };
                 self.rejoin(done.into_iter().chain([skipped]));
@@ -267,13 +281,28 @@ impl<'a> Walk<'a, '_> {
                         self.escaped(&member.value, depth + 1);
                     }
                 }
+                record.extra.iter().for_each(|value| self.escaped(value, depth + 1));
             }
+            Value::Tool(..) | Value::Capability(_) if depth > 0 => {
+                let at = self.tool_span(value);
+                self.tool_as_value(value, at);
+            }
+            Value::OneOf(values) if depth < 3 => values.iter().for_each(|value| self.escaped(value, depth + 1)),
             _ => {}
         }
     }
 
     /// A call of a tool or capability.
     pub(super) fn tool_call(&mut self, target: Target, given: Vec<Given<'a>>, span: Span, at: Span) -> Value<'a> {
+        if let Some((_, extra, _)) = given.get(1) {
+            self.complain(
+                Severity::Warning,
+                Code::UnknownArgument,
+                *extra,
+                "a tool takes one object; what follows it is not handed over",
+                Some("put it into the object".to_owned()),
+            );
+        }
         let arguments = match given.into_iter().next() {
             None => Value::Undefined,
             Some((value, span, true)) => {
@@ -306,6 +335,23 @@ impl<'a> Walk<'a, '_> {
         self.declare(&target, span);
         let arguments = self.computed(span, &[]);
         self.node(Place::Call, span, DraftKind::Call(Call { target, arguments, span, as_value: true }));
+    }
+
+    /// A tool that is kept: it can be called, so it counts.
+    pub(super) fn declare_value(&mut self, tool: &Value<'a>, span: Span) {
+        self.tools_kept.push((tool.clone(), span));
+        match tool {
+            Value::Tool(server, name) => {
+                self.declare(&Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }, span);
+            }
+            Value::Capability(name) => self.declare(&Target::Capability(Rc::clone(name)), span),
+            _ => {}
+        }
+    }
+
+    /// Where a tool that was kept is written.
+    fn tool_span(&self, tool: &Value<'a>) -> Span {
+        self.tools_kept.iter().find(|(kept, _)| kept.same(tool)).map_or(Span::default(), |(_, span)| *span)
     }
 
     /// Notes which tool it is, and complains when there is none.
@@ -449,10 +495,14 @@ impl<'a> Walk<'a, '_> {
         let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
         match (name, &record.kind) {
             ("push", Kind::Array) => {
+                // The item of one turn is one of many: its position says nothing.
+                let older_than_loop = self.loops.iter().any(|scope| index < scope.objects);
                 let mut changed = Record::clone(&record);
                 for (value, at, spread) in given {
                     if *spread {
                         self.append_all(&mut changed, value);
+                    } else if older_than_loop {
+                        changed.extra.push(value.clone());
                     } else {
                         append(&mut changed, value.clone(), *at);
                     }
@@ -573,12 +623,7 @@ impl<'a> Walk<'a, '_> {
             }
             _ => self.arguments(&it.arguments),
         };
-        if let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) {
-            for (value, _, _) in &given {
-                self.consume(value);
-                let value = value.clone();
-                self.state.change(holder, |record| record.extra.push(value));
-            }
+        if self.resolved(name, &given) {
             return Value::Undefined;
         }
         let (object, member) = name.split_once('.').unwrap_or((name, ""));
@@ -616,6 +661,17 @@ impl<'a> Walk<'a, '_> {
             }
             None => self.unknown_call(it.span, &[], &given),
         }
+    }
+
+    /// The function a promise's maker gets: what it is given becomes the promise's value.
+    pub(super) fn resolved(&mut self, name: &str, given: &[Given<'a>]) -> bool {
+        let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else { return false };
+        for (value, _, _) in given {
+            self.consume(value);
+            let value = value.clone();
+            self.state.change(holder, |record| record.extra.push(value));
+        }
+        true
     }
 
     /// `Object.assign(target, …)` on an object of the program.
@@ -772,6 +828,7 @@ impl<'a> Walk<'a, '_> {
                 self.handed_tool_call(target, given, at)
             }
             Value::Capability(name) => self.handed_tool_call(Target::Capability(Rc::clone(name)), given, at),
+            Value::OneOf(functions) => self.one_of_calls(functions, &given, at),
             _ => Value::Unknown,
         }
     }

@@ -9,7 +9,8 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 
 use super::Walk;
-use super::value::{FunctionCode, Path, Value, one_of};
+use super::objects::append;
+use super::value::{FunctionCode, Kind, Path, Record, Value, one_of};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::surface;
@@ -19,6 +20,17 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let value = self.raw(expression);
         self.handed_on(value, expression.span())
+    }
+
+    /// A value that is kept where we see it: a tool in it is known, and called later if at all.
+    pub(super) fn kept_value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        match self.raw(expression) {
+            tool @ (Value::Tool(..) | Value::Capability(_)) => {
+                self.declare_value(&tool, expression.span());
+                tool
+            }
+            value => self.handed_on(value, expression.span()),
+        }
     }
 
     /// A value that goes somewhere we do not follow it.
@@ -132,23 +144,24 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
-        let mut parts: Vec<Value<'a>> = Vec::new();
+        let mut parts: Vec<(Value<'a>, Span)> = Vec::new();
         for (index, quasi) in it.quasis.iter().enumerate() {
             let text = quasi.value.cooked.as_ref().map_or("", |text| text.as_str());
             if !text.is_empty() {
-                parts.push(Value::folded(text, quasi.span));
+                parts.push((Value::folded(text, quasi.span), quasi.span));
             }
             if let Some(expression) = it.expressions.get(index) {
                 let value = self.value(expression);
                 self.unawaited(&value, expression.span(), "is put into a text");
                 self.uses.as_text(&value);
-                parts.push(self.frozen(&value));
+                parts.push((self.frozen(&value), expression.span()));
             }
         }
         if it.expressions.is_empty() {
-            return Value::literal(parts.first().and_then(Value::text).unwrap_or_default(), it.span);
+            return Value::literal(parts.first().and_then(|(part, _)| part.text()).unwrap_or_default(), it.span);
         }
-        match folded_text(&parts) {
+        let values: Vec<Value<'a>> = parts.iter().map(|(value, _)| value.clone()).collect();
+        match folded_text(&values) {
             Some(text) => Value::folded(text, it.span),
             None => Value::Template(parts.into()),
         }
@@ -191,7 +204,12 @@ impl<'a> Walk<'a, '_> {
             "capabilities" => Value::Capabilities,
             "undefined" => Value::Undefined,
             "NaN" | "Infinity" => self.computed(span, &[]),
-            "arguments" => Value::Unknown,
+            "arguments" => {
+                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let given = self.frames.last().map(|frame| frame.given.clone()).unwrap_or_default();
+                given.into_iter().for_each(|value| append(&mut record, value, span));
+                Value::Object(self.state.new_object(record))
+            }
             _ if surface::is_ambient(name) => {
                 self.ambient(span, name);
                 if matches!(name, "eval" | "Function") {
@@ -224,7 +242,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn this(&self) -> Value<'a> {
+    pub(super) fn this(&self) -> Value<'a> {
         let mut at = Some(&self.activation);
         while let Some(activation) = at {
             if let Some(this) = &activation.this {
@@ -379,10 +397,10 @@ impl<'a> Walk<'a, '_> {
         let before = self.frontier.clone();
         let mark = self.state.mark();
         self.frontier = self.arm(decision, "true", &before);
-        let consequent = self.value(&it.consequent);
+        let consequent = self.kept_value(&it.consequent);
         let yes = self.end_arm(mark);
         self.frontier = self.arm(decision, "false", &before);
-        let alternate = self.value(&it.alternate);
+        let alternate = self.kept_value(&it.alternate);
         let no = self.end_arm(mark);
         self.rejoin(yes.into_iter().chain(no));
         if let Some(path) = self.peek_parameter(&it.test) {
@@ -532,7 +550,8 @@ pub(super) fn sources<'a>(value: &Value<'a>, into: &mut Vec<Value<'a>>) {
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             rest.for_each(|value| sources(value, into));
         }
-        Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
+        Value::Template(parts) => parts.iter().for_each(|(value, _)| sources(value, into)),
+        Value::Computed(_, values) | Value::OneOf(values) => {
             values.iter().for_each(|value| sources(value, into));
         }
         Value::Promise(inner, _) => sources(inner, into),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use oxc_ast::ast::Program;
 use oxc_span::Span;
-use pml_model::structure::{Argument, Basis, Coverage, Edge, Field, Link, Node, NodeKind, Step, Structure};
+use pml_model::structure::{Argument, Basis, Coverage, DecisionForm, Edge, Field, Link, Node, NodeKind, Step, Structure};
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 
@@ -54,8 +54,8 @@ impl<'a> Walk<'a, '_> {
 
     /// Functions that nothing calls: their calls are known all the same.
     fn uncalled(&mut self) {
-        let kept = std::mem::take(&mut self.kept);
-        for closure in kept {
+        // Following one may show others.
+        while let Some(closure) = self.next_kept() {
             if self.visited[closure.function as usize] {
                 continue;
             }
@@ -73,9 +73,16 @@ impl<'a> Walk<'a, '_> {
                 );
             }
             let outer = std::mem::replace(&mut self.activation, Rc::clone(&closure.outer));
-            self.follow(&closure, Vec::new(), None, None);
+            let value = self.follow(&closure, Vec::new(), None, None);
+            self.consume(&value);
             self.activation = outer;
         }
+    }
+
+    fn next_kept(&mut self) -> Option<Rc<super::value::Closure<'a>>> {
+        let closure = self.kept.get(self.kept_seen).cloned();
+        self.kept_seen += 1;
+        closure
     }
 
     /// Promises nobody waits for.
@@ -133,7 +140,7 @@ impl<'a> Walk<'a, '_> {
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
             Value::Record(record) => self.lower_record(record, span),
             Value::Template(parts) => {
-                Argument::Template { parts: parts.iter().map(|part| self.lower(part, span)).collect() }
+                Argument::Template { parts: parts.iter().map(|(part, at)| self.lower(part, *at)).collect() }
             }
             Value::Computed(at, _) => {
                 let at = if at.size() == 0 { span } else { *at };
@@ -245,7 +252,10 @@ impl<'a> Walk<'a, '_> {
                 let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
                 rest.for_each(|value| self.each_source(value, around, seen, visit));
             }
-            Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
+            Value::Template(parts) => {
+                parts.iter().for_each(|(value, _)| self.each_source(value, around, seen, visit));
+            }
+            Value::Computed(_, values) | Value::OneOf(values) => {
                 values.iter().for_each(|value| self.each_source(value, around, seen, visit));
             }
             Value::Promise(inner, _) => self.each_source(inner, around, seen, visit),
@@ -370,7 +380,10 @@ impl<'a> Walk<'a, '_> {
             let DraftKind::Call(call) = &self.nodes[from as usize].kind else { continue };
             let Target::Tool { server, name } = &call.target else { continue };
             let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { continue };
-            for to in reached(from, &after) {
+            // What a loop leads to can follow what is in it.
+            let mut starts: Vec<u32> = self.nodes[from as usize].loops.to_vec();
+            starts.push(from);
+            for to in reached(&starts, &after).into_iter().filter(|to| *to > from) {
                 let DraftKind::Call(consumer) = &self.nodes[to as usize].kind else { continue };
                 let Some(input) = self.input_schema(consumer) else { continue };
                 if let Some(coverage) = schema::provides(output, input) {
@@ -416,12 +429,69 @@ impl<'a> Walk<'a, '_> {
 
     /// Arguments of the program that become inputs of this call are what the call wants.
     fn use_parameters(&mut self, call: &Call<'a>) {
-        let mut wanted: Vec<(Vec<Step>, Json)> = Vec::new();
+        let mut wanted: Vec<Wanted> = Vec::new();
         if let Some(input) = self.input_schema(call) {
-            parameters_in(input, input, &call.arguments, &mut wanted);
+            self.parameters_in(input, input, &call.arguments, &mut wanted);
         }
-        for (path, schema) in wanted {
-            self.uses.declared(&path, schema);
+        for Wanted { path, schema, required } in wanted {
+            self.uses.declared(&path, schema, required);
+        }
+    }
+
+    /// The parameters in the arguments of a call and what the tool says of their place.
+    fn parameters_in(&self, root: &Json, schema: &Json, value: &Value<'a>, found: &mut Vec<Wanted>) {
+        match value {
+            Value::Parameter(path) if path.steps().is_empty() => {
+                let required = schema::required(root, schema);
+                for property in schema::properties(root, schema) {
+                    if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
+                        found.push(Wanted {
+                            path: vec![Step::Key(property.to_owned())],
+                            schema: schema::parameter_schema(root, inner),
+                            required: required.contains(&property),
+                        });
+                    }
+                }
+            }
+            Value::Parameter(path) => found.push(Wanted {
+                path: path.steps().to_vec(),
+                schema: schema::parameter_schema(root, schema),
+                required: true,
+            }),
+            Value::Item(of, _, path) => {
+                if let Value::Parameter(of) = &**of {
+                    let mut whole = of.steps().to_vec();
+                    whole.push(Step::Any);
+                    whole.extend(path.steps().iter().cloned());
+                    found.push(Wanted { path: whole, schema: schema::parameter_schema(root, schema), required: true });
+                }
+            }
+            Value::OneOf(values) => {
+                values.iter().for_each(|value| self.parameters_in(root, schema, value, found));
+            }
+            Value::Phi(..) => {
+                for source in self.sources_of(value) {
+                    if !matches!(source, Value::Phi(..)) {
+                        self.parameters_in(root, schema, &source, found);
+                    }
+                }
+            }
+            Value::Record(record) => {
+                for member in &record.fields {
+                    if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &member.key) {
+                        self.parameters_in(root, inner, &member.value, found);
+                    }
+                }
+                if record.is_array()
+                    && let schema::Lookup::Found(inner) = schema::step_into(root, schema, &Step::Any)
+                {
+                    record.extra.iter().for_each(|value| self.parameters_in(root, inner, value, found));
+                }
+                if matches!(record.kind, Kind::Object) {
+                    record.spreads.iter().for_each(|spread| self.parameters_in(root, schema, spread, found));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -497,7 +567,7 @@ impl<'a> Walk<'a, '_> {
                 _ => (None, false),
             };
             let outcomes = match &draft.kind {
-                DraftKind::Decision { outcomes, .. } if !outcomes.is_empty() => {
+                DraftKind::Decision { outcomes, form: DecisionForm::Switch, .. } => {
                     let mut outcomes = outcomes.clone();
                     outcomes.push("default".to_owned());
                     outcomes
@@ -587,9 +657,9 @@ fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
 }
 
 /// The nodes that can follow `from`, nearest places in the program first.
-fn reached(from: u32, after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
+fn reached(from: &[u32], after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
-    let mut waiting = vec![from];
+    let mut waiting = from.to_vec();
     while let Some(node) = waiting.pop() {
         for next in after.get(&node).into_iter().flatten() {
             if found.len() < SCHEMA_REACH && !found.contains(next) {
@@ -602,28 +672,9 @@ fn reached(from: u32, after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     found
 }
 
-/// The parameters in the arguments of a call and what the tool says of their place.
-fn parameters_in(root: &Json, schema: &Json, value: &Value<'_>, found: &mut Vec<(Vec<Step>, Json)>) {
-    match value {
-        Value::Parameter(path) if path.steps().is_empty() => {
-            for property in schema::properties(root, schema) {
-                if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
-                    found.push((vec![Step::Key(property.to_owned())], schema::parameter_schema(root, inner)));
-                }
-            }
-        }
-        Value::Parameter(path) => found.push((path.steps().to_vec(), schema::parameter_schema(root, schema))),
-        Value::OneOf(values) => values.iter().for_each(|value| parameters_in(root, schema, value, found)),
-        Value::Record(record) => {
-            for member in &record.fields {
-                if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &member.key) {
-                    parameters_in(root, inner, &member.value, found);
-                }
-            }
-            if matches!(record.kind, Kind::Object) {
-                record.spreads.iter().for_each(|spread| parameters_in(root, schema, spread, found));
-            }
-        }
-        _ => {}
-    }
+/// What a tool wants where an argument of the program goes.
+struct Wanted {
+    path: Vec<Step>,
+    schema: Json,
+    required: bool,
 }

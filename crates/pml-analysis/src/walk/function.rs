@@ -194,11 +194,18 @@ impl<'a> Walk<'a, '_> {
             this: if is_arrow {
                 closure.this.clone()
             } else {
-                Some(closure.this.clone().or(this).unwrap_or(Value::Undefined))
+                Some(this.or_else(|| closure.this.clone()).unwrap_or(Value::Undefined))
             },
             class: closure.class.clone(),
         });
         self.next_activation += 1;
+        // A function expression knows itself by its own name.
+        if let FunctionCode::Function(function) = closure.code
+            && let Some(symbol) = function.id.as_ref().and_then(|id| id.symbol_id.get())
+            && self.survey.home[symbol.index()] == closure.function
+        {
+            self.state.write((activation.id, symbol.index() as u32), Value::Function(Rc::clone(closure)));
+        }
         let outer_activation = std::mem::replace(&mut self.activation, activation);
         let outer_context = std::mem::replace(&mut self.context, context);
         let outer_labels = std::mem::take(&mut self.labels);
@@ -217,8 +224,13 @@ impl<'a> Walk<'a, '_> {
             yields: Vec::new(),
             result,
             parameters: Vec::new(),
+            given: given.iter().map(|(value, _, _)| value.clone()).collect(),
         });
-        self.enter_function(closure, given, recursive && effectful && self.quiet == 0);
+        let cycle = self.survey.functions[closure.function as usize].cycle;
+        let inside = self.frames.iter().rev().skip(1).any(|frame| {
+            cycle.is_some() && self.survey.functions[frame.function as usize].cycle == cycle
+        });
+        self.enter_function(closure, given, recursive && effectful && self.quiet == 0 && !inside);
         if self.live {
             let way = self.way(mark);
             self.frames.last_mut().expect("pushed above").returns.push((Value::Undefined, way));
@@ -248,7 +260,7 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or(closure.code.span());
-            let what = format!("`{}`", self.short(span));
+            let what = call.map_or_else(|| "an async callback".to_owned(), |call| format!("`{}`", self.short(call)));
             self.pending(span, what, "put `await` before it, or the program may end first")
         });
         Value::Promise(Rc::new(value), pending)
@@ -273,7 +285,7 @@ impl<'a> Walk<'a, '_> {
         };
         let given = if recursive { self.parameters_of_recursion(given) } else { given };
         if !is_loop {
-            self.bind_parameters(parameters, given);
+            self.bind_parameters(parameters, given, closure.context);
             return self.body(closure);
         }
         let span = closure.code.span();
@@ -290,7 +302,7 @@ impl<'a> Walk<'a, '_> {
                     walk.phis[phi as usize].node = node;
                 }
             }
-            walk.bind_parameters(parameters, given);
+            walk.bind_parameters(parameters, given, closure.context);
             walk.body(&closure);
         });
     }
@@ -311,7 +323,14 @@ impl<'a> Walk<'a, '_> {
         given
     }
 
-    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>) {
+    /// Defaults are evaluated before the function knows its context, in that of the code around it.
+    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>, outer: u32) {
+        let context = std::mem::replace(&mut self.context, outer);
+        self.bind_each(parameters, given);
+        self.context = context;
+    }
+
+    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>) {
         let spread_at = given.iter().position(|(_, _, spread)| *spread);
         for (index, parameter) in parameters.items.iter().enumerate() {
             let value = match spread_at {
@@ -319,15 +338,8 @@ impl<'a> Walk<'a, '_> {
                 _ => given.get(index).map_or(Value::Undefined, |(value, _, _)| value.clone()),
             };
             let value = match &parameter.initializer {
-                Some(default) if matches!(value, Value::Undefined) => self.value(default),
-                Some(default) => {
-                    let fallback = self.value(default);
-                    if let Value::Parameter(path) = &value {
-                        self.uses.defaulted(path, &fallback);
-                    }
-                    if certain(&value) { value } else { one_of([value, fallback]) }
-                }
-                None => value,
+                Some(default) if !certain(&value) => self.or_default(value, default),
+                _ => value,
             };
             if parameter.accessibility.is_some() || parameter.readonly {
                 self.parameter_property(&parameter.pattern, &value);
@@ -509,6 +521,30 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
+    /// A setter of a class or its parents.
+    pub(super) fn inherited_setter(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        key: &Step,
+        this: &Value<'a>,
+    ) -> Option<Rc<Closure<'a>>> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            for element in &class.class.body.body {
+                if let ClassElement::MethodDefinition(it) = element
+                    && it.kind == MethodDefinitionKind::Set
+                    && !it.r#static
+                    && step_of_key(&it.key).as_ref() == Some(key)
+                    && let Value::Function(setter) = self.method(&class, &it.value, this)
+                {
+                    return Some(setter);
+                }
+            }
+            at = class.parent.clone();
+        }
+        None
+    }
+
     fn method(
         &mut self,
         class: &Rc<ClassValue<'a>>,
@@ -673,7 +709,10 @@ impl<'a> Walk<'a, '_> {
             _ => None,
         };
         match method {
-            Some(Value::Function(closure)) => self.follow(&closure, given, Some(it.span), None),
+            Some(Value::Function(closure)) => {
+                let this = self.this();
+                self.follow_with_this(&closure, given, Some(it.span), Some(this))
+            }
             _ => self.unknown_call(it.span, &[], &given),
         }
     }
@@ -697,7 +736,7 @@ impl<'a> Walk<'a, '_> {
 
 /// Given for certain, so that a default is not taken.
 fn certain(value: &Value<'_>) -> bool {
-    matches!(value, Value::Literal(_) | Value::Object(_) | Value::Record(_) | Value::Function(_) | Value::Template(_))
+    matches!(value, Value::Literal(_) | Value::Object(_) | Value::Promise(..) | Value::Record(_) | Value::Function(_) | Value::Template(_))
 }
 
 fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {

@@ -68,12 +68,13 @@ impl<'a> Walk<'a, '_> {
             object => {
                 let part = match &object {
                     Value::Parameter(path) => {
-                        self.uses.read(&path.then(Step::Any));
+                        self.uses.read(path);
                         self.part(&object, &Step::Any)
                     }
                     _ => self.part(&object, &Step::Any),
                 };
-                self.looked_up(part, key, span)
+                // A value looked up by another depends on both.
+                if has_sources(key) { self.computed(span, &[part, key.clone()]) } else { part }
             }
         }
     }
@@ -134,6 +135,7 @@ impl<'a> Walk<'a, '_> {
         let mut steps = path.steps().to_vec();
         steps.push(key.clone());
         let Err(missing) = schema::follow(output, output, &steps) else { return };
+        let has = if missing.closed { "has no" } else { "names no" };
         // What is missing further up has been said already.
         if missing.taken != path.steps().len() {
             return;
@@ -150,7 +152,7 @@ impl<'a> Walk<'a, '_> {
             Severity::Warning,
             Code::UnknownField,
             span,
-            format!("the result of {id} (`{server}:{name}`) has no `{wanted}`"),
+            format!("the result of {id} (`{server}:{name}`) {has} `{wanted}`"),
             Some(hint),
         );
         if let Some(last) = self.complaints.last_mut() {

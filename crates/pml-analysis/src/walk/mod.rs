@@ -74,6 +74,7 @@ pub(crate) fn walk<'a>(
         marks: Marks::default(),
         next_point: 1,
         node_at: FxHashMap::default(),
+        variant: 0,
         contexts: FxHashMap::default(),
         next_context: 1,
         entries: Vec::new(),
@@ -95,6 +96,8 @@ pub(crate) fn walk<'a>(
         permissions: Permissions::default(),
         visited,
         kept: Vec::new(),
+        kept_seen: 0,
+        tools_kept: Vec::new(),
         decided: FxHashSet::default(),
         steps: 0,
     };
@@ -178,6 +181,8 @@ struct Frame<'a> {
     /// What a call of itself gives and is given.
     result: Option<u32>,
     parameters: Vec<u32>,
+    /// What `arguments` holds.
+    given: Vec<Value<'a>>,
 }
 
 /// An optional chain being evaluated.
@@ -227,7 +232,9 @@ struct Walk<'a, 's> {
     live: bool,
     marks: Marks,
     next_point: u32,
-    node_at: FxHashMap<(u32, u32), u32>,
+    node_at: FxHashMap<(u32, u32, u32), u32>,
+    /// Which of several tools that one place may call.
+    variant: u32,
     contexts: FxHashMap<(u32, u32), u32>,
     next_context: u32,
     entries: Vec<Entry>,
@@ -240,7 +247,7 @@ struct Walk<'a, 's> {
     targets: Vec<Jump<'a>>,
     labels: Vec<&'a str>,
     /// What is thrown inside each `try` we are in.
-    thrown: Vec<Vec<Value<'a>>>,
+    thrown: Vec<Vec<(Value<'a>, Frontier)>>,
     chain: Vec<Chain>,
     /// Inside a computation that reaches no tool: it is one operation, not a structure.
     quiet: u32,
@@ -252,6 +259,9 @@ struct Walk<'a, 's> {
     visited: Vec<bool>,
     /// Functions seen as values, to be followed at the end if nothing called them.
     kept: Vec<Rc<value::Closure<'a>>>,
+    kept_seen: usize,
+    /// Tools kept in variables, objects and lists, and where they are written.
+    tools_kept: Vec<(Value<'a>, Span)>,
     /// Literals that reach a decision.
     decided: FxHashSet<Span>,
     steps: u64,
@@ -265,6 +275,18 @@ const MAX_CALL_DEPTH: usize = 48;
 
 impl<'a> Walk<'a, '_> {
     fn program(&mut self, program: &'a Program<'a>) {
+        let mark = self.state.mark();
+        self.frames.push(Frame {
+            function: 0,
+            context: 0,
+            is_async: true,
+            mark,
+            returns: Vec::new(),
+            yields: Vec::new(),
+            result: None,
+            parameters: Vec::new(),
+            given: Vec::new(),
+        });
         self.statements(&program.body);
     }
 
@@ -282,7 +304,7 @@ impl<'a> Walk<'a, '_> {
     /// The node at a place in the current context, connected to what comes before it.
     fn node(&mut self, place: Place, span: Span, kind: DraftKind<'a>) -> u32 {
         let point = self.point(place, span);
-        let node = match self.node_at.get(&(point, self.context)).copied() {
+        let node = match self.node_at.get(&(point, self.context, self.variant)).copied() {
             Some(node) => {
                 self.meet(node, kind);
                 node
@@ -310,7 +332,7 @@ impl<'a> Walk<'a, '_> {
         self.nodes.push(Draft { id, kind, span, context: self.context, point, loops });
         // A join has no probe of its own: it shares its fork's point and is not found by it.
         if letter != Letter::J {
-            self.node_at.insert((point, self.context), node);
+            self.node_at.insert((point, self.context, self.variant), node);
         }
         if let Some(parent) = self.parents.last() {
             self.edge(*parent, node, Link::Contains);
@@ -537,9 +559,10 @@ impl<'a> Walk<'a, '_> {
             Value::Literal(literal) => {
                 self.decided.insert(literal.span);
             }
-            Value::Computed(_, values) | Value::Template(values) | Value::OneOf(values) => {
+            Value::Computed(_, values) | Value::OneOf(values) => {
                 values.iter().for_each(|value| self.decide(value));
             }
+            Value::Template(parts) => parts.iter().for_each(|(value, _)| self.decide(value)),
             Value::Promise(inner, _) => self.decide(inner),
             _ => {}
         }

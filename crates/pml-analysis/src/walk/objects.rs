@@ -12,7 +12,7 @@ use pml_model::structure::Step;
 
 use super::Walk;
 use super::expression::{number, plain};
-use super::value::{FunctionCode, Kind, Member, Path, Record, Value, one_of};
+use super::value::{Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of};
 
 /// Where a value is put.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl<'a> Walk<'a, '_> {
                 ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, it.span),
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.value(expression);
+                        let value = self.kept_value(expression);
                         append(&mut record, value, expression.span());
                     }
                 }
@@ -70,7 +70,7 @@ impl<'a> Walk<'a, '_> {
 
     pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
         let mut record = Record { written: Some(it.span), ..Record::default() };
-        let mut methods = Vec::new();
+        let (mut methods, mut setters) = (Vec::new(), Vec::new());
         for property in &it.properties {
             match property {
                 ObjectPropertyKind::SpreadProperty(spread) => {
@@ -80,7 +80,9 @@ impl<'a> Walk<'a, '_> {
                 ObjectPropertyKind::ObjectProperty(property) => {
                     let key = self.key(&property.key, property.computed);
                     if property.kind == PropertyKind::Set {
-                        methods.push((None, &property.value));
+                        if let Key::Known(step) = key {
+                            setters.push((step, &property.value));
+                        }
                         continue;
                     }
                     let getter = property.kind == PropertyKind::Get;
@@ -88,7 +90,7 @@ impl<'a> Walk<'a, '_> {
                         plain(&property.value),
                         Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_)
                     );
-                    let value = if is_function { Value::Unknown } else { self.value(&property.value) };
+                    let value = if is_function { Value::Unknown } else { self.kept_value(&property.value) };
                     match key {
                         Key::Known(key) => {
                             record.fields.retain(|member| member.key != key);
@@ -112,6 +114,14 @@ impl<'a> Walk<'a, '_> {
         }
         let object = self.state.new_object(record);
         self.methods(object, methods);
+        for (key, setter) in setters {
+            if let Expression::FunctionExpression(function) = plain(setter)
+                && let Value::Function(closure) =
+                    self.closure_of(FunctionCode::Function(function), Some(Value::Object(object)), None)
+            {
+                self.state.change(object, |record| record.setters.push((key, closure)));
+            }
+        }
         Value::Object(object)
     }
 
@@ -307,7 +317,7 @@ impl<'a> Walk<'a, '_> {
             Value::Computed(..) => value.clone(),
             Value::Template(parts) => {
                 let mut reads = Vec::new();
-                parts.iter().for_each(|part| super::expression::sources(part, &mut reads));
+                parts.iter().for_each(|(part, _)| super::expression::sources(part, &mut reads));
                 Value::Computed(Span::default(), reads.into())
             }
             Value::Undefined => Value::Undefined,
@@ -412,7 +422,13 @@ impl<'a> Walk<'a, '_> {
         span: Span,
     ) {
         match object {
-            Value::Object(index) => self.put_into(*index, key, value, span, Certainty::Certain),
+            Value::Object(index) => match self.setter(*index, key) {
+                Some(setter) => {
+                    let this = Some(Value::Object(*index));
+                    self.follow_with_this(&setter, vec![(value, span, false)], None, this);
+                }
+                None => self.put_into(*index, key, value, span, Certainty::Certain),
+            },
             Value::OneOf(values) => {
                 for object in values.iter() {
                     if let Value::Object(index) = object {
@@ -441,6 +457,16 @@ impl<'a> Walk<'a, '_> {
         record.spreads.push(self.read_symbol(variable));
         let object = self.state.new_object(record);
         self.write_symbol(variable, Value::Object(object));
+    }
+
+    fn setter(&mut self, index: u32, key: &Key<'a>) -> Option<Rc<Closure<'a>>> {
+        let Key::Known(step) = key else { return None };
+        let record = Rc::clone(self.state.object(index));
+        let own = record.setters.iter().find(|(name, _)| name == step).map(|(_, setter)| Rc::clone(setter));
+        match (&own, &record.kind) {
+            (None, Kind::Instance(class)) => self.inherited_setter(class, step, &Value::Object(index)),
+            _ => own,
+        }
     }
 
     pub(super) fn put_into(&mut self, index: u32, key: &Key<'a>, value: Value<'a>, span: Span, certainty: Certainty) {
@@ -541,9 +567,8 @@ pub(super) fn has_sources(value: &Value<'_>) -> bool {
     match value {
         Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
         Value::Record(_) => true,
-        Value::Template(values) | Value::Computed(_, values) | Value::OneOf(values) => {
-            values.iter().any(has_sources)
-        }
+        Value::Template(parts) => parts.iter().any(|(value, _)| has_sources(value)),
+        Value::Computed(_, values) | Value::OneOf(values) => values.iter().any(has_sources),
         Value::Promise(inner, _) => has_sources(inner),
         _ => false,
     }

@@ -98,13 +98,19 @@ impl<'a> Walk<'a, '_> {
     /// Calls that were started earlier and are waited for here.
     fn started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
         let Value::Object(index) = value else { return };
-        for member in &self.state.object(*index).fields {
-            if let Value::Promise(result, _) = &member.value
+        let record = self.state.object(*index);
+        let members = record.fields.iter().map(|member| &member.value).chain(&record.extra);
+        for member in members {
+            if let Value::Promise(result, _) = member
                 && let Value::Result(node, _) = **result
                 && node < fork
-                && !ends.contains(&(node, None))
             {
-                ends.push((node, None));
+                // Of what happens in a loop that has ended, the loop is what is waited for.
+                let ended = self.nodes[node as usize].loops.iter().find(|l| !self.parents.contains(l));
+                let node = ended.copied().unwrap_or(node);
+                if !ends.contains(&(node, None)) {
+                    ends.push((node, None));
+                }
             }
         }
     }
@@ -127,9 +133,9 @@ impl<'a> Walk<'a, '_> {
                 };
                 Value::Record(Rc::new(Record {
                     fields: vec![
-                        member("status", Value::Unknown),
+                        member("status", Value::Computed(span, Rc::new([settled(value)]))),
                         member("value", settled(value)),
-                        member("reason", Value::Unknown),
+                        member("reason", Value::Computed(span, Rc::new([settled(value)]))),
                     ],
                     ..Record::default()
                 }))
@@ -167,6 +173,8 @@ impl<'a> Walk<'a, '_> {
         let value = settled(object);
         let given = self.arguments(&it.arguments);
         let mut results = Vec::new();
+        // What a handler of failures follows is what may fail, not what comes after it.
+        let failed = self.frontier.clone();
         let mut handlers = given.into_iter();
         match name {
             "then" => {
@@ -187,6 +195,7 @@ impl<'a> Walk<'a, '_> {
         if let Some((function, span, _)) = handlers.next() {
             let before = self.frontier.clone();
             let mark = self.state.mark();
+            self.frontier = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
             results.push(self.handled(&function, vec![(Value::Unknown, span, false)]));
             let done = self.end_arm(mark);
             let skipped = Way { changes: Changes::default(), frontier: before };
@@ -201,7 +210,8 @@ impl<'a> Walk<'a, '_> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
-            Value::Tool(..) | Value::Capability(_) => self.called_back(function, given, at),
+            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => self.called_back(function, given, at),
+            Value::Global(name) if self.resolved(name, &given) => Value::Undefined,
             other => {
                 let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
                 let mut all = vec![other.clone()];

@@ -10,7 +10,7 @@ use pml_model::structure::Step;
 
 use super::objects::Key;
 use super::value::{Kind, Member, Record, Value, one_of};
-use super::{Changes, Walk, Way};
+use super::Walk;
 
 impl<'a> Walk<'a, '_> {
     /// A declaration with an initializer: the place where aliases of tools are made.
@@ -89,16 +89,11 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn or_default(&mut self, value: Value<'a>, default: &'a Expression<'a>) -> Value<'a> {
+    pub(super) fn or_default(&mut self, value: Value<'a>, default: &'a Expression<'a>) -> Value<'a> {
         if matches!(value, Value::Undefined) {
             return self.value(default);
         }
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        let fallback = self.value(default);
-        let done = self.end_arm(mark);
-        let skipped = Way { changes: Changes::default(), frontier: before };
-        self.rejoin(done.into_iter().chain([skipped]));
+        let fallback = self.maybe(default);
         if let Value::Parameter(path) = &value {
             self.uses.defaulted(path, &fallback);
         }

@@ -234,7 +234,8 @@ impl<'a> Walk<'a, '_> {
             exit: Exit::AtHead,
         };
         self.repeat(&head, |walk, _| {
-            let key = walk.computed(it.right.span(), &[over]);
+            walk.uses.as_object(&over);
+            let key = walk.computed(left_span(&it.left), &[over]);
             walk.bind_left(&it.left, key);
             walk.statement(&it.body);
         });
@@ -261,6 +262,14 @@ impl<'a> Walk<'a, '_> {
             Some(node) => Value::Item(Rc::new(self.frozen(over)), node, Path::default()),
             None => self.part(over, &Step::Any),
         }
+    }
+}
+
+/// Where the name a loop gives its items is written.
+fn left_span(left: &ForStatementLeft<'_>) -> Span {
+    match left {
+        ForStatementLeft::VariableDeclaration(it) => it.declarations.first().map_or(it.span, |it| it.id.span()),
+        other => other.span(),
     }
 }
 

@@ -164,9 +164,27 @@ impl<'a> State<'a> {
     }
 }
 
+/// A list that may be either of two of different length: behind what they share, positions say nothing.
+fn lists<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
+    let shared = a.fields.iter().zip(&b.fields).take_while(|(a, b)| a.value.same(&b.value)).count();
+    let mut merged = Record { kind: Kind::Array, ..Record::default() };
+    merged.fields.extend(a.fields[..shared].iter().cloned());
+    let rest = a.fields[shared..].iter().chain(&b.fields[shared..]).map(|member| &member.value);
+    for value in rest.chain(&a.extra).chain(&b.extra) {
+        if !merged.extra.iter().any(|other| other.same(value)) {
+            merged.extra.push(value.clone());
+        }
+    }
+    merged.spreads = a.spreads.iter().chain(&b.spreads).cloned().collect();
+    merged
+}
+
 /// A record that may be either.
 pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
     let mut fields: Vec<Member<'a>> = Vec::new();
+    if a.is_array() && b.is_array() && a.fields.len() != b.fields.len() {
+        return lists(a, b);
+    }
     for member in &a.fields {
         let value = match b.field(&member.key) {
             Some(other) => one_of([member.value.clone(), other.value.clone()]),
@@ -191,6 +209,7 @@ pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
         extra: union(&a.extra, &b.extra),
         spreads: union(&a.spreads, &b.spreads),
         names: union(&a.names, &b.names),
+        setters: a.setters.clone(),
         written: if a.written == b.written { a.written } else { None },
     }
 }

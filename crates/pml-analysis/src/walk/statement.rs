@@ -89,7 +89,7 @@ impl<'a> Walk<'a, '_> {
                 let thrown = self.value(&it.argument);
                 let thrown = self.frozen(&thrown);
                 if let Some(caught) = self.thrown.last_mut() {
-                    caught.push(thrown);
+                    caught.push((thrown, self.frontier.clone()));
                 }
                 self.live = false;
                 self.frontier.clear();
@@ -188,10 +188,6 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn return_value(&mut self, value: Value<'a>) {
-        // An async function waits for what it returns; others hand the promise on.
-        if self.frames.is_empty() {
-            self.consume(&value);
-        }
         if let Some(frame) = self.frames.last() {
             let way = self.way(frame.mark);
             let value = self.handed_back(value);
@@ -225,7 +221,17 @@ impl<'a> Walk<'a, '_> {
         let labels = std::mem::take(&mut self.labels);
         let discriminant = self.value(&it.discriminant);
         self.decide(&discriminant);
-        let outcomes: Vec<String> = it.cases.iter().map(|case| self.outcome(case.test.as_ref())).collect();
+        let mut outcomes = Vec::new();
+        for (index, case) in it.cases.iter().enumerate() {
+            let Some(test) = &case.test else {
+                outcomes.push("default".to_owned());
+                continue;
+            };
+            let value = if index == 0 { self.value(test) } else { self.maybe(test) };
+            self.decide(&value);
+            self.uses.compared(&discriminant, &value);
+            outcomes.push(outcome(&value, index));
+        }
         let decision = self.decision_with(
             Place::Switch,
             it.span,
@@ -236,21 +242,15 @@ impl<'a> Walk<'a, '_> {
         );
         let mark = self.state.mark();
         self.enter_jump(labels, JumpKind::Switch, mark);
-        for case in &it.cases {
-            if let Some(test) = &case.test {
-                let value = self.value(test);
-                self.decide(&value);
-                self.uses.compared(&discriminant, &value);
-            }
-        }
         let before = self.frontier.clone();
+        // Functions of all cases are there in each of them; they stay when the cases are taken out again.
         for case in &it.cases {
             self.hoist(&case.consequent);
         }
+        let hoisted = self.state.changes(mark);
         let mut fallen: Option<Way<'a>> = None;
-        let head = self.state.mark();
         for (case, outcome) in it.cases.iter().zip(&outcomes) {
-            let matched = Way { changes: super::Changes::default(), frontier: self.arm(decision, outcome, &before) };
+            let matched = Way { changes: hoisted.clone(), frontier: self.arm(decision, outcome, &before) };
             self.rejoin(std::iter::once(matched).chain(fallen.take()));
             for (index, statement) in case.consequent.iter().enumerate() {
                 if !self.live && !declares_only(statement) {
@@ -260,33 +260,15 @@ impl<'a> Walk<'a, '_> {
                 }
                 self.statement(statement);
             }
-            fallen = self.end_arm(head);
+            fallen = self.end_arm(mark);
         }
         let mut ways: Vec<Way<'a>> = fallen.into_iter().collect();
         if it.cases.iter().all(|case| case.test.is_some()) {
             let frontier = self.arm(decision, "default", &before);
             ways.push(Way { changes: super::Changes::default(), frontier });
         }
-        let changed_before = self.state.changes(mark);
-        self.state.undo(mark);
         let jump = self.targets.pop().expect("entered above");
-        // Case tests are evaluated whichever case matches.
-        let with_tests = ways.into_iter().map(|mut way| {
-            for (variable, value) in &changed_before.variables {
-                way.changes.variables.entry(*variable).or_insert_with(|| value.clone());
-            }
-            way
-        });
-        let ways: Vec<Way<'a>> = with_tests.chain(jump.breaks).collect();
-        self.rejoin(ways);
-    }
-
-    fn outcome(&self, test: Option<&Expression<'a>>) -> String {
-        match test {
-            None => "default".to_owned(),
-            Some(Expression::StringLiteral(text)) => format!("case:{}", text.value),
-            Some(test) => format!("case:{}", self.text(test.span())),
-        }
+        self.rejoin(ways.into_iter().chain(jump.breaks));
     }
 
     fn try_statement(&mut self, it: &'a TryStatement<'a>) {
@@ -296,12 +278,14 @@ impl<'a> Walk<'a, '_> {
         let returns = self.frames.last().map_or(0, |frame| frame.returns.len());
         self.thrown.push(Vec::new());
         self.statements(&it.block.body);
-        let errors = self.thrown.pop().unwrap_or_default();
+        let (errors, from): (Vec<_>, Vec<_>) = self.thrown.pop().unwrap_or_default().into_iter().unzip();
         let thrown = self.state.ever(mark);
         let tried = self.end_arm(mark);
         let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
-            self.rejoin([Way { changes: thrown.clone(), frontier: self.arm(node, "error", &before) }]);
+            let mut frontier = self.arm(node, "error", &before);
+            frontier.extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
+            self.rejoin([Way { changes: thrown.clone(), frontier }]);
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
             }
@@ -318,7 +302,8 @@ impl<'a> Walk<'a, '_> {
             .map(|frame| frame.returns[returns..].iter().flat_map(|(_, way)| way.frontier.clone()).collect())
             .unwrap_or_default();
         if !goes_on {
-            ways.push(Way { changes: thrown, frontier: before });
+            let frontier = if left.is_empty() { before } else { Vec::new() };
+            ways.push(Way { changes: thrown, frontier });
         }
         self.rejoin(ways);
         for point in left {
@@ -335,6 +320,17 @@ impl<'a> Walk<'a, '_> {
             self.live = false;
             self.frontier.clear();
         }
+    }
+
+    /// An expression that may not be evaluated.
+    pub(super) fn maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let before = self.frontier.clone();
+        let mark = self.state.mark();
+        let value = self.value(expression);
+        let done = self.end_arm(mark);
+        let skipped = Way { changes: super::Changes::default(), frontier: before };
+        self.rejoin(done.into_iter().chain([skipped]));
+        value
     }
 
     pub(super) fn declared(&mut self, declaration: &'a Declaration<'a>) {
@@ -417,4 +413,16 @@ fn always_leaves(statement: &Statement<'_>) -> bool {
 
 fn first_line_length(text: &str) -> u32 {
     text.find(['\n', '\r']).unwrap_or(text.len()) as u32
+}
+
+/// What a case is called: by its value, or by its position where that is known only when the program runs.
+/// Never by its wording, which is not part of what a program is.
+fn outcome(test: &Value<'_>, index: usize) -> String {
+    match test {
+        Value::Literal(literal) => match &literal.value {
+            serde_json::Value::String(text) => format!("case:{text}"),
+            other => format!("case:{other}"),
+        },
+        _ => format!("case:#{}", index + 1),
+    }
 }

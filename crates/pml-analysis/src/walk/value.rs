@@ -50,7 +50,8 @@ pub(crate) enum Value<'a> {
     Object(u32),
     /// The same as it was at one moment.
     Record(Rc<Record<'a>>),
-    Template(Rc<[Value<'a>]>),
+    /// A text put together: each part and where it is written.
+    Template(Rc<[(Value<'a>, Span)]>),
     /// Computed, at this place, from these.
     Computed(Span, Rc<[Value<'a>]>),
     Function(Rc<Closure<'a>>),
@@ -80,6 +81,8 @@ pub(crate) struct Record<'a> {
     pub(crate) names: Vec<Value<'a>>,
     /// Objects spread into it whose members are not known.
     pub(crate) spreads: Vec<Value<'a>>,
+    /// Run when the member is set.
+    pub(crate) setters: Vec<(Step, Rc<Closure<'a>>)>,
     /// Where it is written, while nothing has changed it.
     pub(crate) written: Option<Span>,
 }

@@ -1,0 +1,212 @@
+//! Programs whose data flow is known: how much of it the analysis finds, and how fast.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pml_analysis::{Catalogue, Tool};
+use pml_model::json::empty_object;
+use pml_model::name::identifier;
+use pml_model::structure::{NodeId, Structure};
+use pml_model::{ServerName, ToolId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Figure, failed};
+use crate::problem::Problem;
+
+#[derive(Deserialize)]
+struct ToolLine {
+    server: String,
+    name: String,
+    input_schema: Option<Box<RawValue>>,
+    output_schema: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    ts_code: Option<String>,
+    /// Which call's result goes into which call's arguments, by index.
+    #[serde(default)]
+    edges: BTreeSet<(usize, usize)>,
+    /// Whether `edges` can be relied on.
+    #[serde(default = "yes")]
+    clean: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What was found in one row.
+struct Prediction {
+    edges: BTreeSet<(usize, usize)>,
+    understood: bool,
+    took: Duration,
+}
+
+/// Right, wrong and missed edges.
+#[derive(Debug, Default)]
+struct Score {
+    right: usize,
+    wrong: usize,
+    missed: usize,
+    exact: usize,
+    rows: usize,
+}
+
+pub(super) fn measure(data: &Path, out: Option<&Path>) -> Result<Vec<Figure>, Problem> {
+    let catalogue = catalogue(&data.join("tools.jsonl"))?;
+    let rows = rows(data)?;
+    let mut score = Score::default();
+    let (mut took, mut not_understood, mut lines) = (Duration::ZERO, 0, String::new());
+    for (id, source, row) in rows.iter().filter_map(|row| Some((&row.id, row.ts_code.as_deref()?, row))) {
+        let prediction = predict(source, &catalogue);
+        took += prediction.took;
+        not_understood += usize::from(!prediction.understood);
+        if row.clean {
+            score.add(&prediction.edges, &row.edges);
+        }
+        lines.push_str(&json!({ "id": id, "edges": prediction.edges }).to_string());
+        lines.push('\n');
+    }
+    if let Some(out) = out {
+        std::fs::write(out, &lines).map_err(|error| failed(format!("{}: {error}", out.display())))?;
+    }
+    let all = lines.lines().count();
+    let per_second = all as f64 / took.as_secs_f64().max(1e-9);
+    Ok(vec![
+        Figure::of(
+            "programs / with reliable edges / not understood",
+            format!("{all} / {} / {not_understood}", score.rows),
+        ),
+        Figure::of(
+            "data flow found, precision / recall / F1",
+            format!("{:.4} / {:.4} / {:.4}", score.precision(), score.recall(), score.f1()),
+        )
+        .target("F1 ≥ 0.99", score.f1() >= 0.99),
+        Figure::of("programs with exactly the right edges", format!("{} of {}", score.exact, score.rows)),
+        Figure::of("analyses per second, one after the other", format!("{per_second:.0}")),
+    ])
+}
+
+/// The rows of all files of the directory that have programs, in the order of the files' names.
+fn rows(data: &Path) -> Result<Vec<Row>, Problem> {
+    let listed = std::fs::read_dir(data).map_err(|error| failed(format!("{}: {error}", data.display())))?;
+    let mut files: Vec<PathBuf> = listed
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .filter(|path| path.file_name().is_some_and(|name| name != "tools.jsonl"))
+        .collect();
+    files.sort();
+    let mut rows: Vec<Row> = Vec::new();
+    for file in files {
+        rows.extend(read::<Row>(&file)?.into_iter().filter(|row| row.ts_code.is_some()));
+    }
+    if rows.is_empty() {
+        return Err(failed(format!("no row of {} has a `ts_code`", data.display())));
+    }
+    Ok(rows)
+}
+
+fn catalogue(path: &Path) -> Result<Catalogue, Problem> {
+    let mut catalogue = Catalogue::default();
+    for line in read::<ToolLine>(path)? {
+        let id = ToolId { server: ServerName::new(&line.server).map_err(failed)?, tool: line.name };
+        let identifier = identifier(&id.tool);
+        let input = line.input_schema.unwrap_or_else(empty_object);
+        catalogue.add(Tool::new(id, identifier, input, line.output_schema, false));
+    }
+    Ok(catalogue)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Problem> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(number, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
+        })
+        .collect()
+}
+
+fn predict(source: &str, catalogue: &Catalogue) -> Prediction {
+    let started = Instant::now();
+    let analysis = pml_analysis::analyse(source, catalogue);
+    let took = started.elapsed();
+    let edges = analysis.as_ref().map(|analysis| edges(&analysis.structure)).unwrap_or_default();
+    Prediction { edges, understood: analysis.is_ok(), took }
+}
+
+/// The data flow between calls, numbered in the order of the program.
+fn edges(structure: &Structure) -> BTreeSet<(usize, usize)> {
+    let calls = structure.nodes.iter().filter(|node| node.kind.is_call());
+    let index: HashMap<NodeId, usize> = calls.enumerate().map(|(index, node)| (node.id, index)).collect();
+    let pairs = structure.data_flow().into_iter();
+    pairs.filter_map(|(from, to)| Some((*index.get(&from)?, *index.get(&to)?))).collect()
+}
+
+impl Score {
+    fn add(&mut self, found: &BTreeSet<(usize, usize)>, gold: &BTreeSet<(usize, usize)>) {
+        self.right += found.intersection(gold).count();
+        self.wrong += found.difference(gold).count();
+        self.missed += gold.difference(found).count();
+        self.exact += usize::from(found == gold);
+        self.rows += 1;
+    }
+
+    fn precision(&self) -> f64 {
+        self.right as f64 / (self.right + self.wrong).max(1) as f64
+    }
+
+    fn recall(&self) -> f64 {
+        self.right as f64 / (self.right + self.missed).max(1) as f64
+    }
+
+    fn f1(&self) -> f64 {
+        let (precision, recall) = (self.precision(), self.recall());
+        2.0 * precision * recall / (precision + recall).max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_scored_over_all_rows_together() {
+        let mut score = Score::default();
+        score.add(&[(0, 1), (0, 2)].into(), &[(0, 1)].into());
+        score.add(&[(1, 2)].into(), &[(1, 2), (0, 2)].into());
+        score.add(&[].into(), &[].into());
+        assert_eq!((score.right, score.wrong, score.missed, score.exact, score.rows), (2, 1, 1, 1, 3));
+        assert!((score.f1() - 2.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn calls_are_numbered_without_what_is_no_call() {
+        let structure: Structure = serde_json::from_value(json!({
+            "nodes": [
+                { "id": "n1", "type": "task", "tool": "a:b", "arguments": {"type": "object", "fields": []}, "at": at() },
+                { "id": "n2", "type": "task", "tool": "code:map", "pure": true, "arguments": {"type": "object", "fields": []}, "at": at() },
+                { "id": "n3", "type": "task", "tool": "a:c", "arguments": {"type": "object", "fields": []}, "at": at() },
+            ],
+            "edges": [
+                { "from": "n1", "to": "n2", "type": "provides", "coverage": "strict", "basis": "data" },
+                { "from": "n2", "to": "n3", "type": "provides", "coverage": "strict", "basis": "data" },
+                { "from": "n1", "to": "n3", "type": "provides", "coverage": "strict", "basis": "schema" },
+            ],
+        }))
+        .unwrap();
+        assert_eq!(edges(&structure), [(0, 1)].into());
+    }
+
+    fn at() -> serde_json::Value {
+        json!({"line": 1, "column": 1, "start": 0, "end": 1})
+    }
+}
