@@ -78,15 +78,21 @@ fn apply_one(program: &Program<'_>, annotation: &Annotation<'_>, structure: &mut
         .ok_or_else(|| (format!("`@pml-{}` stands before a statement that does nothing", annotation.kind), None))?;
     match annotation.kind {
         "depends" => {
+            let mut unknown = Vec::new();
             for name in &names {
-                let from = provider(structure, target, name)
-                    .ok_or_else(|| (format!("`@pml-depends` names `{name}`, which comes nowhere before this"), None))?;
+                let Some(from) = provider(structure, target, name) else {
+                    unknown.push(format!("`{name}`"));
+                    continue;
+                };
                 let edge = Edge { from, to: structure.nodes[target].id, link: Link::Sequence };
                 if !structure.edges.contains(&edge) {
                     structure.edges.push(edge);
                 }
             }
-            Ok(())
+            match unknown.is_empty() {
+                true => Ok(()),
+                false => Err((format!("`@pml-depends` names {}: nothing like that comes before", unknown.join(", ")), None)),
+            }
         }
         "branches" => {
             structure.nodes[target].branches = names;

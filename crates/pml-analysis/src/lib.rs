@@ -19,6 +19,8 @@ mod nesting;
 mod operations;
 mod parse;
 mod refuse;
+pub mod render;
+mod roots;
 mod schema;
 mod surface;
 mod survey;

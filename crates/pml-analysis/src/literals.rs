@@ -1,6 +1,6 @@
 //! Which literals of a program could as well be arguments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use oxc_span::Span;
 use pml_model::structure::{NodeId, Step};
@@ -20,12 +20,15 @@ const CODE_LIKE: &[&str] =
 /// The literals that become parameters, as they are found.
 pub(crate) struct Lifting<'w> {
     decided: &'w FxHashSet<Span>,
-    taken: Vec<String>,
+    taken: HashSet<String>,
+    /// How many have the same name but for their number.
+    numbers: HashMap<String, u32>,
     found: Vec<Lifted>,
+    by_span: HashMap<Span, usize>,
+    by_text: HashMap<(String, String), usize>,
 }
 
 struct Lifted {
-    base: String,
     name: String,
     value: Json,
     secret: bool,
@@ -36,7 +39,14 @@ struct Lifted {
 
 impl<'w> Lifting<'w> {
     pub(crate) fn new(uses: &Uses, decided: &'w FxHashSet<Span>) -> Lifting<'w> {
-        Lifting { decided, taken: uses.names().map(str::to_owned).collect(), found: Vec::new() }
+        Lifting {
+            decided,
+            taken: uses.names().map(str::to_owned).collect(),
+            numbers: HashMap::new(),
+            found: Vec::new(),
+            by_span: HashMap::new(),
+            by_text: HashMap::new(),
+        }
     }
 
     /// Looks at the arguments of one call.
@@ -117,14 +127,18 @@ impl<'w> Lifting<'w> {
     #[expect(clippy::too_many_arguments, reason = "one literal and all that is known of its place")]
     fn lift(&mut self, node: NodeId, name: &str, value: Json, span: Span, path: &[Step], root: &Json, at: &Json) {
         let filled = Filled { node, path: path.to_vec() };
-        let same = self.found.iter_mut().find(|lifted| {
-            lifted.spans.contains(&span) || (value.is_string() && lifted.base == name && lifted.value == value)
-        });
-        if let Some(lifted) = same {
-            if !lifted.spans.contains(&span) {
+        let text = value.as_str().map(|text| (name.to_owned(), text.to_owned()));
+        let same = self.by_span.get(&span).or_else(|| self.by_text.get(text.as_ref()?)).copied();
+        if let Some(index) = same {
+            let lifted = &mut self.found[index];
+            if self.by_span.insert(span, index).is_none() {
                 lifted.spans.push(span);
             }
             return lifted.fills.push(filled);
+        }
+        self.by_span.insert(span, self.found.len());
+        if let Some(text) = text {
+            self.by_text.insert(text, self.found.len());
         }
         let secret = is_secret(name, &value);
         let own = self.free_name(name);
@@ -134,9 +148,8 @@ impl<'w> Lifting<'w> {
         {
             described = serde_json::json!({ "type": kind });
         }
-        self.taken.push(own.clone());
+        self.taken.insert(own.clone());
         self.found.push(Lifted {
-            base: name.to_owned(),
             name: own,
             value,
             secret,
@@ -146,17 +159,17 @@ impl<'w> Lifting<'w> {
         });
     }
 
-    fn free_name(&self, name: &str) -> String {
-        if !self.taken.iter().any(|taken| taken == name) {
+    fn free_name(&mut self, name: &str) -> String {
+        if !self.taken.contains(name) {
             return name.to_owned();
         }
-        let mut number = 2;
+        let number = self.numbers.entry(name.to_owned()).or_insert(1);
         loop {
+            *number += 1;
             let name = format!("{name}_{number}");
             if !self.taken.contains(&name) {
                 return name;
             }
-            number += 1;
         }
     }
 
@@ -209,12 +222,18 @@ fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
         severity: Severity::Warning,
         code: Code::Secret,
         message: format!("a secret is written into the program; what is learned from it asks for `{name}` instead"),
-        hint: Some(format!("pass it as an argument: `args.{name}`")),
+        hint: Some(format!("pass it as an argument: `args{}`", member(name))),
         at,
         // The line holds the secret.
         excerpt: String::new(),
         node: None,
     }
+}
+
+/// How the member `name` is written.
+fn member(name: &str) -> String {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
+    if plain && !name.starts_with(|c: char| c.is_ascii_digit()) { format!(".{name}") } else { format!("[{name:?}]") }
 }
 
 fn is_code_like(name: &str) -> bool {
@@ -244,7 +263,11 @@ fn words(name: &str) -> Vec<String> {
 
 /// A text that opens something: by the name it goes under or by its shape.
 fn is_secret(name: &str, value: &Json) -> bool {
-    let Some(text) = value.as_str() else { return false };
+    let text = match value {
+        Json::String(text) => text.as_str(),
+        Json::Array(items) => return items.iter().any(|item| is_secret(name, item)),
+        _ => return false,
+    };
     let words = words(name);
     let last_two: String = words.iter().rev().take(2).rev().map(String::as_str).collect::<Vec<_>>().join("_");
     let by_name = matches!(

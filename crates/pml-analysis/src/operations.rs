@@ -96,6 +96,11 @@ impl Kind {
         self.0 & !other.0 == 0 && self.0 != 0
     }
 
+    /// What is left of it among JSON values, which have no maps, sets and iterators.
+    pub(crate) const fn in_json(self) -> Kind {
+        Kind(self.0 & (Kind::ARRAY.0 | Kind::STRING.0 | Kind::NUMBER.0 | Kind::OBJECT.0))
+    }
+
     const fn or(self, other: Kind) -> Kind {
         Kind(self.0 | other.0)
     }

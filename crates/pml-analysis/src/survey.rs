@@ -2,14 +2,18 @@
 //! reach a tool, and which variables are written where.
 
 use oxc_ast::ast::{
-    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, Expression, Function, IdentifierReference,
-    VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
+    ArrowFunctionExpression, AssignmentExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
+    Function, IdentifierReference, ObjectExpression, Super, ThisExpression, VariableDeclaration, VariableDeclarationKind,
+    VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
 use oxc_span::{GetSpan, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::Cell;
+
+use crate::operations;
+use crate::roots::{self, Roots};
 
 /// A function's number; 0 is the program itself.
 pub(crate) type FunctionIndex = u32;
@@ -30,6 +34,10 @@ pub(crate) struct FunctionInfo {
     pub(crate) captures: Vec<SymbolId>,
     mentions: Vec<SymbolId>,
     roots: bool,
+    /// It uses `this` or `super`.
+    uses_this: bool,
+    /// It changes variables or objects of enclosing functions.
+    pub(crate) changes_outside: bool,
 }
 
 /// The result of the look.
@@ -58,7 +66,7 @@ pub(crate) enum Mention {
 
 impl Survey {
     /// Looks over `program`.
-    pub(crate) fn of(program: &oxc_ast::ast::Program<'_>, scoping: &Scoping) -> Survey {
+    pub(crate) fn of(program: &oxc_ast::ast::Program<'_>, scoping: &Scoping, roots: &Roots) -> Survey {
         let mut look = Look {
             scoping,
             survey: Survey {
@@ -70,8 +78,13 @@ impl Survey {
             scope_function: vec![0; scoping.scopes_len()],
             callables: FxHashMap::default(),
             writes_in: Vec::new(),
+            changes_in: Vec::new(),
+            groups: Vec::new(),
             reads_in: Vec::new(),
         };
+        for symbol in roots.aliases.keys() {
+            look.callables.entry(*symbol).or_default().root = true;
+        }
         look.visit_program(program);
         look.survey.writes.sort_unstable();
         look.survey.mentions.sort_unstable_by_key(|(at, _)| *at);
@@ -118,6 +131,9 @@ struct Look<'s> {
     scope_function: Vec<FunctionIndex>,
     callables: FxHashMap<SymbolId, Callable>,
     writes_in: Vec<(SymbolId, FunctionIndex)>,
+    changes_in: Vec<(SymbolId, FunctionIndex)>,
+    /// Functions of one class or object literal, and the variables its parents are called by.
+    groups: Vec<(std::ops::Range<FunctionIndex>, Vec<SymbolId>)>,
     reads_in: Vec<(SymbolId, FunctionIndex)>,
 }
 
@@ -136,25 +152,29 @@ impl Look<'_> {
         self.current = outer;
     }
 
+    /// The function that `this` belongs to, and the arrows on the way.
+    fn this_used(&mut self) {
+        self.survey.functions[self.current as usize].uses_this = true;
+    }
+
     fn bind(&mut self, pattern: &BindingPattern<'_>, init: &Expression<'_>, from: FunctionIndex) {
         let mut symbols = Vec::new();
         bound(pattern, &mut symbols);
         let until = self.survey.functions.len() as FunctionIndex;
-        let (functions, of, root) = match init.without_parentheses() {
+        let (functions, of) = match init.without_parentheses() {
             Expression::FunctionExpression(_)
             | Expression::ArrowFunctionExpression(_)
             | Expression::ClassExpression(_)
             | Expression::ObjectExpression(_)
-            | Expression::ArrayExpression(_) => ((from..until).collect(), Vec::new(), false),
-            Expression::NewExpression(new) => (Vec::new(), self.symbols_of(&new.callee), false),
-            Expression::CallExpression(call) => ((from..until).collect(), self.symbols_of(&call.callee), false),
-            other => (Vec::new(), self.symbols_of(other), is_root_chain(other)),
+            | Expression::ArrayExpression(_) => ((from..until).collect(), Vec::new()),
+            Expression::NewExpression(new) => (Vec::new(), self.symbols_of(&new.callee)),
+            Expression::CallExpression(call) => ((from..until).collect(), self.symbols_of(&call.callee)),
+            other => (Vec::new(), self.symbols_of(other)),
         };
         for symbol in symbols {
             let callable = self.callables.entry(symbol).or_default();
             callable.functions.extend(&functions);
             callable.of.extend(&of);
-            callable.root |= root;
         }
     }
 
@@ -164,12 +184,7 @@ impl Look<'_> {
         loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    return name
-                        .reference_id
-                        .get()
-                        .and_then(|id| self.scoping.get_reference(id).symbol_id())
-                        .into_iter()
-                        .collect();
+                    return roots::variable(self.scoping, name).into_iter().collect();
                 }
                 Expression::StaticMemberExpression(member) => &member.object,
                 Expression::ComputedMemberExpression(member) => &member.object,
@@ -191,6 +206,7 @@ impl Look<'_> {
         shared.sort_unstable();
         shared.dedup();
         self.survey.shared = shared;
+        self.changes();
         self.captures();
         let effectful = self.effectful_symbols();
         self.survey.effects = self
@@ -206,6 +222,17 @@ impl Look<'_> {
             .collect();
         self.recursion();
         self.survey
+    }
+
+    fn changes(&mut self) {
+        for (symbol, function) in self.writes_in.iter().chain(&self.changes_in) {
+            let home = self.survey.home[symbol.index()];
+            let mut at = *function;
+            while at != home && at != 0 {
+                self.survey.functions[at as usize].changes_outside = true;
+                at = self.survey.functions[at as usize].parent;
+            }
+        }
     }
 
     fn captures(&mut self) {
@@ -247,18 +274,42 @@ impl Look<'_> {
             .filter(|index| self.survey.functions[*index as usize].roots)
             .collect();
         let mut found: FxHashSet<SymbolId> = FxHashSet::default();
+        // Methods find each other through `this`: one that reaches a tool makes all that use it suspect.
+        let mut member_of: FxHashMap<FunctionIndex, Vec<usize>> = FxHashMap::default();
+        let mut child_of: FxHashMap<SymbolId, Vec<usize>> = FxHashMap::default();
+        for (index, (members, parents)) in self.groups.iter().enumerate() {
+            members.clone().for_each(|member| member_of.entry(member).or_default().push(index));
+            parents.iter().for_each(|parent| child_of.entry(*parent).or_default().push(index));
+        }
+        let uses_this: Vec<Vec<FunctionIndex>> = self
+            .groups
+            .iter()
+            .map(|(members, _)| {
+                members.clone().filter(|member| self.survey.functions[*member as usize].uses_this).collect()
+            })
+            .collect();
+        let mut spread = vec![false; self.groups.len()];
         loop {
             if let Some(function) = functions.pop() {
                 let info = &mut self.survey.functions[function as usize];
                 if std::mem::replace(&mut info.effectful, true) {
                     continue;
                 }
+                for group in member_of.get(&function).into_iter().flatten() {
+                    if !std::mem::replace(&mut spread[*group], true) {
+                        functions.extend(&uses_this[*group]);
+                    }
+                }
+                let info = &self.survey.functions[function as usize];
                 if function != 0 {
                     functions.push(info.parent);
                 }
                 symbols.extend(callable_as.get(&function).into_iter().flatten());
             } else if let Some(symbol) = symbols.pop() {
                 if found.insert(symbol) {
+                    for group in child_of.get(&symbol).into_iter().flatten() {
+                        functions.extend(&uses_this[*group]);
+                    }
                     functions.extend(mentioned_by.get(&symbol).into_iter().flatten());
                     symbols.extend(follows.get(&symbol).into_iter().flatten());
                 }
@@ -357,18 +408,6 @@ fn bound(pattern: &BindingPattern<'_>, into: &mut Vec<SymbolId>) {
     }
 }
 
-/// `mcp`, `mcp.fs`, `mcp["fs"].read`: an alias in the making, not a call.
-fn is_root_chain(expression: &Expression<'_>) -> bool {
-    match expression {
-        Expression::Identifier(name) => is_root(&name.name),
-        Expression::StaticMemberExpression(member) => is_root_chain(&member.object),
-        Expression::ComputedMemberExpression(member) => is_root_chain(&member.object),
-        Expression::TSNonNullExpression(inner) => is_root_chain(&inner.expression),
-        Expression::TSAsExpression(inner) => is_root_chain(&inner.expression),
-        _ => false,
-    }
-}
-
 impl<'a> Visit<'a> for Look<'_> {
     fn enter_scope(&mut self, _flags: ScopeFlags, scope: &Cell<Option<ScopeId>>) {
         if let Some(scope) = scope.get() {
@@ -389,9 +428,47 @@ impl<'a> Visit<'a> for Look<'_> {
         self.function(it.span, None, |look| walk::walk_arrow_function_expression(look, it));
     }
 
+    fn visit_this_expression(&mut self, _it: &ThisExpression) {
+        self.this_used();
+    }
+
+    fn visit_super(&mut self, _it: &Super) {
+        self.this_used();
+    }
+
+    fn visit_object_expression(&mut self, it: &ObjectExpression<'a>) {
+        let from = self.survey.functions.len() as FunctionIndex;
+        walk::walk_object_expression(self, it);
+        let until = self.survey.functions.len() as FunctionIndex;
+        if until > from + 1 {
+            self.groups.push((from..until, Vec::new()));
+        }
+    }
+
+    fn visit_assignment_expression(&mut self, it: &AssignmentExpression<'a>) {
+        if let Some(member) = it.left.as_member_expression() {
+            let changed = self.symbols_of(member.object());
+            self.changes_in.extend(changed.into_iter().map(|symbol| (symbol, self.current)));
+        }
+        walk::walk_assignment_expression(self, it);
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        if let Expression::StaticMemberExpression(member) = &it.callee
+            && operations::method(&member.property.name).is_some_and(|operation| !operation.is_pure(false))
+        {
+            let changed = self.symbols_of(&member.object);
+            self.changes_in.extend(changed.into_iter().map(|symbol| (symbol, self.current)));
+        }
+        walk::walk_call_expression(self, it);
+    }
+
     fn visit_class(&mut self, it: &Class<'a>) {
         let from = self.survey.functions.len() as FunctionIndex;
         walk::walk_class(self, it);
+        let until = self.survey.functions.len() as FunctionIndex;
+        let parents = it.heritage.as_ref().map(|parent| self.symbols_of(&parent.expression)).unwrap_or_default();
+        self.groups.push((from..until, parents));
         if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
             let until = self.survey.functions.len() as FunctionIndex;
             let mut of = Vec::new();
@@ -406,14 +483,6 @@ impl<'a> Visit<'a> for Look<'_> {
 
     fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
         walk::walk_variable_declaration(self, it);
-        for name in it.declarations.iter().filter_map(|declarator| match &declarator.id {
-            BindingPattern::BindingIdentifier(name) if it.declare && is_root(&name.name) => Some(name),
-            _ => None,
-        }) {
-            if let Some(symbol) = name.symbol_id.get() {
-                self.callables.entry(symbol).or_default().root = true;
-            }
-        }
         if it.kind == VariableDeclarationKind::Var && !it.declare {
             let mut symbols = Vec::new();
             it.declarations.iter().for_each(|declarator| bound(&declarator.id, &mut symbols));
@@ -438,7 +507,7 @@ impl<'a> Visit<'a> for Look<'_> {
         let Some(reference) = it.reference_id.get() else { return };
         let reference = self.scoping.get_reference(reference);
         let function = &mut self.survey.functions[self.current as usize];
-        match reference.symbol_id() {
+        match roots::variable(self.scoping, it) {
             Some(symbol) => {
                 function.mentions.push(symbol);
                 self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));

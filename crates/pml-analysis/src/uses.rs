@@ -124,6 +124,7 @@ impl Uses {
     /// An operation that works only on some kinds of value.
     pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: Kind) {
         let Value::Parameter(path) = value else { return };
+        let kind = kind.in_json();
         for (one, name) in
             [(Kind::ARRAY, "array"), (Kind::STRING, "string"), (Kind::NUMBER, "number"), (Kind::OBJECT, "object")]
         {
@@ -140,7 +141,11 @@ impl Uses {
                 parameter.optional = true;
             }
             parameter.read = true;
-            parameter.declared.get_or_insert(schema);
+            match &parameter.declared {
+                // Of two tools the one that asks for less decides.
+                Some(known) if !narrows(&schema, known) => {}
+                _ => parameter.declared = Some(schema),
+            }
         }
     }
 
@@ -223,6 +228,14 @@ impl Parameter {
             .map(|(name, _)| name.as_str())
             .collect();
         json!({ "type": "object", "properties": properties, "required": required })
+    }
+}
+
+/// Whether `one` allows a single type where `other` allows several, that one among them.
+fn narrows(one: &Json, other: &Json) -> bool {
+    match (&one["type"], &other["type"]) {
+        (Json::String(one), Json::Array(several)) => several.iter().any(|other| other == one),
+        _ => false,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod config;
 pub mod discover;
 pub mod flow;
 pub mod gateway;
+pub mod plan;
 pub mod problem;
 pub mod servers;
 pub mod tasks;

@@ -45,7 +45,7 @@ impl<'a> Walk<'a, '_> {
             Expression::ComputedMemberExpression(member) => {
                 let object = self.base(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = self.value(&member.expression);
+                let key = self.key_value(&object, &member.expression);
                 match step_of(&key) {
                     Some(step) => self.method_call(it, object, &member.object, &step, member.expression.span()),
                     None if self.effectful(&object, 0) => {
@@ -77,11 +77,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        // A tool handed to an operation is looked at there.
-                        let value = match self.raw(expression) {
-                            tool @ (Value::Tool(..) | Value::Capability(_)) => tool,
-                            value => self.handed_on(value, expression.span()),
-                        };
+                        let value = self.value(expression);
                         given.push((value, expression.span(), false));
                     }
                 }
@@ -250,10 +246,7 @@ impl<'a> Walk<'a, '_> {
     /// A call into something that is not the program's and not an operation: functions it is given may be called.
     pub(super) fn unknown_call(&mut self, span: Span, callee: &[Value<'a>], given: &[Given<'a>]) -> Value<'a> {
         let mut values = callee.to_vec();
-        for (value, at, _) in given {
-            if let Value::Tool(..) | Value::Capability(_) = value {
-                self.tool_as_value(value, *at);
-            }
+        for (value, _, _) in given {
             self.consume(value);
             self.escaped(value, 0);
             values.push(value.clone());
@@ -283,7 +276,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 record.extra.iter().for_each(|value| self.escaped(value, depth + 1));
             }
-            Value::Tool(..) | Value::Capability(_) if depth > 0 => {
+            Value::Tool(..) | Value::Capability(_) => {
                 let at = self.tool_span(value);
                 self.tool_as_value(value, at);
             }
@@ -310,7 +303,7 @@ impl<'a> Walk<'a, '_> {
                 self.computed(span, &[first])
             }
             Some((value, span, false)) => {
-                self.unawaited(&value, span, "is handed over");
+                self.unawaited_inside(&value, span, 0);
                 self.frozen(&value)
             }
         };
@@ -323,6 +316,17 @@ impl<'a> Walk<'a, '_> {
         let node = self.node(Place::Call, span, DraftKind::Call(call));
         let pending = self.pending(span, what, "put `await` before it, or the program may end first");
         Value::Promise(Rc::new(self.result_of(node)), Some(pending))
+    }
+
+    /// Promises among the arguments of a tool, which needs their values.
+    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32) {
+        self.unawaited(value, span, "is handed over");
+        if let (Value::Object(index), true) = (value, depth < 4) {
+            let record = Rc::clone(self.state.object(*index));
+            for member in &record.fields {
+                self.unawaited_inside(&member.value, member.span, depth + 1);
+            }
+        }
     }
 
     /// A tool that is handed on: it may be called with anything.
@@ -465,6 +469,10 @@ impl<'a> Walk<'a, '_> {
         };
         self.unawaited(&object, object_expression.span(), &format!("is asked for `{name}`"));
         let object = super::expression::settled(&object);
+        if matches!(object, Value::Unknown) {
+            let given = self.arguments(&it.arguments);
+            return self.unknown_call(it.span, &[], &given);
+        }
         if let Value::Parameter(path) = &object {
             self.uses.read(path);
         }
@@ -482,11 +490,21 @@ impl<'a> Walk<'a, '_> {
         {
             return value;
         }
-        self.moved_about(&object, object_expression, name, &given);
         if matches!(name.as_str(), "push" | "unshift" | "add" | "set") {
+            self.moved_about(&object, object_expression, name, &given);
             return Value::Unknown;
         }
-        self.operate(it, operation, Some((object, object_expression)), given)
+        let value = self.operate(it, operation, Some((object.clone(), object_expression)), given.clone());
+        self.moved_about(&object, object_expression, name, &given);
+        let of_outside = !matches!(object, Value::Object(_));
+        if let (true, "sort" | "reverse" | "fill" | "copyWithin" | "splice") = (of_outside, name.as_str())
+            && let (Some(root), Expression::Identifier(_)) = (self.root_of(object_expression), plain(object_expression))
+        {
+            // What the variable holds has been changed in place.
+            let changed = if name == "splice" { self.computed(it.span, &[object, value.clone()]) } else { value.clone() };
+            self.write_symbol(root, changed);
+        }
+        value
     }
 
     /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
@@ -577,7 +595,8 @@ impl<'a> Walk<'a, '_> {
             }),
             Value::Unknown | Value::Undefined | Value::Function(_) | Value::Literal(_) => {}
             _ => {
-                if let (Some(root), false) = (self.root_of(expression), added.is_empty()) {
+                let keeps = matches!(name, "push" | "unshift" | "add" | "set");
+                if let (Some(root), true) = (self.root_of(expression), keeps && !added.is_empty()) {
                     let kind = if matches!(name, "set" | "add") { Kind::Holder } else { Kind::Array };
                     self.add_to_variable(root, Record { kind, extra: added, ..Record::default() });
                 }
@@ -641,8 +660,12 @@ impl<'a> Walk<'a, '_> {
             _ => {}
         }
         match name {
-            "Object.assign" => self.assigned(&given),
-            "Object.keys" => given.iter_mut().for_each(|(value, _, _)| *value = self.names_of(value)),
+            "Object.keys" => {
+                for (value, span, _) in &mut given {
+                    let names = self.names_of(value);
+                    *value = self.computed(*span, &[names]);
+                }
+            }
             "Object.values" => given.iter_mut().for_each(|(value, _, _)| *value = self.values_of(value)),
             _ => {}
         }
@@ -654,6 +677,9 @@ impl<'a> Walk<'a, '_> {
                     self.uses.receiver(value, operation.receiver);
                 }
                 let value = self.operate(it, operation, None, given.clone());
+                if name == "Object.assign" {
+                    self.assigned(&given);
+                }
                 match (name, given.first()) {
                     ("Object.assign" | "Object.freeze", Some((target @ Value::Object(_), _, _))) => target.clone(),
                     _ => value,
@@ -713,6 +739,10 @@ impl<'a> Walk<'a, '_> {
                 self.quiet -= 1;
             }
         }
+        let changes_outside = given.iter().any(|(value, _, _)| match value {
+            Value::Function(closure) => self.survey.functions[closure.function as usize].changes_outside,
+            _ => false,
+        });
         let fresh = match &receiver {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
@@ -737,7 +767,7 @@ impl<'a> Walk<'a, '_> {
             let values: Vec<Value<'a>> = inputs.into_iter().map(|(_, value, _)| value).collect();
             return self.computed(it.span, &values);
         }
-        let kind = DraftKind::Operation { name: operation.name, pure: operation.is_pure(fresh), inputs };
+        let kind = DraftKind::Operation { name: operation.name, pure: operation.is_pure(fresh) && !changes_outside, inputs };
         let node = self.node(Place::Operation, it.span, kind);
         self.result_of(node)
     }
@@ -918,7 +948,10 @@ fn callback_arguments<'a>(binds: Binds, accumulator: Option<u32>, item: &Value<'
 /// A value nobody else holds: written right there, or made by an operation that makes new ones.
 fn is_fresh(expression: &Expression<'_>) -> bool {
     match plain(expression) {
-        Expression::ArrayExpression(_) | Expression::ObjectExpression(_) | Expression::TemplateLiteral(_) => true,
+        Expression::ArrayExpression(_)
+        | Expression::ObjectExpression(_)
+        | Expression::TemplateLiteral(_)
+        | Expression::NewExpression(_) => true,
         Expression::CallExpression(call) => match plain(&call.callee) {
             Expression::StaticMemberExpression(member) => {
                 let global = match &member.object {

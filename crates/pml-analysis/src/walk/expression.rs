@@ -14,6 +14,7 @@ use super::value::{FunctionCode, Kind, Path, Record, Value, one_of};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::surface;
+use crate::roots;
 
 impl<'a> Walk<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
@@ -22,15 +23,19 @@ impl<'a> Walk<'a, '_> {
         self.handed_on(value, expression.span())
     }
 
-    /// A value that is kept where we see it: a tool in it is known, and called later if at all.
-    pub(super) fn kept_value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        match self.raw(expression) {
-            tool @ (Value::Tool(..) | Value::Capability(_)) => {
-                self.declare_value(&tool, expression.span());
-                tool
-            }
-            value => self.handed_on(value, expression.span()),
+    /// The value of a computed key. Which tool is meant is read off the source alone, never off what a variable
+    /// seems to hold.
+    pub(super) fn key_value(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
+        let value = self.value(key);
+        let is_root = match object {
+            Value::Mcp | Value::Server(_) | Value::Capabilities => true,
+            Value::Global(name) => &**name == "globalThis",
+            _ => false,
+        };
+        if !is_root {
+            return value;
         }
+        self.roots.constant(self.scoping, key).map_or(Value::Unknown, |text| Value::folded(text, key.span()))
     }
 
     /// A value that goes somewhere we do not follow it.
@@ -44,8 +49,11 @@ impl<'a> Walk<'a, '_> {
             Value::Capabilities => {
                 self.opaque(span, "`capabilities` is handed on, so which of them are called cannot be known");
             }
+            Value::Global(name) if &**name == "globalThis" => {
+                self.opaque(span, "`globalThis` is handed on, so which tools are called cannot be known");
+            }
             Value::Tool(..) | Value::Capability(_) => {
-                self.tool_as_value(&value, span);
+                self.declare_value(&value, span);
                 return value;
             }
             _ => return value,
@@ -108,6 +116,15 @@ impl<'a> Walk<'a, '_> {
             Expression::TSTypeAssertion(it) => self.raw(&it.expression),
             Expression::TSNonNullExpression(it) => self.raw(&it.expression),
             Expression::TSInstantiationExpression(it) => self.raw(&it.expression),
+            // The name of a class is no way to make functions.
+            Expression::StaticMemberExpression(it)
+                if it.property.name == "name"
+                    && matches!(&it.object, Expression::StaticMemberExpression(inner) if inner.property.name == "constructor") =>
+            {
+                let Expression::StaticMemberExpression(inner) = &it.object else { return Value::Unknown };
+                let object = self.operand(&inner.object);
+                self.computed(span, &[object])
+            }
             Expression::StaticMemberExpression(it) => {
                 let object = self.base(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
@@ -116,7 +133,7 @@ impl<'a> Walk<'a, '_> {
             Expression::ComputedMemberExpression(it) => {
                 let object = self.base(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.value(&it.expression);
+                let key = self.key_value(&object, &it.expression);
                 self.member_by(object, &key, it.expression.span(), span)
             }
             Expression::PrivateFieldExpression(it) => {
@@ -176,6 +193,9 @@ impl<'a> Walk<'a, '_> {
         match tag {
             Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
                 self.opaque(it.span, "a tool is used as the tag of a template");
+                if let Value::Tool(..) | Value::Capability(_) = tag {
+                    self.tool_as_value(&tag, it.tag.span());
+                }
                 Value::Unknown
             }
             Value::Function(closure) => {
@@ -190,14 +210,21 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
-        let symbol = it.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id());
+        let symbol = roots::variable(self.scoping, it);
         match symbol {
-            Some(symbol) => self.read_symbol(symbol),
+            Some(symbol) => match self.roots.aliases.get(&symbol) {
+                Some(root) => {
+                    self.touched.insert(it.span.start);
+                    Value::from(root)
+                }
+                None => self.read_symbol(symbol),
+            },
             None => self.free_name(it.name.as_str(), it.span),
         }
     }
 
     pub(super) fn free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+        self.touched.insert(span.start);
         match name {
             "args" => Value::Parameter(Path::default()),
             "mcp" => Value::Mcp,
@@ -227,6 +254,9 @@ impl<'a> Walk<'a, '_> {
             }
             _ if surface::is_global(name) => Value::Global(name.into()),
             _ => {
+                if !self.unknown_names.insert(name) {
+                    return Value::Unknown;
+                }
                 self.complain(
                     Severity::Error,
                     Code::UnknownName,
@@ -260,8 +290,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn binary(&mut self, it: &'a BinaryExpression<'a>) -> Value<'a> {
-        let left = self.operand(&it.left);
-        let right = self.operand(&it.right);
+        let compares = it.operator.is_equality() || it.operator == BinaryOperator::In;
+        let (left, right) = if compares {
+            (self.compared(&it.left), self.compared(&it.right))
+        } else {
+            (self.operand(&it.left), self.operand(&it.right))
+        };
         self.uses.operated(it.operator, &left, &right);
         if it.operator == BinaryOperator::Addition
             && let Some(text) = folded_text(&[left.clone(), right.clone()])
@@ -278,11 +312,18 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = self.value(expression);
+        self.unawaited(&value, expression.span(), "is computed with");
+        value
+    }
+
+    /// A side of a comparison: comparing `mcp` with something, or asking what it has, gives nothing away.
+    fn compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let value = match self.raw(expression) {
-            // Comparing them, or asking what they have, gives nothing away.
             Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
                 Value::Unknown
             }
+            Value::Global(name) if &*name == "globalThis" => Value::Unknown,
             value => value,
         };
         self.unawaited(&value, expression.span(), "is computed with");
@@ -307,7 +348,14 @@ impl<'a> Walk<'a, '_> {
                     && name.reference_id.get().is_none_or(|id| !self.scoping.has_binding(id))
                     && !matches!(name.name.as_str(), "args") =>
             {
+                self.touched.insert(name.span.start);
+                if surface::is_ambient(&name.name) {
+                    self.ambient(name.span, &name.name);
+                }
                 Value::Unknown
+            }
+            argument if matches!(it.operator, UnaryOperator::Typeof | UnaryOperator::LogicalNot) => {
+                self.compared(argument)
             }
             argument => self.operand(argument),
         };
@@ -334,7 +382,7 @@ impl<'a> Walk<'a, '_> {
         let place = self.place(&it.argument);
         let old = self.get(&place, it.argument.span());
         self.uses.as_number(&old);
-        let new = self.computed(it.span, std::slice::from_ref(&old));
+        let new = self.computed(it.argument.span(), std::slice::from_ref(&old));
         self.put(place, new.clone(), it.span);
         if it.prefix { new } else { old }
     }
@@ -346,8 +394,7 @@ impl<'a> Walk<'a, '_> {
             let place = target.map(|target| self.place(target));
             let value = self.raw(&it.right);
             let value = match (&it.left, &value) {
-                (_, Value::Tool(..) | Value::Capability(_)) if self.never_written_again(&it.left) => value,
-                (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => value,
+                                (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => value,
                 _ => self.handed_on(value, it.right.span()),
             };
             match place {
@@ -366,7 +413,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(operator) = it.operator.to_binary_operator() {
             self.uses.operated(operator, &old, &right);
         }
-        let new = self.computed(it.span, &[old, right]);
+        let new = self.computed(target.span(), &[old, right]);
         self.put(place, new.clone(), it.span);
         new
     }
@@ -390,17 +437,16 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
-        let test = self.operand(&it.test);
-        self.decide(&test);
+        self.tested(&it.test);
         self.guard(&it.test, false);
         let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::Ternary);
         let before = self.frontier.clone();
         let mark = self.state.mark();
         self.frontier = self.arm(decision, "true", &before);
-        let consequent = self.kept_value(&it.consequent);
+        let consequent = self.value(&it.consequent);
         let yes = self.end_arm(mark);
         self.frontier = self.arm(decision, "false", &before);
-        let alternate = self.kept_value(&it.alternate);
+        let alternate = self.value(&it.alternate);
         let no = self.end_arm(mark);
         self.rejoin(yes.into_iter().chain(no));
         if let Some(path) = self.peek_parameter(&it.test) {
@@ -453,7 +499,7 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof => {
-                self.guard(&it.argument, gives_up);
+                self.guard(&it.argument, false);
             }
             Expression::LogicalExpression(it) => {
                 self.guard(&it.left, gives_up);
@@ -464,15 +510,14 @@ impl<'a> Walk<'a, '_> {
                 let sides = [(&it.left, &it.right), (&it.right, &it.left)];
                 for (asked, other) in sides {
                     let is_typeof = matches!(asked, Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof);
-                    if (is_nothing(other) || is_typeof) && !gives_up {
+                    let is_not = matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
+                    if (is_nothing(other) || is_typeof) && (!gives_up || is_not) {
                         self.guard(asked, false);
                     }
                 }
             }
             other => {
-                if let Some(path) = self.peek_parameter(other)
-                    && !gives_up
-                {
+                if let Some(path) = self.peek_parameter(other) {
                     self.uses.optional(&path);
                 }
             }
@@ -490,7 +535,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
         match expression.without_parentheses() {
             Expression::Identifier(it) => {
-                match it.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id()) {
+                match roots::variable(self.scoping, it) {
                     Some(symbol) => Some(self.read_symbol(symbol)),
                     None if it.name == "args" => Some(Value::Parameter(Path::default())),
                     None => None,

@@ -12,6 +12,7 @@ use super::value::{Kind, Record, Value};
 use super::{Call, DraftKind, Found, Target, Walk};
 use crate::analysis::{Code, Complaint, Severity, Site};
 use crate::literals::Lifting;
+use crate::roots::Root;
 use crate::{annotations, schema};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
@@ -21,6 +22,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn finish(mut self, program: &'a Program<'a>) -> Found {
         self.uncalled();
         self.unwaited();
+        self.written_out();
         let arguments: Vec<Option<Argument>> =
             (0..self.nodes.len()).map(|node| self.arguments_of(node as u32)).collect();
         self.data_edges();
@@ -76,6 +78,30 @@ impl<'a> Walk<'a, '_> {
             let value = self.follow(&closure, Vec::new(), None, None);
             self.consume(&value);
             self.activation = outer;
+        }
+    }
+
+    /// Tools that are written somewhere count, wherever it is; a server that was never come to could be anything.
+    fn written_out(&mut self) {
+        for (root, span) in std::mem::take(&mut self.roots.named) {
+            let known = match &root {
+                Root::Tool(server, name) => {
+                    let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
+                    let id = self.name_of(&target);
+                    self.permissions.declared.contains(&id) || self.permissions.capabilities.contains(&id)
+                }
+                Root::Capability(name) => self.permissions.capabilities.contains(&**name),
+                _ => true,
+            };
+            if !known {
+                self.declare_value(&Value::from(&root), span);
+            }
+        }
+        for span in std::mem::take(&mut self.roots.open) {
+            if !self.touched.contains(&span.start) {
+                let what = format!("`{}` stands where it cannot be followed", self.text(span));
+                self.opaque(span, what);
+            }
         }
     }
 

@@ -139,7 +139,7 @@ impl<'a> Walk<'a, '_> {
 
     fn enter(&mut self, point: u32, call: Span, function: u32, enters: u32) {
         let entry = Entry { point, context: self.context, function, enters, at: self.lines.position(call) };
-        if !self.entries.contains(&entry) {
+        if self.entered.insert((point, self.context, function)) {
             self.entries.push(entry);
         }
         self.follow_mark(function);

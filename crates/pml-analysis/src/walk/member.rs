@@ -21,6 +21,9 @@ impl<'a> Walk<'a, '_> {
             Step::Index(index) => index.to_string(),
             Step::Any => return self.part(&object, key),
         };
+        if name == "constructor" && !self.has_own(&object, key) {
+            self.opaque(span, "`constructor` leads to functions made from text");
+        }
         match object {
             Value::Mcp => Value::Server(name.into()),
             Value::Server(server) => Value::Tool(server, name.into()),
@@ -48,6 +51,10 @@ impl<'a> Walk<'a, '_> {
             Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
             other => self.part(&other, key),
         }
+    }
+
+    fn has_own(&self, object: &Value<'a>, key: &Step) -> bool {
+        matches!(object, Value::Object(index) if self.state.object(*index).field(key).is_some())
     }
 
     /// A member whose name is a value.
@@ -174,7 +181,7 @@ impl<'a> Walk<'a, '_> {
             ChainElement::ComputedMemberExpression(it) => {
                 let object = self.base(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.value(&it.expression);
+                let key = self.key_value(&object, &it.expression);
                 self.member_by(object, &key, it.expression.span(), it.span)
             }
             ChainElement::PrivateFieldExpression(it) => {

@@ -30,6 +30,7 @@ use crate::analysis::{Code, Complaint, Entry, Parameters, Permissions, Remark, S
 use crate::catalogue::Catalogue;
 use crate::lines::Lines;
 use crate::marks::{Followed, Marks, Place};
+use crate::roots::Roots;
 use crate::survey::{FunctionIndex, Survey};
 use crate::uses::Uses;
 
@@ -55,7 +56,8 @@ pub(crate) fn walk<'a>(
     scoping: &Scoping,
     catalogue: &Catalogue,
 ) -> Found {
-    let survey = Survey::of(program, scoping);
+    let roots = Roots::of(program, scoping);
+    let survey = Survey::of(program, scoping, &roots);
     let top = Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
     let visited = vec![false; survey.functions.len()];
     let mut walk = Walk {
@@ -63,6 +65,9 @@ pub(crate) fn walk<'a>(
         lines,
         scoping,
         survey,
+        roots,
+        touched: FxHashSet::default(),
+        unknown_names: FxHashSet::default(),
         catalogue,
         state: State::default(),
         nodes: Vec::new(),
@@ -78,6 +83,7 @@ pub(crate) fn walk<'a>(
         contexts: FxHashMap::default(),
         next_context: 1,
         entries: Vec::new(),
+        entered: FxHashSet::default(),
         context: 0,
         activation: top,
         next_activation: 1,
@@ -221,6 +227,11 @@ struct Walk<'a, 's> {
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
     survey: Survey,
+    roots: Roots,
+    /// Where a root or an alias was come to.
+    touched: FxHashSet<u32>,
+    /// Names that were complained about.
+    unknown_names: FxHashSet<&'a str>,
     catalogue: &'s Catalogue,
     state: State<'a>,
     nodes: Vec<Draft<'a>>,
@@ -238,6 +249,7 @@ struct Walk<'a, 's> {
     contexts: FxHashMap<(u32, u32), u32>,
     next_context: u32,
     entries: Vec<Entry>,
+    entered: FxHashSet<(u32, u32, FunctionIndex)>,
     context: u32,
     activation: Rc<Activation<'a>>,
     next_activation: u32,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use oxc_ast::ast::{
-    ArrayExpression, ArrayExpressionElement, AssignmentTarget, Expression, ObjectExpression, ObjectPropertyKind,
+    ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind,
     PropertyKey, PropertyKind, SimpleAssignmentTarget, TSEnumDeclaration, TSEnumMemberName,
 };
 use oxc_semantic::SymbolId;
@@ -13,6 +13,7 @@ use pml_model::structure::Step;
 use super::Walk;
 use super::expression::{number, plain};
 use super::value::{Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of};
+use crate::roots;
 
 /// Where a value is put.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ impl<'a> Walk<'a, '_> {
                 ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, it.span),
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.kept_value(expression);
+                        let value = self.value(expression);
                         append(&mut record, value, expression.span());
                     }
                 }
@@ -90,7 +91,7 @@ impl<'a> Walk<'a, '_> {
                         plain(&property.value),
                         Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_)
                     );
-                    let value = if is_function { Value::Unknown } else { self.kept_value(&property.value) };
+                    let value = if is_function { Value::Unknown } else { self.value(&property.value) };
                     match key {
                         Key::Known(key) => {
                             record.fields.retain(|member| member.key != key);
@@ -221,6 +222,11 @@ impl<'a> Walk<'a, '_> {
                 Value::Literal(literal) => Value::folded(literal.value.clone(), literal.span),
                 other => other,
             };
+            if let Some(number) = next.map(|next| next - 1.0) {
+                let name = Value::folded(key.as_str(), member.span);
+                let key = Step::Index(number as u64);
+                record.fields.push(Member { key, value: name, span: member.span, getter: false });
+            }
             record.fields.push(Member { key: Step::Key(key), value, span: member.span, getter: false });
         }
         Value::Object(self.state.new_object(record))
@@ -302,9 +308,10 @@ impl<'a> Walk<'a, '_> {
                 let found = record_part(&record, step);
                 let certain = record.field(step).is_some();
                 if certain && !matches!(step, Step::Any) {
-                    // Overwritten in a later turn, it may be that of an earlier one.
-                    let around: Vec<Value<'a>> = self.coming_around(*index);
-                    return if around.is_empty() { found } else { one_of(std::iter::once(found).chain(around)) };
+                    // What is inside an object stays inside, turn after turn; a plain value may be that of an earlier one.
+                    if let Value::Object(_) | Value::Function(_) | Value::Class(_) = found {
+                        return found;
+                    }
                 }
                 let around = self.coming_around(*index);
                 one_of(std::iter::once(found).chain(around))
@@ -328,7 +335,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn place(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> Spot<'a> {
         match target {
             SimpleAssignmentTarget::AssignmentTargetIdentifier(name) => {
-                match name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id()) {
+                match roots::variable(self.scoping, name) {
                     Some(symbol) => Spot::Variable(symbol),
                     None => {
                         self.free_name(name.name.as_str(), name.span);
@@ -359,10 +366,7 @@ impl<'a> Walk<'a, '_> {
 
     fn place_of(&mut self, expression: &'a Expression<'a>) -> Spot<'a> {
         match plain(expression) {
-            Expression::Identifier(name) => name
-                .reference_id
-                .get()
-                .and_then(|id| self.scoping.get_reference(id).symbol_id())
+            Expression::Identifier(name) => roots::variable(self.scoping, name)
                 .map_or(Spot::Nowhere, Spot::Variable),
             Expression::StaticMemberExpression(it) => {
                 let object = self.value(&it.object);
@@ -381,7 +385,7 @@ impl<'a> Walk<'a, '_> {
         loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    return name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id());
+                    return roots::variable(self.scoping, name);
                 }
                 Expression::StaticMemberExpression(it) => plain(&it.object),
                 Expression::ComputedMemberExpression(it) => plain(&it.object),
@@ -489,15 +493,6 @@ impl<'a> Walk<'a, '_> {
                 }
             }),
         }
-    }
-
-    /// The target is a plain variable that is written nowhere else.
-    pub(super) fn never_written_again(&self, target: &AssignmentTarget<'a>) -> bool {
-        let AssignmentTarget::AssignmentTargetIdentifier(name) = target else { return false };
-        let Some(symbol) = name.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id()) else {
-            return false;
-        };
-        self.scoping.get_resolved_references(symbol).filter(|reference| reference.is_write()).count() == 1
     }
 }
 

@@ -11,13 +11,14 @@ use pml_model::structure::Step;
 use super::objects::Key;
 use super::value::{Kind, Member, Record, Value, one_of};
 use super::Walk;
+use crate::roots;
 
 impl<'a> Walk<'a, '_> {
     /// A declaration with an initializer: the place where aliases of tools are made.
     pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
         let stays = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| !self.scoping.symbol_is_mutated(symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
@@ -71,7 +72,7 @@ impl<'a> Walk<'a, '_> {
     fn alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
         let keeps = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| !self.scoping.symbol_is_mutated(symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
@@ -116,7 +117,7 @@ impl<'a> Walk<'a, '_> {
                 record.written = None;
                 Value::Record(Rc::new(record))
             }
-            other => other.clone(),
+            other => self.computed(span, std::slice::from_ref(other)),
         }
     }
 
@@ -193,7 +194,7 @@ impl<'a> Walk<'a, '_> {
                 };
                 let part = self.handed_on(part, it.span);
                 if let Some(symbol) =
-                    it.binding.reference_id.get().and_then(|id| self.scoping.get_reference(id).symbol_id())
+                    roots::variable(self.scoping, &it.binding)
                 {
                     self.write_symbol(symbol, part);
                 }

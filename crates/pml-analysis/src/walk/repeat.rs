@@ -143,8 +143,7 @@ impl<'a> Walk<'a, '_> {
         let exit = if is_true(&it.test) { Exit::Never } else { Exit::AtHead };
         let head = Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
         self.repeat(&head, |walk, _| {
-            let test = walk.value(&it.test);
-            walk.decide(&test);
+            walk.tested(&it.test);
             walk.statement(&it.body);
         });
     }
@@ -160,8 +159,7 @@ impl<'a> Walk<'a, '_> {
         self.repeat(&head, |walk, _| {
             walk.statement(&it.body);
             walk.go_on_here();
-            let test = walk.value(&it.test);
-            walk.decide(&test);
+            walk.tested(&it.test);
         });
     }
 
@@ -182,8 +180,7 @@ impl<'a> Walk<'a, '_> {
         let head = Head { place: Place::Loop, span: it.span, over, form: LoopForm::For, exit };
         self.repeat(&head, |walk, _| {
             if let Some(test) = &it.test {
-                let test = walk.value(test);
-                walk.decide(&test);
+                walk.tested(test);
             }
             walk.statement(&it.body);
             walk.go_on_here();

@@ -11,6 +11,7 @@ use super::value::{FunctionCode, Value, one_of};
 use super::{DraftKind, Frontier, Jump, JumpKind, Walk, Way};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
+use crate::surface;
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn statements(&mut self, list: &'a [Statement<'a>]) {
@@ -200,8 +201,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn if_statement(&mut self, it: &'a IfStatement<'a>) {
-        let test = self.value(&it.test);
-        self.decide(&test);
+        self.tested(&it.test);
         self.guard(&it.test, always_leaves(&it.consequent));
         let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::If);
         let before = self.frontier.clone();
@@ -215,6 +215,19 @@ impl<'a> Walk<'a, '_> {
         }
         let no = self.end_arm(mark);
         self.rejoin(yes.into_iter().chain(no));
+    }
+
+    /// The value of a condition.
+    pub(super) fn tested(&mut self, test: &'a Expression<'a>) -> Value<'a> {
+        let value = match self.raw(test) {
+            Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
+                Value::Unknown
+            }
+            value => value,
+        };
+        self.unawaited(&value, test.span(), "is tested");
+        self.decide(&value);
+        value
     }
 
     fn switch(&mut self, it: &'a SwitchStatement<'a>) {
@@ -359,7 +372,8 @@ impl<'a> Walk<'a, '_> {
             if let BindingPattern::BindingIdentifier(name) = &declarator.id
                 && let Some(symbol) = name.symbol_id.get()
             {
-                let value = self.free_name(name.name.as_str(), name.span);
+                let known = surface::is_global(&name.name);
+                let value = if known { self.free_name(name.name.as_str(), name.span) } else { Value::Unknown };
                 self.write_symbol(symbol, value);
             }
         }

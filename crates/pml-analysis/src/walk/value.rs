@@ -6,6 +6,7 @@ use oxc_ast::ast::{ArrowFunctionExpression, Class, Function};
 use oxc_span::Span;
 use pml_model::structure::Step;
 
+use crate::roots::Root;
 use crate::survey::FunctionIndex;
 
 /// Steps from a whole to a part; empty for the whole.
@@ -185,6 +186,19 @@ pub(crate) struct ClassValue<'a> {
     pub(crate) statics: u32,
 }
 
+impl<'a> From<&Root> for Value<'a> {
+    fn from(root: &Root) -> Value<'a> {
+        match root {
+            Root::Mcp => Value::Mcp,
+            Root::Server(server) => Value::Server(Rc::clone(server)),
+            Root::Tool(server, name) => Value::Tool(Rc::clone(server), Rc::clone(name)),
+            Root::Capabilities => Value::Capabilities,
+            Root::Capability(name) => Value::Capability(Rc::clone(name)),
+            Root::Global => Value::Global("globalThis".into()),
+        }
+    }
+}
+
 impl<'a> Value<'a> {
     pub(crate) fn literal(value: impl Into<serde_json::Value>, span: Span) -> Value<'a> {
         Value::Literal(Rc::new(Literal { value: value.into(), span, whole: true }))
@@ -246,9 +260,6 @@ pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'
             }
             value => add(&mut kept, value),
         }
-    }
-    if kept.len() > 1 {
-        kept.retain(|value| !matches!(value, Value::Unknown));
     }
     match kept.len() {
         0 => Value::Unknown,

@@ -1,6 +1,7 @@
 //! Measures the program by the figures it promises, against something in the same run.
 
 mod echo;
+mod flow;
 mod gateway;
 mod ingest;
 
@@ -26,6 +27,15 @@ pub enum Bench {
         /// A directory with a `dev.jsonl` of tool definitions
         #[arg(long)]
         data: PathBuf,
+    },
+    /// Find the data flow of programs for which it is known
+    Flow {
+        /// A directory with a `tools.jsonl` of tool definitions and further files of programs (`ts_code`)
+        #[arg(long)]
+        data: PathBuf,
+        /// Write what was found to this file, one JSON line for each program
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// The server that the gateway is measured with
     #[command(hide = true)]
@@ -78,6 +88,7 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
     match bench {
         Bench::Gateway { calls } => gateway::measure(calls).await,
         Bench::Ingest { data } => ingest::measure(&data),
+        Bench::Flow { data, out } => flow::measure(&data, out.as_deref()),
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;
             Ok(Vec::new())

@@ -3,6 +3,7 @@
 //! Commands read arguments, call `flow` or edit the configuration, and print. Exit codes: 0 it
 //! worked; 1 it did not; 2 the command line or the configuration is wrong.
 
+mod analyse;
 mod call;
 mod doctor;
 mod list;
@@ -77,6 +78,8 @@ enum Command {
     Call(call::Call),
     /// Find tools for an intent
     Discover(call::Discover),
+    /// Show what a program or a DAG document would do, without doing it
+    Analyse(analyse::Analyse),
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -167,6 +170,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Stdio(stdio) => serve::stdio(&here, stdio).await,
         Command::Call(call) => call::call(&here, call).await,
         Command::Discover(discover) => call::discover(&here, discover).await,
+        Command::Analyse(analyse) => analyse::run(&here, analyse).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }

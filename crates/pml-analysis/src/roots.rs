@@ -1,0 +1,240 @@
+//! Every way a program names `mcp`, `capabilities` and `globalThis`, read off the tree alone.
+//!
+//! Following the program (`walk`) says what happens to values; this says what is written, wherever it stands and
+//! whether or not anything leads there. A tool that is written out is declared. A server, or `mcp` itself, that
+//! the walk never came to makes the program opaque.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{
+    BinaryOperator, BindingPattern, Expression, IdentifierReference, Program, PropertyKey, VariableDeclaration,
+    VariableDeclarationKind,
+};
+use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::{Scoping, SymbolId};
+use oxc_span::{GetSpan, Span};
+use rustc_hash::FxHashMap;
+
+/// What a chain of names leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Root {
+    Mcp,
+    Server(Rc<str>),
+    Tool(Rc<str>, Rc<str>),
+    Capabilities,
+    Capability(Rc<str>),
+    Global,
+}
+
+/// What is written where.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    /// Names that always mean one of them.
+    pub(crate) aliases: FxHashMap<SymbolId, Root>,
+    /// Texts that never change.
+    constants: FxHashMap<SymbolId, String>,
+    /// Tools and capabilities that are written out.
+    pub(crate) named: Vec<(Root, Span)>,
+    /// Where more than one tool is meant.
+    pub(crate) open: Vec<Span>,
+}
+
+/// The variable a name means; `declare const mcp: Tools` makes none.
+pub(crate) fn variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
+    let symbol = scoping.get_reference(name.reference_id.get()?).symbol_id()?;
+    (!scoping.symbol_flags(symbol).is_ambient()).then_some(symbol)
+}
+
+impl Roots {
+    /// Looks over `program`.
+    pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> Roots {
+        let mut aliases = Aliases { scoping, roots: Roots::default(), found: false };
+        // An alias of an alias may stand before it.
+        for _ in 0..4 {
+            aliases.found = false;
+            aliases.visit_program(program);
+            if !aliases.found {
+                break;
+            }
+        }
+        let mut names = Names { scoping, roots: aliases.roots };
+        names.visit_program(program);
+        names.roots
+    }
+
+    /// What an expression leads to, as written.
+    pub(crate) fn resolve(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<Root> {
+        match expression {
+            Expression::Identifier(name) => match variable(scoping, name) {
+                Some(symbol) => self.aliases.get(&symbol).cloned(),
+                None => match name.name.as_str() {
+                    "mcp" => Some(Root::Mcp),
+                    "capabilities" => Some(Root::Capabilities),
+                    "globalThis" => Some(Root::Global),
+                    _ => None,
+                },
+            },
+            Expression::StaticMemberExpression(it) => {
+                step(self.resolve(scoping, &it.object)?, it.property.name.as_str())
+            }
+            Expression::ComputedMemberExpression(it) => {
+                let root = self.resolve(scoping, &it.object)?;
+                step(root, &self.constant(scoping, &it.expression)?)
+            }
+            Expression::ChainExpression(it) => match &it.expression {
+                oxc_ast::ast::ChainElement::StaticMemberExpression(it) => {
+                    step(self.resolve(scoping, &it.object)?, it.property.name.as_str())
+                }
+                oxc_ast::ast::ChainElement::ComputedMemberExpression(it) => {
+                    let root = self.resolve(scoping, &it.object)?;
+                    step(root, &self.constant(scoping, &it.expression)?)
+                }
+                oxc_ast::ast::ChainElement::TSNonNullExpression(it) => self.resolve(scoping, &it.expression),
+                _ => None,
+            },
+            Expression::TSAsExpression(it) => self.resolve(scoping, &it.expression),
+            Expression::TSSatisfiesExpression(it) => self.resolve(scoping, &it.expression),
+            Expression::TSTypeAssertion(it) => self.resolve(scoping, &it.expression),
+            Expression::TSNonNullExpression(it) => self.resolve(scoping, &it.expression),
+            Expression::TSInstantiationExpression(it) => self.resolve(scoping, &it.expression),
+            Expression::ParenthesizedExpression(it) => self.resolve(scoping, &it.expression),
+            _ => None,
+        }
+    }
+
+    /// The text of an expression that is the same in every run.
+    pub(crate) fn constant(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<String> {
+        match expression {
+            Expression::StringLiteral(it) => Some(it.value.to_string()),
+            Expression::NumericLiteral(it) if it.value.fract() == 0.0 => Some(format!("{}", it.value)),
+            Expression::TemplateLiteral(it) => {
+                let mut text = String::new();
+                for (index, quasi) in it.quasis.iter().enumerate() {
+                    text.push_str(quasi.value.cooked.as_ref()?.as_str());
+                    if let Some(part) = it.expressions.get(index) {
+                        text.push_str(&self.constant(scoping, part)?);
+                    }
+                }
+                Some(text)
+            }
+            Expression::BinaryExpression(it) if it.operator == BinaryOperator::Addition => {
+                let is_text = |side: &Expression<'_>| !matches!(side, Expression::NumericLiteral(_));
+                if !is_text(&it.left) && !is_text(&it.right) {
+                    return None;
+                }
+                Some(self.constant(scoping, &it.left)? + &self.constant(scoping, &it.right)?)
+            }
+            Expression::Identifier(name) => self.constants.get(&variable(scoping, name)?).cloned(),
+            Expression::TSAsExpression(it) => self.constant(scoping, &it.expression),
+            Expression::TSSatisfiesExpression(it) => self.constant(scoping, &it.expression),
+            Expression::TSNonNullExpression(it) => self.constant(scoping, &it.expression),
+            Expression::ParenthesizedExpression(it) => self.constant(scoping, &it.expression),
+            _ => None,
+        }
+    }
+}
+
+fn step(root: Root, name: &str) -> Option<Root> {
+    match root {
+        Root::Mcp => Some(Root::Server(name.into())),
+        Root::Server(server) => Some(Root::Tool(server, name.into())),
+        Root::Capabilities => Some(Root::Capability(name.into())),
+        Root::Global => match name {
+            "mcp" => Some(Root::Mcp),
+            "capabilities" => Some(Root::Capabilities),
+            "globalThis" => Some(Root::Global),
+            _ => None,
+        },
+        // Members of a tool are of no interest; the tool is.
+        tool @ (Root::Tool(..) | Root::Capability(_)) => Some(tool),
+    }
+}
+
+/// Finds names that always mean a root or a text.
+struct Aliases<'s> {
+    scoping: &'s Scoping,
+    roots: Roots,
+    found: bool,
+}
+
+impl Aliases<'_> {
+    fn bind(&mut self, pattern: &BindingPattern<'_>, root: &Root) {
+        match pattern {
+            BindingPattern::BindingIdentifier(name) => {
+                if let Some(symbol) = name.symbol_id.get()
+                    && !self.scoping.symbol_is_mutated(symbol)
+                    && self.roots.aliases.insert(symbol, root.clone()).is_none()
+                {
+                    self.found = true;
+                }
+            }
+            BindingPattern::ObjectPattern(it) => {
+                for property in &it.properties {
+                    let key = match &property.key {
+                        PropertyKey::StaticIdentifier(name) => Some(name.name.to_string()),
+                        other => other.as_expression().and_then(|key| self.roots.constant(self.scoping, key)),
+                    };
+                    if let Some(part) = key.and_then(|key| step(root.clone(), &key)) {
+                        self.bind(&property.value, &part);
+                    }
+                }
+            }
+            BindingPattern::ArrayPattern(_) | BindingPattern::AssignmentPattern(_) => {}
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Aliases<'_> {
+    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
+        walk::walk_variable_declaration(self, it);
+        if it.declare || it.kind == VariableDeclarationKind::Var {
+            return;
+        }
+        for declarator in &it.declarations {
+            let Some(init) = &declarator.init else { continue };
+            if let Some(root) = self.roots.resolve(self.scoping, init) {
+                self.bind(&declarator.id, &root);
+            } else if let BindingPattern::BindingIdentifier(name) = &declarator.id
+                && let Some(symbol) = name.symbol_id.get()
+                && !self.scoping.symbol_is_mutated(symbol)
+                && let Some(text) = self.roots.constant(self.scoping, init)
+                && self.roots.constants.insert(symbol, text).is_none()
+            {
+                self.found = true;
+            }
+        }
+    }
+}
+
+/// Finds everything that is named.
+struct Names<'s> {
+    scoping: &'s Scoping,
+    roots: Roots,
+}
+
+impl<'a> Visit<'a> for Names<'_> {
+    fn visit_expression(&mut self, it: &Expression<'a>) {
+        let Some(root) = self.roots.resolve(self.scoping, it) else {
+            return walk::walk_expression(self, it);
+        };
+        match root {
+            Root::Tool(..) | Root::Capability(_) => self.roots.named.push((root, it.span())),
+            Root::Mcp | Root::Server(_) | Root::Capabilities | Root::Global => self.roots.open.push(start(it)),
+        }
+    }
+}
+
+/// Where the name at the bottom of a chain is written.
+fn start(expression: &Expression<'_>) -> Span {
+    match expression {
+        Expression::Identifier(name) => name.span,
+        Expression::StaticMemberExpression(it) => start(&it.object),
+        Expression::ComputedMemberExpression(it) => start(&it.object),
+        Expression::TSAsExpression(it) => start(&it.expression),
+        Expression::TSSatisfiesExpression(it) => start(&it.expression),
+        Expression::TSTypeAssertion(it) => start(&it.expression),
+        Expression::TSNonNullExpression(it) => start(&it.expression),
+        Expression::ParenthesizedExpression(it) => start(&it.expression),
+        other => other.span(),
+    }
+}
