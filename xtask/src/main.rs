@@ -50,6 +50,9 @@ fn test(arguments: &[&str]) -> Done {
     lint()?;
     let mut cargo = cargo();
     cargo.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
+    if std::env::var_os("CI").is_some() {
+        cargo.env("PML_FUZZ_SECONDS", "60");
+    }
     if !arguments.is_empty() {
         cargo.arg("--").args(arguments);
     }

@@ -40,14 +40,28 @@ if (!report_N.ok) throw new Error("not written");
 "#;
 
 fn program(blocks: usize) -> String {
-    (0..blocks).map(|index| BLOCK.replace("_N", &format!("_{index}")).replace("-N", &format!("-{index}"))).collect()
+    (0..blocks)
+        .map(|index| BLOCK.replace("_N", &format!("_{index}")).replace("-N", &format!("-{index}")))
+        .collect()
 }
 
 fn catalogue() -> Catalogue {
     let tools = [
-        ("github", "list_issues", r#"{"repo":{"type":"string"},"state":{"enum":["open","closed"]},"page":{"type":"integer"}}"#),
-        ("github", "comment", r#"{"repo":{"type":"string"},"number":{"type":"integer"},"text":{"type":"string"}}"#),
-        ("github", "label", r#"{"repo":{"type":"string"},"number":{"type":"integer"},"labels":{"type":"array"}}"#),
+        (
+            "github",
+            "list_issues",
+            r#"{"repo":{"type":"string"},"state":{"enum":["open","closed"]},"page":{"type":"integer"}}"#,
+        ),
+        (
+            "github",
+            "comment",
+            r#"{"repo":{"type":"string"},"number":{"type":"integer"},"text":{"type":"string"}}"#,
+        ),
+        (
+            "github",
+            "label",
+            r#"{"repo":{"type":"string"},"number":{"type":"integer"},"labels":{"type":"array"}}"#,
+        ),
         ("ai", "summarize", r#"{"text":{"type":"string"},"words":{"type":"integer"}}"#),
         ("fs", "write", r#"{"path":{"type":"string"},"content":{"type":"string"}}"#),
     ];

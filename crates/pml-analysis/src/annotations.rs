@@ -67,7 +67,11 @@ fn annotations<'s>(program: &Program<'_>, source: &'s str) -> Vec<Annotation<'s>
     found
 }
 
-fn apply_one(program: &Program<'_>, annotation: &Annotation<'_>, structure: &mut Structure) -> Result<(), Refused> {
+fn apply_one(
+    program: &Program<'_>,
+    annotation: &Annotation<'_>,
+    structure: &mut Structure,
+) -> Result<(), Refused> {
     let names = names(annotation.list)?;
     let statement = next_statement(program, annotation.span.end)
         .ok_or_else(|| (format!("`@pml-{}` stands before nothing", annotation.kind), None))?;
@@ -75,7 +79,9 @@ fn apply_one(program: &Program<'_>, annotation: &Annotation<'_>, structure: &mut
         .nodes
         .iter()
         .position(|node| node.at.start >= statement.start && node.at.start < statement.end)
-        .ok_or_else(|| (format!("`@pml-{}` stands before a statement that does nothing", annotation.kind), None))?;
+        .ok_or_else(|| {
+            (format!("`@pml-{}` stands before a statement that does nothing", annotation.kind), None)
+        })?;
     match annotation.kind {
         "depends" => {
             let mut unknown = Vec::new();
@@ -91,7 +97,10 @@ fn apply_one(program: &Program<'_>, annotation: &Annotation<'_>, structure: &mut
             }
             match unknown.is_empty() {
                 true => Ok(()),
-                false => Err((format!("`@pml-depends` names {}: nothing like that comes before", unknown.join(", ")), None)),
+                false => Err((
+                    format!("`@pml-depends` names {}: nothing like that comes before", unknown.join(", ")),
+                    None,
+                )),
             }
         }
         "branches" => {
@@ -124,10 +133,9 @@ fn provider(structure: &Structure, target: usize, name: &str) -> Option<NodeId> 
 
 /// `["a", b]`: a list of names, quoted or not.
 fn names(list: &str) -> Result<Vec<String>, Refused> {
-    let inner = list
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .ok_or_else(|| (format!("`{list}` is not a list of names"), Some("write `[\"a\", \"b\"]`".to_owned())))?;
+    let inner = list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(|| {
+        (format!("`{list}` is not a list of names"), Some("write `[\"a\", \"b\"]`".to_owned()))
+    })?;
     let names: Vec<String> = inner
         .split(',')
         .map(|name| name.trim().trim_matches(['"', '\'', '`']).to_owned())

@@ -29,8 +29,8 @@ mod walk;
 mod wrong;
 
 pub use analysis::{
-    Analysis, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions, Program, Remark,
-    Severity, Site,
+    Analysis, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions, Program,
+    Remark, Severity, Site,
 };
 pub use catalogue::{Capability, Catalogue, Tool};
 pub use convert::{Reason, WhyNot, to_dag};

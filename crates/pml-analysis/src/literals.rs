@@ -1,6 +1,6 @@
 //! Which literals of a program could as well be arguments.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use oxc_span::Span;
 use pml_model::structure::{NodeId, Step};
@@ -42,10 +42,10 @@ impl<'w> Lifting<'w> {
         Lifting {
             decided,
             taken: uses.names().map(str::to_owned).collect(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             found: Vec::new(),
-            by_span: HashMap::new(),
-            by_text: HashMap::new(),
+            by_span: HashMap::default(),
+            by_text: HashMap::default(),
         }
     }
 
@@ -125,7 +125,16 @@ impl<'w> Lifting<'w> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "one literal and all that is known of its place")]
-    fn lift(&mut self, node: NodeId, name: &str, value: Json, span: Span, path: &[Step], root: &Json, at: &Json) {
+    fn lift(
+        &mut self,
+        node: NodeId,
+        name: &str,
+        value: Json,
+        span: Span,
+        path: &[Step],
+        root: &Json,
+        at: &Json,
+    ) {
         let filled = Filled { node, path: path.to_vec() };
         let text = value.as_str().map(|text| (name.to_owned(), text.to_owned()));
         let same = self.by_span.get(&span).or_else(|| self.by_text.get(text.as_ref()?)).copied();
@@ -174,9 +183,13 @@ impl<'w> Lifting<'w> {
     }
 
     /// The parameters, the spans that became some of them, and what the reply must say.
-    pub(crate) fn finish(self, uses: &Uses, lines: &Lines<'_>) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
+    pub(crate) fn finish(
+        self,
+        uses: &Uses,
+        lines: &Lines<'_>,
+    ) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
         let mut schema = uses.schema();
-        let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::new(), Vec::new());
+        let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
             let mut described = lifted.schema;
             if lifted.secret {
@@ -221,7 +234,9 @@ fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
     Complaint {
         severity: Severity::Warning,
         code: Code::Secret,
-        message: format!("a secret is written into the program; what is learned from it asks for `{name}` instead"),
+        message: format!(
+            "a secret is written into the program; what is learned from it asks for `{name}` instead"
+        ),
         hint: Some(format!("pass it as an argument: `args{}`", member(name))),
         at,
         // The line holds the secret.
@@ -233,7 +248,11 @@ fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
 /// How the member `name` is written.
 fn member(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
-    if plain && !name.starts_with(|c: char| c.is_ascii_digit()) { format!(".{name}") } else { format!("[{name:?}]") }
+    if plain && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!(".{name}")
+    } else {
+        format!("[{name:?}]")
+    }
 }
 
 fn is_code_like(name: &str) -> bool {
@@ -275,7 +294,14 @@ fn is_secret(name: &str, value: &Json) -> bool {
         Some("password" | "passwd" | "passphrase" | "secret" | "apikey" | "credential" | "credentials")
     ) || matches!(
         last_two.as_str(),
-        "api_key" | "access_key" | "secret_key" | "private_key" | "access_token" | "auth_token" | "bearer_token" | "api_token"
+        "api_key"
+            | "access_key"
+            | "secret_key"
+            | "private_key"
+            | "access_token"
+            | "auth_token"
+            | "bearer_token"
+            | "api_token"
     );
     let plain = !text.contains(char::is_whitespace);
     let by_shape = plain && text.len() >= 20 && SHAPES.iter().any(|shape| text.starts_with(shape))
@@ -286,9 +312,32 @@ fn is_secret(name: &str, value: &Json) -> bool {
 }
 
 const SHAPES: &[&str] = &[
-    "sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
-    "xoxb-", "xoxp-", "xoxa-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "SG.", "dop_v1_",
-    "shpat_", "lin_api_",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "SG.",
+    "dop_v1_",
+    "shpat_",
+    "lin_api_",
 ];
 
 /// `header.payload.signature` with a header that is base64 of `{"`.

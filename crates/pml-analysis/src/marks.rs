@@ -35,7 +35,7 @@
 //! Default values of parameters have the context of the code around the function. A generator takes its
 //! context when its first value is asked for, which is right when that directly follows its call.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use oxc_span::Span;
 

@@ -206,18 +206,14 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
     }
 }
 
-/// Runs `work` on a thread of its own with stack for the deepest program; a panic there is an error here.
+/// Runs `work` on a stack of its own, large enough for the deepest program; a panic there is an error here. A stack
+/// and not a thread: another thread often means another core with cold caches, which took longer than the work.
 ///
 /// # Errors
-/// The thread could not be started, or `work` panicked.
-pub(crate) fn on_large_stack<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Error> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("analysis".to_owned()).stack_size(STACK_BYTES);
-        let running = thread
-            .spawn_scoped(scope, work)
-            .map_err(|error| Error::Crashed { reason: format!("cannot start a thread for it: {error}") })?;
-        running.join().map_err(|panic| Error::Crashed { reason: reason(&*panic) })
-    })
+/// `work` panicked.
+pub(crate) fn on_large_stack<R>(work: impl FnOnce() -> R) -> Result<R, Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stacker::grow(STACK_BYTES, work)))
+        .map_err(|panic| Error::Crashed { reason: reason(&*panic) })
 }
 
 fn reason(panic: &(dyn std::any::Any + Send)) -> String {

@@ -7,8 +7,8 @@
 use std::rc::Rc;
 
 use oxc_ast::ast::{
-    BinaryOperator, BindingPattern, Expression, IdentifierReference, Program, PropertyKey, VariableDeclaration,
-    VariableDeclarationKind,
+    BinaryOperator, BindingPattern, Expression, IdentifierReference, Program, PropertyKey,
+    VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{Scoping, SymbolId};
@@ -219,7 +219,9 @@ impl<'a> Visit<'a> for Names<'_> {
         };
         match root {
             Root::Tool(..) | Root::Capability(_) => self.roots.named.push((root, it.span())),
-            Root::Mcp | Root::Server(_) | Root::Capabilities | Root::Global => self.roots.open.push(start(it)),
+            Root::Mcp | Root::Server(_) | Root::Capabilities | Root::Global => {
+                self.roots.open.push(start(it));
+            }
         }
     }
 }

@@ -54,6 +54,9 @@ pub(crate) enum Lookup<'s> {
 
 /// What `schema` says about its member `name`. References are looked up in `root`.
 pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> Lookup<'s> {
+    if let Some(found) = plain_member(schema, name) {
+        return Lookup::Found(found);
+    }
     let place = Place::new(root, schema);
     let types = types(root, schema);
     let other_kinds = Types::ALL.without(Types::OBJECT).without(Types::NULL);
@@ -62,6 +65,28 @@ pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> Lo
         return Lookup::Unknown;
     }
     place.member(name)
+}
+
+/// A member of a schema that is nothing but a list of members, as most are: no need to look further.
+fn plain_member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    let map = schema.as_object()?;
+    let mut properties = None;
+    for (key, value) in map {
+        match key.as_str() {
+            "properties" => properties = Some(value),
+            "type" if value != "object" => return None,
+            "type"
+            | "required"
+            | "additionalProperties"
+            | "title"
+            | "description"
+            | "$schema"
+            | "$defs"
+            | "definitions" => {}
+            _ => return None,
+        }
+    }
+    properties?.as_object()?.get(name)
 }
 
 /// What `schema` says about the part of its values that `step` leads to.

@@ -2,9 +2,9 @@
 //! reach a tool, and which variables are written where.
 
 use oxc_ast::ast::{
-    ArrowFunctionExpression, AssignmentExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
-    Function, IdentifierReference, ObjectExpression, Super, ThisExpression, VariableDeclaration, VariableDeclarationKind,
-    VariableDeclarator,
+    ArrowFunctionExpression, AssignmentExpression, BindingIdentifier, BindingPattern, CallExpression, Class,
+    Expression, Function, IdentifierReference, ObjectExpression, Super, ThisExpression, VariableDeclaration,
+    VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
@@ -145,7 +145,12 @@ fn is_root(name: &str) -> bool {
 impl Look<'_> {
     fn function(&mut self, span: Span, name: Option<String>, inside: impl FnOnce(&mut Self)) {
         let index = self.survey.functions.len() as FunctionIndex;
-        self.survey.functions.push(FunctionInfo { span, parent: self.current, name, ..FunctionInfo::default() });
+        self.survey.functions.push(FunctionInfo {
+            span,
+            parent: self.current,
+            name,
+            ..FunctionInfo::default()
+        });
         self.survey.by_span.insert(span, index);
         let outer = std::mem::replace(&mut self.current, index);
         inside(self);
@@ -467,7 +472,8 @@ impl<'a> Visit<'a> for Look<'_> {
         let from = self.survey.functions.len() as FunctionIndex;
         walk::walk_class(self, it);
         let until = self.survey.functions.len() as FunctionIndex;
-        let parents = it.heritage.as_ref().map(|parent| self.symbols_of(&parent.expression)).unwrap_or_default();
+        let parents =
+            it.heritage.as_ref().map(|parent| self.symbols_of(&parent.expression)).unwrap_or_default();
         self.groups.push((from..until, parents));
         if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
             let until = self.survey.functions.len() as FunctionIndex;

@@ -77,7 +77,9 @@ impl Uses {
                         (Value::Parameter(path), Value::Literal(literal)) if literal.value.is_number() => {
                             self.suggest(path, "number");
                         }
-                        (Value::Parameter(path), other) if other.text().is_some() => self.suggest(path, "string"),
+                        (Value::Parameter(path), other) if other.text().is_some() => {
+                            self.suggest(path, "string");
+                        }
                         (Value::Parameter(path), Value::Template(_)) => self.suggest(path, "string"),
                         _ => {}
                     }
@@ -125,9 +127,12 @@ impl Uses {
     pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: Kind) {
         let Value::Parameter(path) = value else { return };
         let kind = kind.in_json();
-        for (one, name) in
-            [(Kind::ARRAY, "array"), (Kind::STRING, "string"), (Kind::NUMBER, "number"), (Kind::OBJECT, "object")]
-        {
+        for (one, name) in [
+            (Kind::ARRAY, "array"),
+            (Kind::STRING, "string"),
+            (Kind::NUMBER, "number"),
+            (Kind::OBJECT, "object"),
+        ] {
             if kind.is(one) {
                 self.suggest(path, name);
             }

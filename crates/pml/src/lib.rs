@@ -3,6 +3,7 @@
 //! Reading order: [`config`], [`app`], [`gateway`], [`flow`], then the stages `flow` calls.
 
 pub mod accepted;
+pub mod api;
 pub mod app;
 pub mod bench;
 pub mod builtin;

@@ -47,7 +47,12 @@ impl Builder {
     fn node(&mut self, letter: Letter, number: u32, kind: NodeKind, after: &[NodeId]) -> NodeId {
         let id = NodeId { letter, number };
         let line = u32::try_from(self.structure.nodes.len()).unwrap() + 1;
-        self.structure.nodes.push(Node { id, kind, at: Position { line, column: 1, start: 0, end: 0 }, branches: Vec::new() });
+        self.structure.nodes.push(Node {
+            id,
+            kind,
+            at: Position { line, column: 1, start: 0, end: 0 },
+            branches: Vec::new(),
+        });
         let edges = after.iter().map(|&from| Edge { from, to: id, link: Link::Sequence });
         self.structure.edges.extend(edges);
         id

@@ -5,7 +5,7 @@
 //! for a free name or capture one. Names of members, `#private` ones too, and texts of templates count
 //! as they are written. The form is hashed, never run.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use oxc_allocator::{Allocator, ArenaVec, ReplaceWith};
 use oxc_ast::ast::*;

@@ -38,7 +38,53 @@ pub(crate) struct Finding {
 
 /// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
 pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Finding> {
+    if is_plainly_right(root, argument) {
+        return Vec::new();
+    }
     problems(root, root, Given::of(argument)).into_iter().map(Problem::into_finding).collect()
+}
+
+/// Arguments that name every required member and nothing unknown, with literals of the one type a member has: what
+/// most calls look like, seen at a glance.
+fn is_plainly_right(schema: &Value, argument: &Argument) -> bool {
+    let Argument::Object { fields, spreads } = argument else { return false };
+    let Some(map) = schema.as_object().filter(|_| spreads.is_empty()) else { return false };
+    let plain = map.keys().all(|key| {
+        matches!(
+            key.as_str(),
+            "type" | "properties" | "required" | "additionalProperties" | "title" | "description" | "$schema"
+        )
+    });
+    let required = map.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    plain
+        && required.iter().all(|name| fields.iter().any(|field| name == &field.name))
+        && fields
+            .iter()
+            .all(|field| super::plain_member(schema, &field.name).is_some_and(|s| fits(s, &field.value)))
+}
+
+/// A value whose place says one type and nothing else, and which is of that type or not a literal.
+fn fits(schema: &Value, value: &Argument) -> bool {
+    let Some(map) = schema.as_object() else { return false };
+    let mut wanted = None;
+    for (key, said) in map {
+        match key.as_str() {
+            "type" => wanted = said.as_str(),
+            "title" | "description" | "format" => {}
+            _ => return false,
+        }
+    }
+    match (value, wanted) {
+        (Argument::Reference { .. } | Argument::Parameter { .. } | Argument::Item { .. }, _) => true,
+        (Argument::Expression { .. }, _) | (Argument::Template { .. }, Some("string")) => true,
+        (Argument::Literal { value }, Some(wanted)) => match value {
+            Value::String(_) => wanted == "string",
+            Value::Number(number) => wanted == "number" || wanted == "integer" && !number.is_f64(),
+            Value::Bool(_) => wanted == "boolean",
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
+        },
+        _ => false,
+    }
 }
 
 fn problems(root: &Value, schema: &Value, given: Given<'_>) -> Vec<Problem> {

@@ -47,7 +47,9 @@ impl<'a> Walk<'a, '_> {
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
                 let key = self.key_value(&object, &member.expression);
                 match step_of(&key) {
-                    Some(step) => self.method_call(it, object, &member.object, &step, member.expression.span()),
+                    Some(step) => {
+                        self.method_call(it, object, &member.object, &step, member.expression.span())
+                    }
                     None if self.effectful(&object, 0) => {
                         let function = self.part(&object, &Step::Any);
                         self.function_call(it, function)
@@ -134,7 +136,9 @@ impl<'a> Walk<'a, '_> {
                 };
                 self.global_call(it, &global)
             }
-            Value::Object(_) | Value::Class(_) => self.own_method(it, object, object_expression, key, key_span),
+            Value::Object(_) | Value::Class(_) => {
+                self.own_method(it, object, object_expression, key, key_span)
+            }
             _ if matches!(name, "then" | "catch" | "finally") => self.promise_method(it, &object, name),
             _ => self.operation_call(it, object, object_expression, key, key_span),
         }
@@ -218,11 +222,15 @@ impl<'a> Walk<'a, '_> {
         for function in functions {
             self.frontier.clone_from(&before);
             let result = match function {
-                Value::Function(closure) => self.follow(&Rc::clone(closure), given.to_vec(), Some(span), None),
+                Value::Function(closure) => {
+                    self.follow(&Rc::clone(closure), given.to_vec(), Some(span), None)
+                }
                 Value::Tool(..) | Value::Capability(_) => {
                     self.variant = results.len() as u32;
                     let target = match function {
-                        Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
+                        Value::Tool(server, name) => {
+                            Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+                        }
                         Value::Capability(name) => Target::Capability(Rc::clone(name)),
                         _ => continue,
                     };
@@ -244,7 +252,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A call into something that is not the program's and not an operation: functions it is given may be called.
-    pub(super) fn unknown_call(&mut self, span: Span, callee: &[Value<'a>], given: &[Given<'a>]) -> Value<'a> {
+    pub(super) fn unknown_call(
+        &mut self,
+        span: Span,
+        callee: &[Value<'a>],
+        given: &[Given<'a>],
+    ) -> Value<'a> {
         let mut values = callee.to_vec();
         for (value, _, _) in given {
             self.consume(value);
@@ -280,13 +293,21 @@ impl<'a> Walk<'a, '_> {
                 let at = self.tool_span(value);
                 self.tool_as_value(value, at);
             }
-            Value::OneOf(values) if depth < 3 => values.iter().for_each(|value| self.escaped(value, depth + 1)),
+            Value::OneOf(values) if depth < 3 => {
+                values.iter().for_each(|value| self.escaped(value, depth + 1));
+            }
             _ => {}
         }
     }
 
     /// A call of a tool or capability.
-    pub(super) fn tool_call(&mut self, target: Target, given: Vec<Given<'a>>, span: Span, at: Span) -> Value<'a> {
+    pub(super) fn tool_call(
+        &mut self,
+        target: Target,
+        given: Vec<Given<'a>>,
+        span: Span,
+        at: Span,
+    ) -> Value<'a> {
         if let Some((_, extra, _)) = given.get(1) {
             self.complain(
                 Severity::Warning,
@@ -429,7 +450,12 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn function_method(&mut self, it: &'a CallExpression<'a>, closure: &Rc<Closure<'a>>, name: &str) -> Value<'a> {
+    fn function_method(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        closure: &Rc<Closure<'a>>,
+        name: &str,
+    ) -> Value<'a> {
         let mut given = self.arguments(&it.arguments);
         let this = given.first().map(|(value, _, _)| value.clone());
         given.drain(..given.len().min(1));
@@ -498,10 +524,15 @@ impl<'a> Walk<'a, '_> {
         self.moved_about(&object, object_expression, name, &given);
         let of_outside = !matches!(object, Value::Object(_));
         if let (true, "sort" | "reverse" | "fill" | "copyWithin" | "splice") = (of_outside, name.as_str())
-            && let (Some(root), Expression::Identifier(_)) = (self.root_of(object_expression), plain(object_expression))
+            && let (Some(root), Expression::Identifier(_)) =
+                (self.root_of(object_expression), plain(object_expression))
         {
             // What the variable holds has been changed in place.
-            let changed = if name == "splice" { self.computed(it.span, &[object, value.clone()]) } else { value.clone() };
+            let changed = if name == "splice" {
+                self.computed(it.span, &[object, value.clone()])
+            } else {
+                value.clone()
+            };
             self.write_symbol(root, changed);
         }
         value
@@ -578,7 +609,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Operations that move the items of an array about, or put some in.
-    fn moved_about(&mut self, object: &Value<'a>, expression: &'a Expression<'a>, name: &str, given: &[Given<'a>]) {
+    fn moved_about(
+        &mut self,
+        object: &Value<'a>,
+        expression: &'a Expression<'a>,
+        name: &str,
+        given: &[Given<'a>],
+    ) {
         let added: Vec<Value<'a>> = match name {
             "splice" => given.iter().skip(2).map(|(value, _, _)| value.clone()).collect(),
             "push" | "unshift" | "add" => given.iter().map(|(value, _, _)| value.clone()).collect(),
@@ -681,7 +718,9 @@ impl<'a> Walk<'a, '_> {
                     self.assigned(&given);
                 }
                 match (name, given.first()) {
-                    ("Object.assign" | "Object.freeze", Some((target @ Value::Object(_), _, _))) => target.clone(),
+                    ("Object.assign" | "Object.freeze", Some((target @ Value::Object(_), _, _))) => {
+                        target.clone()
+                    }
                     _ => value,
                 }
             }
@@ -691,7 +730,9 @@ impl<'a> Walk<'a, '_> {
 
     /// The function a promise's maker gets: what it is given becomes the promise's value.
     pub(super) fn resolved(&mut self, name: &str, given: &[Given<'a>]) -> bool {
-        let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else { return false };
+        let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else {
+            return false;
+        };
         for (value, _, _) in given {
             self.consume(value);
             let value = value.clone();
@@ -731,7 +772,15 @@ impl<'a> Walk<'a, '_> {
             };
             if self.calls_something(&function) {
                 let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
-                return self.iterate(operation, &subject, (&function, at), over, callback.binds, start, it.span);
+                return self.iterate(
+                    operation,
+                    &subject,
+                    (&function, at),
+                    over,
+                    callback.binds,
+                    start,
+                    it.span,
+                );
             }
             if let Value::Function(closure) = &function {
                 self.quiet += 1;
@@ -767,7 +816,11 @@ impl<'a> Walk<'a, '_> {
             let values: Vec<Value<'a>> = inputs.into_iter().map(|(_, value, _)| value).collect();
             return self.computed(it.span, &values);
         }
-        let kind = DraftKind::Operation { name: operation.name, pure: operation.is_pure(fresh) && !changes_outside, inputs };
+        let kind = DraftKind::Operation {
+            name: operation.name,
+            pure: operation.is_pure(fresh) && !changes_outside,
+            inputs,
+        };
         let node = self.node(Place::Operation, it.span, kind);
         self.result_of(node)
     }
@@ -777,7 +830,9 @@ impl<'a> Walk<'a, '_> {
         let Value::Computed(span, _) = value else { return false };
         let text = self.text(*span);
         let flags = text.rsplit_once('/').filter(|_| text.starts_with('/')).map(|(_, flags)| flags);
-        flags.is_some_and(|flags| flags.chars().all(|flag| flag.is_ascii_lowercase() && !matches!(flag, 'g' | 'y')))
+        flags.is_some_and(|flags| {
+            flags.chars().all(|flag| flag.is_ascii_lowercase() && !matches!(flag, 'g' | 'y'))
+        })
     }
 
     /// What functions among the arguments take from around them.
@@ -843,7 +898,8 @@ impl<'a> Walk<'a, '_> {
             let result = super::expression::settled(&returned);
             self.consume(&returned);
             self.feed(phi, &result);
-            let pending = matches!(returned, Value::Promise(..)).then(|| self.pending(call, "`reduce`".to_owned(), AWAIT));
+            let pending = matches!(returned, Value::Promise(..))
+                .then(|| self.pending(call, "`reduce`".to_owned(), AWAIT));
             let value = Value::Phi(phi, Path::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
@@ -895,7 +951,13 @@ impl<'a> Walk<'a, '_> {
         self.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
     }
 
-    fn collected_by(&mut self, name: &str, subject: &Value<'a>, returned: Value<'a>, call: Span) -> Value<'a> {
+    fn collected_by(
+        &mut self,
+        name: &str,
+        subject: &Value<'a>,
+        returned: Value<'a>,
+        call: Span,
+    ) -> Value<'a> {
         match name {
             "forEach" => Value::Undefined,
             "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
@@ -920,8 +982,13 @@ impl<'a> Walk<'a, '_> {
 
     /// A callback that reaches no tool may still change the program's variables.
     fn iterate_quietly(&mut self, closure: &Rc<Closure<'a>>, subject: &Value<'a>, binds: Binds, over: Span) {
-        let head =
-            Head { place: Place::Turn, span: closure.code.span(), over, form: LoopForm::Callback, exit: Exit::AtHead };
+        let head = Head {
+            place: Place::Turn,
+            span: closure.code.span(),
+            over,
+            form: LoopForm::Callback,
+            exit: Exit::AtHead,
+        };
         self.repeat(&head, |walk, _| {
             let item = walk.part(subject, &Step::Any);
             let given = callback_arguments(binds, None, &item, over);
@@ -933,7 +1000,12 @@ impl<'a> Walk<'a, '_> {
 
 const AWAIT: &str = "put `await` before it";
 
-fn callback_arguments<'a>(binds: Binds, accumulator: Option<u32>, item: &Value<'a>, span: Span) -> Vec<Given<'a>> {
+fn callback_arguments<'a>(
+    binds: Binds,
+    accumulator: Option<u32>,
+    item: &Value<'a>,
+    span: Span,
+) -> Vec<Given<'a>> {
     let given = |value: &Value<'a>| (value.clone(), span, false);
     match binds {
         Binds::Reduce => {

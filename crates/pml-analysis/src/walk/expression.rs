@@ -1,8 +1,8 @@
 //! Expressions, in the order they are evaluated.
 
 use oxc_ast::ast::{
-    AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, ConditionalExpression, Expression,
-    IdentifierReference, LogicalExpression, LogicalOperator, TaggedTemplateExpression,
+    AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, ConditionalExpression,
+    Expression, IdentifierReference, LogicalExpression, LogicalOperator, TaggedTemplateExpression,
     TemplateLiteral, UnaryExpression, UnaryOperator, UpdateExpression,
 };
 use oxc_span::{GetSpan, Span};
@@ -13,8 +13,8 @@ use super::objects::append;
 use super::value::{FunctionCode, Kind, Path, Record, Value, one_of};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
-use crate::surface;
 use crate::roots;
+use crate::surface;
 
 impl<'a> Walk<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
@@ -43,7 +43,8 @@ impl<'a> Walk<'a, '_> {
         match &value {
             Value::Mcp => self.opaque(span, "`mcp` is handed on, so which tools are called cannot be known"),
             Value::Server(server) => {
-                let what = format!("`mcp.{server}` is handed on, so which of its tools are called cannot be known");
+                let what =
+                    format!("`mcp.{server}` is handed on, so which of its tools are called cannot be known");
                 self.opaque(span, what);
             }
             Value::Capabilities => {
@@ -175,7 +176,10 @@ impl<'a> Walk<'a, '_> {
             }
         }
         if it.expressions.is_empty() {
-            return Value::literal(parts.first().and_then(|(part, _)| part.text()).unwrap_or_default(), it.span);
+            return Value::literal(
+                parts.first().and_then(|(part, _)| part.text()).unwrap_or_default(),
+                it.span,
+            );
         }
         let values: Vec<Value<'a>> = parts.iter().map(|(value, _)| value.clone()).collect();
         match folded_text(&values) {
@@ -394,7 +398,9 @@ impl<'a> Walk<'a, '_> {
             let place = target.map(|target| self.place(target));
             let value = self.raw(&it.right);
             let value = match (&it.left, &value) {
-                                (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => value,
+                (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => {
+                    value
+                }
                 _ => self.handed_on(value, it.right.span()),
             };
             match place {
@@ -510,7 +516,8 @@ impl<'a> Walk<'a, '_> {
                 let sides = [(&it.left, &it.right), (&it.right, &it.left)];
                 for (asked, other) in sides {
                     let is_typeof = matches!(asked, Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof);
-                    let is_not = matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
+                    let is_not =
+                        matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
                     if (is_nothing(other) || is_typeof) && (!gives_up || is_not) {
                         self.guard(asked, false);
                     }
@@ -534,15 +541,15 @@ impl<'a> Walk<'a, '_> {
     /// What a chain of names and members holds, without following anything.
     pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
         match expression.without_parentheses() {
-            Expression::Identifier(it) => {
-                match roots::variable(self.scoping, it) {
-                    Some(symbol) => Some(self.read_symbol(symbol)),
-                    None if it.name == "args" => Some(Value::Parameter(Path::default())),
-                    None => None,
-                }
-            }
+            Expression::Identifier(it) => match roots::variable(self.scoping, it) {
+                Some(symbol) => Some(self.read_symbol(symbol)),
+                None if it.name == "args" => Some(Value::Parameter(Path::default())),
+                None => None,
+            },
             Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
-                Value::Parameter(path) => Some(Value::Parameter(path.then(Step::Key(it.property.name.to_string())))),
+                Value::Parameter(path) => {
+                    Some(Value::Parameter(path.then(Step::Key(it.property.name.to_string()))))
+                }
                 Value::Object(object) => self
                     .state
                     .object(object)

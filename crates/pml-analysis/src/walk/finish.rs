@@ -1,10 +1,13 @@
 //! From what was followed to what is said: arguments, edges, parameters, complaints.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use oxc_ast::ast::Program;
 use oxc_span::Span;
-use pml_model::structure::{Argument, Basis, Coverage, DecisionForm, Edge, Field, Link, Node, NodeKind, Step, Structure};
+use pml_model::structure::{
+    Argument, Basis, Coverage, DecisionForm, Edge, Field, Link, Node, NodeKind, Step, Structure,
+};
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 
@@ -29,7 +32,7 @@ impl<'a> Walk<'a, '_> {
         self.schema_edges();
         self.check_arguments(&arguments);
         let (parameters, lifted, notes) = self.lift().finish(&self.uses, self.lines);
-        let nodes = self.drawn(&arguments);
+        let nodes = self.drawn(arguments);
         let edges = self.edges.iter().map(|(from, to, link)| Edge {
             from: self.nodes[*from as usize].id,
             to: self.nodes[*to as usize].id,
@@ -190,7 +193,9 @@ impl<'a> Walk<'a, '_> {
                 Argument::Reference { node: self.nodes[*node as usize].id, path: path.steps().to_vec() }
             }
             Value::Parameter(path) => match path.steps().split_first() {
-                Some((Step::Key(name), rest)) => Argument::Parameter { name: name.clone(), path: rest.to_vec() },
+                Some((Step::Key(name), rest)) => {
+                    Argument::Parameter { name: name.clone(), path: rest.to_vec() }
+                }
                 _ => Argument::Parameter { name: String::new(), path: path.steps().to_vec() },
             },
             Value::Item(of, node, path) => Argument::Item {
@@ -227,10 +232,10 @@ impl<'a> Walk<'a, '_> {
                 items: record.fields.iter().map(|member| self.lower(&member.value, member.span)).collect(),
             },
             Kind::Object => {
-                let fields = record
-                    .fields
-                    .iter()
-                    .map(|member| Field { name: key_name(&member.key), value: self.lower(&member.value, member.span) });
+                let fields = record.fields.iter().map(|member| Field {
+                    name: key_name(&member.key),
+                    value: self.lower(&member.value, member.span),
+                });
                 let mut spreads: Vec<Argument> =
                     record.spreads.iter().map(|value| self.lower(value, span)).collect();
                 if !more.is_empty() {
@@ -258,7 +263,10 @@ impl<'a> Walk<'a, '_> {
         let Value::Phi(phi, _) = value else { return false };
         let phi = &self.phis[*phi as usize];
         let plain = |value: &Value<'a>| {
-            matches!(value, Value::Literal(_) | Value::Undefined | Value::OneOf(_) | Value::Phi(..) | Value::Computed(..))
+            matches!(
+                value,
+                Value::Literal(_) | Value::Undefined | Value::OneOf(_) | Value::Phi(..) | Value::Computed(..)
+            )
         };
         plain(&phi.before) || phi.around.iter().any(plain)
     }
@@ -325,32 +333,26 @@ impl<'a> Walk<'a, '_> {
                 }
                 _ => continue,
             };
-            let mut fed: FxHashMap<u32, (bool, Option<u32>, Vec<Option<String>>)> = FxHashMap::default();
-            let mut order: Vec<u32> = Vec::new();
+            let mut fed: BTreeMap<u32, Feeding> = BTreeMap::new();
             for (name, value) in &parts {
                 for (from, around) in self.providers(value) {
                     let around = around.filter(|l| self.nodes[to as usize].loops.contains(l));
                     if from == to && around.is_none() {
                         continue;
                     }
-                    let entry = fed.entry(from).or_insert_with(|| {
-                        order.push(from);
-                        (false, None, Vec::new())
-                    });
+                    let feeding = fed.entry(from).or_default();
                     match around {
-                        None => entry.0 = true,
-                        Some(_) => entry.1 = entry.1.or(around),
+                        None => feeding.direct = true,
+                        Some(_) => feeding.around = feeding.around.or(around),
                     }
-                    if !entry.2.contains(name) {
-                        entry.2.push(name.clone());
+                    if !feeding.names.contains(name) {
+                        feeding.names.push(name.clone());
                     }
                 }
             }
-            order.sort_unstable();
-            for from in order {
-                let (direct, around, names) = &fed[&from];
-                let around = if *direct { None } else { around.map(|node| self.nodes[node as usize].id) };
-                let coverage = self.coverage(to, names, parts.len());
+            for (from, Feeding { direct, around, names }) in fed {
+                let around = if direct { None } else { around.map(|node| self.nodes[node as usize].id) };
+                let coverage = self.coverage(to, &names, parts.len());
                 self.edge(from, to, Link::Provides { coverage, basis: Basis::Data, around });
             }
         }
@@ -405,7 +407,9 @@ impl<'a> Walk<'a, '_> {
         for from in 0..self.nodes.len() as u32 {
             let DraftKind::Call(call) = &self.nodes[from as usize].kind else { continue };
             let Target::Tool { server, name } = &call.target else { continue };
-            let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { continue };
+            let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
+                continue;
+            };
             // What a loop leads to can follow what is in it.
             let mut starts: Vec<u32> = self.nodes[from as usize].loops.to_vec();
             starts.push(from);
@@ -426,9 +430,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn check_arguments(&mut self, arguments: &[Option<Argument>]) {
-        for node in 0..self.nodes.len() {
+        for (node, argument) in arguments.iter().enumerate() {
             let DraftKind::Call(call) = &self.nodes[node].kind else { continue };
-            let (Some(argument), false) = (&arguments[node], call.as_value) else { continue };
+            let (Some(argument), false) = (argument, call.as_value) else { continue };
             let call = call.clone();
             self.use_parameters(&call);
             let Some(input) = self.input_schema(&call) else { continue };
@@ -489,7 +493,11 @@ impl<'a> Walk<'a, '_> {
                     let mut whole = of.steps().to_vec();
                     whole.push(Step::Any);
                     whole.extend(path.steps().iter().cloned());
-                    found.push(Wanted { path: whole, schema: schema::parameter_schema(root, schema), required: true });
+                    found.push(Wanted {
+                        path: whole,
+                        schema: schema::parameter_schema(root, schema),
+                        required: true,
+                    });
                 }
             }
             Value::OneOf(values) => {
@@ -523,9 +531,10 @@ impl<'a> Walk<'a, '_> {
 
     fn name_of(&self, target: &Target) -> String {
         match target {
-            Target::Tool { server, name } => {
-                self.catalogue.tool(server, name).map_or_else(|| format!("{server}:{name}"), |tool| tool.id.to_string())
-            }
+            Target::Tool { server, name } => self
+                .catalogue
+                .tool(server, name)
+                .map_or_else(|| format!("{server}:{name}"), |tool| tool.id.to_string()),
             Target::Capability(name) => name.to_string(),
         }
     }
@@ -543,9 +552,9 @@ impl<'a> Walk<'a, '_> {
         lifting
     }
 
-    fn drawn(&self, arguments: &[Option<Argument>]) -> Vec<Node> {
+    fn drawn(&self, arguments: Vec<Option<Argument>>) -> Vec<Node> {
         let nodes = self.nodes.iter().zip(arguments).map(|(draft, arguments)| {
-            let arguments = arguments.clone().unwrap_or_else(Argument::nothing);
+            let arguments = arguments.unwrap_or_else(Argument::nothing);
             let kind = match &draft.kind {
                 DraftKind::Call(call) => match (&call.target, self.as_capability(&call.target)) {
                     (_, Some(capability)) => NodeKind::Capability { capability, arguments },
@@ -559,12 +568,15 @@ impl<'a> Walk<'a, '_> {
                     code: Some(self.text(draft.span).to_owned()),
                     pure: *pure,
                 },
-                DraftKind::Decision { condition, form, suffix, .. } => {
-                    NodeKind::Decision { condition: format!("{}{suffix}", self.text(*condition)), form: *form }
-                }
+                DraftKind::Decision { condition, form, suffix, .. } => NodeKind::Decision {
+                    condition: format!("{}{suffix}", self.text(*condition)),
+                    form: *form,
+                },
                 DraftKind::Fork { form } => NodeKind::Fork { form: *form },
                 DraftKind::Join => NodeKind::Join,
-                DraftKind::Loop { over, form } => NodeKind::Loop { over: self.text(*over).to_owned(), form: *form },
+                DraftKind::Loop { over, form } => {
+                    NodeKind::Loop { over: self.text(*over).to_owned(), form: *form }
+                }
                 DraftKind::Try => NodeKind::Try,
             };
             Node { id: draft.id, kind, at: self.lines.position(draft.span), branches: Vec::new() }
@@ -696,6 +708,16 @@ fn reached(from: &[u32], after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     }
     found.sort_unstable();
     found
+}
+
+/// How one node feeds another.
+#[derive(Default)]
+struct Feeding {
+    /// Without going around a loop.
+    direct: bool,
+    around: Option<u32>,
+    /// The members of the arguments it goes into.
+    names: Vec<Option<String>>,
 }
 
 /// What a tool wants where an argument of the program goes.

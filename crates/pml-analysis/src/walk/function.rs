@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use oxc_ast::ast::{
-    ArrowFunctionBody, CallExpression, Class, ClassElement, Expression, FormalParameters, MethodDefinitionKind,
-    NewExpression, PropertyKey, Statement, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
+    ArrowFunctionBody, CallExpression, Class, ClassElement, Expression, FormalParameters,
+    MethodDefinitionKind, NewExpression, PropertyKey, Statement, TSNamespaceDeclaration,
+    TSNamespaceDeclarationBody,
 };
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
@@ -13,7 +14,9 @@ use super::call::Given;
 use super::expression::settled;
 use super::objects::Key;
 use super::repeat::{Exit, Head};
-use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of};
+use super::value::{
+    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
+};
 use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Walk};
 use crate::analysis::Entry;
 use crate::marks::Place;
@@ -170,7 +173,11 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or_default();
-            self.pending(span, format!("`{}`", self.short(span)), "put `await` before it, or the program may end first")
+            self.pending(
+                span,
+                format!("`{}`", self.short(span)),
+                "put `await` before it, or the program may end first",
+            )
         });
         Value::Promise(Rc::new(value), pending)
     }
@@ -227,9 +234,10 @@ impl<'a> Walk<'a, '_> {
             given: given.iter().map(|(value, _, _)| value.clone()).collect(),
         });
         let cycle = self.survey.functions[closure.function as usize].cycle;
-        let inside = self.frames.iter().rev().skip(1).any(|frame| {
-            cycle.is_some() && self.survey.functions[frame.function as usize].cycle == cycle
-        });
+        let inside =
+            self.frames.iter().rev().skip(1).any(|frame| {
+                cycle.is_some() && self.survey.functions[frame.function as usize].cycle == cycle
+            });
         self.enter_function(closure, given, recursive && effectful && self.quiet == 0 && !inside);
         if self.live {
             let way = self.way(mark);
@@ -260,13 +268,19 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or(closure.code.span());
-            let what = call.map_or_else(|| "an async callback".to_owned(), |call| format!("`{}`", self.short(call)));
+            let what =
+                call.map_or_else(|| "an async callback".to_owned(), |call| format!("`{}`", self.short(call)));
             self.pending(span, what, "put `await` before it, or the program may end first")
         });
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn returned(&mut self, closure: &Closure<'a>, values: Vec<Value<'a>>, yields: Vec<Value<'a>>) -> Value<'a> {
+    fn returned(
+        &mut self,
+        closure: &Closure<'a>,
+        values: Vec<Value<'a>>,
+        yields: Vec<Value<'a>>,
+    ) -> Value<'a> {
         if !closure.code.is_generator() {
             // Falling off the end counts only when nothing is returned anywhere.
             let said: Vec<Value<'a>> =
@@ -448,7 +462,8 @@ impl<'a> Walk<'a, '_> {
             ClassElement::MethodDefinition(it) => {
                 let key = self.element_key(&it.key, it.computed);
                 let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
-                let closure = self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
+                let closure =
+                    self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
                 if let (true, Some(key)) = (it.r#static, key) {
                     let getter = it.kind == MethodDefinitionKind::Get;
                     let member = Member { key, value: closure, span: it.span, getter };
@@ -499,7 +514,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A method or getter of a class or its parents.
-    pub(super) fn inherited(&mut self, class: &Rc<ClassValue<'a>>, key: &Step, this: &Value<'a>) -> Option<Value<'a>> {
+    pub(super) fn inherited(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        key: &Step,
+        this: &Value<'a>,
+    ) -> Option<Value<'a>> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
             for element in &class.class.body.body {
@@ -612,7 +632,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn construct(&mut self, class: &Rc<ClassValue<'a>>, object: u32, given: Vec<Given<'a>>, call: Option<Span>) {
+    fn construct(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        object: u32,
+        given: Vec<Given<'a>>,
+        call: Option<Span>,
+    ) {
         let constructor = class.class.body.body.iter().find_map(|element| match element {
             ClassElement::MethodDefinition(it)
                 if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>
@@ -736,7 +762,15 @@ impl<'a> Walk<'a, '_> {
 
 /// Given for certain, so that a default is not taken.
 fn certain(value: &Value<'_>) -> bool {
-    matches!(value, Value::Literal(_) | Value::Object(_) | Value::Promise(..) | Value::Record(_) | Value::Function(_) | Value::Template(_))
+    matches!(
+        value,
+        Value::Literal(_)
+            | Value::Object(_)
+            | Value::Promise(..)
+            | Value::Record(_)
+            | Value::Function(_)
+            | Value::Template(_)
+    )
 }
 
 fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {

@@ -58,7 +58,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A member whose name is a value.
-    pub(super) fn member_by(&mut self, object: Value<'a>, key: &Value<'a>, key_span: Span, span: Span) -> Value<'a> {
+    pub(super) fn member_by(
+        &mut self,
+        object: Value<'a>,
+        key: &Value<'a>,
+        key_span: Span,
+        span: Span,
+    ) -> Value<'a> {
         if let Some(step) = step_of(key) {
             return self.member(object, &step, key_span, span);
         }
@@ -90,7 +96,7 @@ impl<'a> Walk<'a, '_> {
     /// says which one.
     pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
         let is_table = !has_sources(&self.frozen(&held));
-        if is_table && has_sources(key) { self.computed(span, &[key.clone()]) } else { held }
+        if is_table && has_sources(key) { self.computed(span, std::slice::from_ref(key)) } else { held }
     }
 
     fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
@@ -222,8 +228,14 @@ impl<'a> Walk<'a, '_> {
         }
         let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
         if self.calls_something(&object) || self.survey.reaches(object_expression.span().end, end) {
-            let node =
-                self.decision_with(Place::Optional, span, object_expression.span(), DecisionForm::Optional, Vec::new(), " != null");
+            let node = self.decision_with(
+                Place::Optional,
+                span,
+                object_expression.span(),
+                DecisionForm::Optional,
+                Vec::new(),
+                " != null",
+            );
             if let Some(node) = node {
                 self.frontier = vec![(node, Some("true".into()))];
                 if let Some(chain) = self.chain.last_mut() {
@@ -237,7 +249,9 @@ impl<'a> Walk<'a, '_> {
     /// The value leads to a tool when called.
     pub(super) fn calls_something(&self, value: &Value<'a>) -> bool {
         match value {
-            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => true,
+            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
+                true
+            }
             other => self.effectful(other, 0),
         }
     }

@@ -5,6 +5,8 @@
 //! and joined; loops are gone through once, with a place for what comes around (`Phi`); local functions
 //! are followed into from each of their calls. Nothing is executed and nothing is decided here.
 
+#![expect(clippy::needless_pass_by_value, reason = "values are handles; taking them keeps calls readable")]
+
 mod call;
 mod expression;
 mod finish;
@@ -58,7 +60,8 @@ pub(crate) fn walk<'a>(
 ) -> Found {
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots);
-    let top = Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
+    let top =
+        Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
     let visited = vec![false; survey.functions.len()];
     let mut walk = Walk {
         source,
@@ -134,11 +137,25 @@ struct Draft<'a> {
 enum DraftKind<'a> {
     Call(Call<'a>),
     /// A pure operation and what it works on, by name.
-    Operation { name: &'static str, pure: bool, inputs: Vec<(String, Value<'a>, Span)> },
-    Decision { condition: Span, form: DecisionForm, outcomes: Vec<String>, suffix: &'static str },
-    Fork { form: ForkForm },
+    Operation {
+        name: &'static str,
+        pure: bool,
+        inputs: Vec<(String, Value<'a>, Span)>,
+    },
+    Decision {
+        condition: Span,
+        form: DecisionForm,
+        outcomes: Vec<String>,
+        suffix: &'static str,
+    },
+    Fork {
+        form: ForkForm,
+    },
     Join,
-    Loop { over: Span, form: LoopForm },
+    Loop {
+        over: Span,
+        form: LoopForm,
+    },
     Try,
 }
 
@@ -460,7 +477,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn read_symbol(&self, symbol: SymbolId) -> Value<'a> {
-        self.variable(symbol).and_then(|variable| self.state.read(variable).cloned()).unwrap_or(Value::Unknown)
+        self.variable(symbol)
+            .and_then(|variable| self.state.read(variable).cloned())
+            .unwrap_or(Value::Unknown)
     }
 
     fn write_symbol(&mut self, symbol: SymbolId, value: Value<'a>) {

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use oxc_ast::ast::{
-    ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind,
-    PropertyKey, PropertyKind, SimpleAssignmentTarget, TSEnumDeclaration, TSEnumMemberName,
+    ArrayExpression, ArrayExpressionElement, Expression, ObjectExpression, ObjectPropertyKind, PropertyKey,
+    PropertyKind, SimpleAssignmentTarget, TSEnumDeclaration, TSEnumMemberName,
 };
 use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
@@ -20,7 +20,12 @@ use crate::roots;
 pub(super) enum Spot<'a> {
     Variable(SymbolId),
     /// A member of an object; `root` is the variable at the bottom of the chain.
-    Member { object: Value<'a>, key: Key<'a>, root: Option<SymbolId>, direct: bool },
+    Member {
+        object: Value<'a>,
+        key: Key<'a>,
+        root: Option<SymbolId>,
+        direct: bool,
+    },
     Nowhere,
 }
 
@@ -57,7 +62,9 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn append_all(&mut self, record: &mut Record<'a>, items: &Value<'a>) {
         record.written = None;
         match items {
-            Value::Object(index) if self.state.object(*index).is_array() && self.state.object(*index).closed() => {
+            Value::Object(index)
+                if self.state.object(*index).is_array() && self.state.object(*index).closed() =>
+            {
                 let other = Rc::clone(self.state.object(*index));
                 other.fields.iter().for_each(|member| append(record, member.value.clone(), member.span));
             }
@@ -206,7 +213,9 @@ impl<'a> Walk<'a, '_> {
         for member in &it.body.members {
             let key = match &member.id {
                 TSEnumMemberName::Identifier(name) => name.name.to_string(),
-                TSEnumMemberName::String(text) | TSEnumMemberName::ComputedString(text) => text.value.to_string(),
+                TSEnumMemberName::String(text) | TSEnumMemberName::ComputedString(text) => {
+                    text.value.to_string()
+                }
                 TSEnumMemberName::ComputedTemplateString(_) => continue,
             };
             let value = match &member.initializer {
@@ -254,7 +263,8 @@ impl<'a> Walk<'a, '_> {
                     frozen.fields.push(Member { value, ..member.clone() });
                 }
                 frozen.extra = record.extra.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
-                frozen.spreads = record.spreads.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
+                frozen.spreads =
+                    record.spreads.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
                 frozen.names = record.names.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
                 frozen.extra.extend(self.coming_around(*index));
                 Value::Record(Rc::new(frozen))
@@ -262,7 +272,9 @@ impl<'a> Walk<'a, '_> {
             Value::OneOf(values) => {
                 one_of(values.iter().map(|value| self.frozen_at(value, depth + 1)).collect::<Vec<_>>())
             }
-            Value::Promise(inner, pending) => Value::Promise(Rc::new(self.frozen_at(inner, depth + 1)), *pending),
+            Value::Promise(inner, pending) => {
+                Value::Promise(Rc::new(self.frozen_at(inner, depth + 1)), *pending)
+            }
             other => other.clone(),
         }
     }
@@ -366,8 +378,9 @@ impl<'a> Walk<'a, '_> {
 
     fn place_of(&mut self, expression: &'a Expression<'a>) -> Spot<'a> {
         match plain(expression) {
-            Expression::Identifier(name) => roots::variable(self.scoping, name)
-                .map_or(Spot::Nowhere, Spot::Variable),
+            Expression::Identifier(name) => {
+                roots::variable(self.scoping, name).map_or(Spot::Nowhere, Spot::Variable)
+            }
             Expression::StaticMemberExpression(it) => {
                 let object = self.value(&it.object);
                 self.member_spot(&it.object, object, Key::Known(Step::Key(it.property.name.to_string())))
@@ -402,7 +415,9 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn get(&mut self, spot: &Spot<'a>, span: Span) -> Value<'a> {
         match spot {
             Spot::Variable(symbol) => self.read_symbol(*symbol),
-            Spot::Member { object, key: Key::Known(step), .. } => self.member(object.clone(), step, span, span),
+            Spot::Member { object, key: Key::Known(step), .. } => {
+                self.member(object.clone(), step, span, span)
+            }
             Spot::Member { object, key: Key::Computed(_), .. } => self.part(object, &Step::Any),
             Spot::Nowhere => Value::Unknown,
         }
@@ -411,7 +426,9 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn put(&mut self, spot: Spot<'a>, value: Value<'a>, span: Span) {
         match spot {
             Spot::Variable(symbol) => self.write_symbol(symbol, value),
-            Spot::Member { object, key, root, direct } => self.put_member(&object, &key, root, direct, value, span),
+            Spot::Member { object, key, root, direct } => {
+                self.put_member(&object, &key, root, direct, value, span);
+            }
             Spot::Nowhere => {}
         }
     }
@@ -473,7 +490,14 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn put_into(&mut self, index: u32, key: &Key<'a>, value: Value<'a>, span: Span, certainty: Certainty) {
+    pub(super) fn put_into(
+        &mut self,
+        index: u32,
+        key: &Key<'a>,
+        value: Value<'a>,
+        span: Span,
+        certainty: Certainty,
+    ) {
         match key {
             Key::Known(step) => self.state.change(index, |record| {
                 let member = record.fields.iter_mut().find(|member| member.key == *step);

@@ -49,7 +49,9 @@ impl<'a> Walk<'a, '_> {
         self.frontier = ends;
         let point = self.nodes[fork as usize].point;
         let join = match self.nodes.get(fork as usize + 1..).and_then(|after| {
-            after.iter().position(|node| matches!(node.kind, DraftKind::Join) && node.point == point && node.context == self.context)
+            after.iter().position(|node| {
+                matches!(node.kind, DraftKind::Join) && node.point == point && node.context == self.context
+            })
         }) {
             Some(offset) => fork + 1 + offset as u32,
             None => self.new_node(point, it.span, DraftKind::Join),
@@ -141,7 +143,8 @@ impl<'a> Walk<'a, '_> {
                 }))
             }),
         };
-        let pending = self.pending(span, "the fork".to_owned(), "put `await` before it, or the program may end first");
+        let pending =
+            self.pending(span, "the fork".to_owned(), "put `await` before it, or the program may end first");
         Value::Promise(Rc::new(result), Some(pending))
     }
 
@@ -168,7 +171,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// `.then(f, g)`, `.catch(g)`, `.finally(h)`.
-    pub(super) fn promise_method(&mut self, it: &'a CallExpression<'a>, object: &Value<'a>, name: &str) -> Value<'a> {
+    pub(super) fn promise_method(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        object: &Value<'a>,
+        name: &str,
+    ) -> Value<'a> {
         self.consume(object);
         let value = settled(object);
         let given = self.arguments(&it.arguments);
@@ -202,7 +210,8 @@ impl<'a> Walk<'a, '_> {
             self.rejoin(done.into_iter().chain([skipped]));
         }
         let result = settled(&one_of(results));
-        let pending = self.pending(it.span, format!("`{name}`"), "put `await` before it, or the program may end first");
+        let pending =
+            self.pending(it.span, format!("`{name}`"), "put `await` before it, or the program may end first");
         Value::Promise(Rc::new(result), Some(pending))
     }
 

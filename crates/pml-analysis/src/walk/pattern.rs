@@ -8,9 +8,9 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
+use super::Walk;
 use super::objects::Key;
 use super::value::{Kind, Member, Record, Value, one_of};
-use super::Walk;
 use crate::roots;
 
 impl<'a> Walk<'a, '_> {
@@ -182,7 +182,12 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn assign_property(&mut self, it: &'a AssignmentTargetProperty<'a>, value: &Value<'a>, taken: &mut Vec<Step>) {
+    fn assign_property(
+        &mut self,
+        it: &'a AssignmentTargetProperty<'a>,
+        value: &Value<'a>,
+        taken: &mut Vec<Step>,
+    ) {
         match it {
             AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(it) => {
                 let step = Step::Key(it.binding.name.to_string());
@@ -193,9 +198,7 @@ impl<'a> Walk<'a, '_> {
                     None => part,
                 };
                 let part = self.handed_on(part, it.span);
-                if let Some(symbol) =
-                    roots::variable(self.scoping, &it.binding)
-                {
+                if let Some(symbol) = roots::variable(self.scoping, &it.binding) {
                     self.write_symbol(symbol, part);
                 }
             }

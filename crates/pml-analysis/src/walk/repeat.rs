@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use oxc_ast::ast::{
-    DoWhileStatement, Expression, ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft,
-    WhileStatement,
+    DoWhileStatement, Expression, ForInStatement, ForOfStatement, ForStatement, ForStatementInit,
+    ForStatementLeft, WhileStatement,
 };
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
@@ -68,7 +68,9 @@ impl<'a> Walk<'a, '_> {
         let mut ways = self.exits(head.exit, ends, &at_head, &phis);
         ways.extend(jump.breaks);
         if let Some(node) = node {
-            ways.iter_mut().filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = vec![(node, None)]);
+            ways.iter_mut()
+                .filter(|way| way.frontier.is_empty())
+                .for_each(|way| way.frontier = vec![(node, None)]);
         }
         self.rejoin(ways);
     }
@@ -130,8 +132,11 @@ impl<'a> Walk<'a, '_> {
                 // Variables of the body live on in functions made there.
                 for (variable, value) in ends.iter().flat_map(|way| &way.changes.variables) {
                     if !phis.contains(variable) {
-                        let before = changes.variables.get(variable).or_else(|| self.state.read(*variable)).cloned();
-                        changes.variables.insert(*variable, one_of(before.into_iter().chain([value.clone()])));
+                        let before =
+                            changes.variables.get(variable).or_else(|| self.state.read(*variable)).cloned();
+                        changes
+                            .variables
+                            .insert(*variable, one_of(before.into_iter().chain([value.clone()])));
                     }
                 }
                 vec![Way { changes, frontier: at_head.clone() }]
@@ -141,7 +146,8 @@ impl<'a> Walk<'a, '_> {
 
     pub(super) fn while_loop(&mut self, it: &'a WhileStatement<'a>) {
         let exit = if is_true(&it.test) { Exit::Never } else { Exit::AtHead };
-        let head = Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
+        let head =
+            Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
         self.repeat(&head, |walk, _| {
             walk.tested(&it.test);
             walk.statement(&it.body);
@@ -265,7 +271,9 @@ impl<'a> Walk<'a, '_> {
 /// Where the name a loop gives its items is written.
 fn left_span(left: &ForStatementLeft<'_>) -> Span {
     match left {
-        ForStatementLeft::VariableDeclaration(it) => it.declarations.first().map_or(it.span, |it| it.id.span()),
+        ForStatementLeft::VariableDeclaration(it) => {
+            it.declarations.first().map_or(it.span, |it| it.id.span())
+        }
         other => other.span(),
     }
 }

@@ -140,14 +140,14 @@ impl<'a> State<'a> {
     }
 
     fn merge_several(&mut self, ways: &[Changes<'a>]) {
-        let mut variables: Vec<Variable> = ways.iter().flat_map(|way| way.variables.keys().copied()).collect();
+        let mut variables: Vec<Variable> =
+            ways.iter().flat_map(|way| way.variables.keys().copied()).collect();
         variables.sort_unstable();
         variables.dedup();
         for variable in variables {
             let base = self.variables.get(&variable).cloned();
-            let values = ways
-                .iter()
-                .filter_map(|way| way.variables.get(&variable).cloned().or_else(|| base.clone()));
+            let values =
+                ways.iter().filter_map(|way| way.variables.get(&variable).cloned().or_else(|| base.clone()));
             let value = one_of(values.collect::<Vec<_>>());
             self.write(variable, value);
         }

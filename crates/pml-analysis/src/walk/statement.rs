@@ -1,8 +1,8 @@
 //! Statements: order, branches, and the ways out of them.
 
 use oxc_ast::ast::{
-    BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, IfStatement, LabeledStatement, Statement, SwitchStatement,
-    TryStatement, VariableDeclaration,
+    BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, IfStatement, LabeledStatement,
+    Statement, SwitchStatement, TryStatement, VariableDeclaration,
 };
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::DecisionForm;
@@ -72,7 +72,9 @@ impl<'a> Walk<'a, '_> {
         self.steps += 1;
         match statement {
             Statement::BlockStatement(block) => self.block(&block.body),
-            Statement::BreakStatement(it) => self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Break),
+            Statement::BreakStatement(it) => {
+                self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Break);
+            }
             Statement::ContinueStatement(it) => {
                 self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Continue);
             }
@@ -173,7 +175,9 @@ impl<'a> Walk<'a, '_> {
             jump.depth == depth
                 && match label {
                     Some(label) => jump.labels.contains(&label),
-                    None => jump.kind == JumpKind::Loop || (out == Out::Break && jump.kind == JumpKind::Switch),
+                    None => {
+                        jump.kind == JumpKind::Loop || (out == Out::Break && jump.kind == JumpKind::Switch)
+                    }
                 }
         });
         if let Some(target) = target {
@@ -268,7 +272,9 @@ impl<'a> Walk<'a, '_> {
             for (index, statement) in case.consequent.iter().enumerate() {
                 if !self.live && !declares_only(statement) {
                     self.unreachable(statement.span());
-                    self.dead(|walk| case.consequent[index..].iter().for_each(|statement| walk.statement(statement)));
+                    self.dead(|walk| {
+                        case.consequent[index..].iter().for_each(|statement| walk.statement(statement));
+                    });
                     break;
                 }
                 self.statement(statement);
@@ -297,7 +303,8 @@ impl<'a> Walk<'a, '_> {
         let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
             let mut frontier = self.arm(node, "error", &before);
-            frontier.extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
+            frontier
+                .extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
             self.rejoin([Way { changes: thrown.clone(), frontier }]);
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
@@ -373,7 +380,8 @@ impl<'a> Walk<'a, '_> {
                 && let Some(symbol) = name.symbol_id.get()
             {
                 let known = surface::is_global(&name.name);
-                let value = if known { self.free_name(name.name.as_str(), name.span) } else { Value::Unknown };
+                let value =
+                    if known { self.free_name(name.name.as_str(), name.span) } else { Value::Unknown };
                 self.write_symbol(symbol, value);
             }
         }
@@ -409,7 +417,9 @@ fn declares_only(statement: &Statement<'_>) -> bool {
         | Statement::EmptyStatement(_)
         | Statement::TSTypeAliasDeclaration(_)
         | Statement::TSInterfaceDeclaration(_) => true,
-        Statement::VariableDeclaration(it) => it.declarations.iter().all(|declarator| declarator.init.is_none()),
+        Statement::VariableDeclaration(it) => {
+            it.declarations.iter().all(|declarator| declarator.init.is_none())
+        }
         // A `break` after `return` in a switch is habit, not a mistake.
         Statement::BreakStatement(_) => true,
         _ => false,

@@ -224,7 +224,9 @@ impl<'a> Value<'a> {
             | (Value::Mcp, Value::Mcp)
             | (Value::Capabilities, Value::Capabilities) => true,
             (Value::Literal(a), Value::Literal(b)) => a == b,
-            (Value::Result(a, p), Value::Result(b, q)) | (Value::Phi(a, p), Value::Phi(b, q)) => a == b && p == q,
+            (Value::Result(a, p), Value::Result(b, q)) | (Value::Phi(a, p), Value::Phi(b, q)) => {
+                a == b && p == q
+            }
             (Value::Parameter(p), Value::Parameter(q)) => p == q,
             (Value::Item(v, a, p), Value::Item(w, b, q)) => a == b && p == q && v.same(w),
             (Value::Object(a), Value::Object(b)) => a == b,

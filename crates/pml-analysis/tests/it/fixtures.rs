@@ -26,7 +26,12 @@ fn every_fixture_is_seen_as_its_snapshot_says() {
             wrong.push(format!("{}\n{seen}", file.display()));
         }
     }
-    assert!(wrong.is_empty(), "{} differ; UPDATE_EXPECT=1 writes them anew:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ; UPDATE_EXPECT=1 writes them anew:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -65,7 +70,9 @@ fn text(analysis: &Analysis) -> String {
                 }
                 what
             }
-            NodeKind::Capability { capability, arguments } => format!("capability {capability} {}", argument(arguments)),
+            NodeKind::Capability { capability, arguments } => {
+                format!("capability {capability} {}", argument(arguments))
+            }
             NodeKind::Decision { condition, form } => format!("decision {form:?} {}", one_line(condition)),
             NodeKind::Fork { form } => format!("fork {form:?}"),
             NodeKind::Join => "join".to_owned(),
@@ -93,16 +100,22 @@ fn text(analysis: &Analysis) -> String {
     parameters(analysis, &mut out);
     let permissions = &analysis.permissions;
     if !permissions.declared.is_empty() || !permissions.capabilities.is_empty() {
-        let all: Vec<&str> = permissions.declared.iter().chain(&permissions.capabilities).map(String::as_str).collect();
+        let all: Vec<&str> =
+            permissions.declared.iter().chain(&permissions.capabilities).map(String::as_str).collect();
         writeln!(out, "calls {}", all.join(", ")).expect("to a string");
     }
     for remark in &permissions.ambient {
-        writeln!(out, "ambient {} @{}:{}", remark.what, remark.at.line, remark.at.column).expect("to a string");
+        writeln!(out, "ambient {} @{}:{}", remark.what, remark.at.line, remark.at.column)
+            .expect("to a string");
     }
     for complaint in &analysis.complaints {
         let at = complaint.at;
-        writeln!(out, "{:?} {:?} @{}:{}: {}", complaint.severity, complaint.code, at.line, at.column, complaint.message)
-            .expect("to a string");
+        writeln!(
+            out,
+            "{:?} {:?} @{}:{}: {}",
+            complaint.severity, complaint.code, at.line, at.column, complaint.message
+        )
+        .expect("to a string");
         if let Some(hint) = &complaint.hint {
             writeln!(out, "  {hint}").expect("to a string");
         }
@@ -139,7 +152,9 @@ fn argument(argument: &Argument) -> String {
         }
         Argument::Object { fields, spreads } => {
             let spread = spreads.iter().map(|spread| format!("...{}", self::argument(spread)));
-            let fields = fields.iter().map(|field| format!("{}: {}", one_line(&field.name), self::argument(&field.value)));
+            let fields = fields
+                .iter()
+                .map(|field| format!("{}: {}", one_line(&field.name), self::argument(&field.value)));
             format!("{{{}}}", spread.chain(fields).collect::<Vec<_>>().join(", "))
         }
         Argument::Array { items } => {

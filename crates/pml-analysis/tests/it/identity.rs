@@ -36,6 +36,7 @@ fn equal_and_different_where_the_meaning_is() {
 
 fn ids(analysis: &pml_analysis::Analysis) -> Vec<String> {
     let nodes = analysis.structure.nodes.iter().map(|node| node.id.to_string());
-    let edges = analysis.structure.edges.iter().map(|edge| format!("{}-{:?}-{}", edge.from, edge.link, edge.to));
+    let edges =
+        analysis.structure.edges.iter().map(|edge| format!("{}-{:?}-{}", edge.from, edge.link, edge.to));
     nodes.chain(edges).collect()
 }

@@ -32,7 +32,13 @@ fn catalogue() -> Catalogue {
                     identifier.push_str("_2");
                 }
                 let id = ToolId { server: ServerName::new(&server).expect("a server name"), tool };
-                catalogue.add(Tool::new(id, identifier, entry.input_schema, entry.output_schema, entry.read_only));
+                catalogue.add(Tool::new(
+                    id,
+                    identifier,
+                    entry.input_schema,
+                    entry.output_schema,
+                    entry.read_only,
+                ));
             }
             (_, _, Some(capability)) => {
                 catalogue.add_capability(Capability::new(capability, entry.input_schema));

@@ -174,7 +174,9 @@ fn called(tool: &str, at: Option<At>, analysis: &Analysis) -> Result<(), Failure
     };
     let here: Vec<&Site> =
         analysis.program.sites.iter().filter(|site| at.is_some_and(|at| at.point == site.point)).collect();
-    if here.iter().any(|site| same(site)) || analysis.program.sites.iter().any(|site| site.value && same(site)) {
+    if here.iter().any(|site| same(site))
+        || analysis.program.sites.iter().any(|site| site.value && same(site))
+    {
         return Ok(());
     }
     match here.iter().find(|site| site.tool.is_some()) {

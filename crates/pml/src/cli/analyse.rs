@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Here, out};
-use crate::app::{Role, blocking};
-use crate::plan;
+use crate::app::Role;
+use crate::flow::{self, Analysed};
 use crate::problem::{Code, Problem};
 
 /// More than any analysis takes, so that what is too large is said by the analysis, which knows its limit.
@@ -76,17 +76,17 @@ pub(super) async fn run(here: &Here, analyse: Analyse) -> Result<ExitCode, Probl
     let (name, source) = read(here, &analyse.file)?;
     let kind = kind(&analyse.file, &source);
     let app = here.open(Role::Command).await?;
-    let catalogue = plan::catalogue(&app.catalogue.snapshot(), |server| app.builtin(server).is_some());
-    app.close().await;
-    // Analysis computes for as long as the program is large: not on a thread that serves others.
-    let analysed = move || {
-        let file = File { name: &name, text: &source };
-        match kind {
-            Kind::Dag => show(&file, &pml_analysis::analyse_dag(&source, &catalogue), output),
-            Kind::Program => show(&file, &pml_analysis::analyse(&source, &catalogue), output),
-        }
+    let analysed = match kind {
+        Kind::Dag => flow::analyse_dag(&app, source.clone()).await,
+        Kind::Program => flow::analyse(&app, source.clone()).await,
     };
-    Ok(blocking(analysed).await)
+    app.close().await;
+    let file = File { name: &name, text: &source };
+    Ok(match &analysed {
+        Analysed::Program(analysis) => print(&file, analysis, Shown::from(&**analysis), output),
+        Analysed::Dag(analysis) => print(&file, analysis, Shown::from(&**analysis), output),
+        Analysed::NotUnderstood(report) => not_understood(&file, report, output),
+    })
 }
 
 fn output(here: &Here, form: &Form) -> Result<Output, Problem> {
@@ -141,19 +141,6 @@ fn kind(file: &Path, source: &str) -> Kind {
         Some(extension) if extension.eq_ignore_ascii_case("json") => Kind::Dag,
         _ if has_tasks => Kind::Dag,
         _ => Kind::Program,
-    }
-}
-
-/// Prints an analysis, or why there is none.
-fn show<'a, A, E>(file: &File<'_>, analysed: &'a Result<A, E>, output: Output) -> ExitCode
-where
-    A: Serialize,
-    Shown<'a>: From<&'a A>,
-    Report: From<&'a E>,
-{
-    match analysed {
-        Ok(analysis) => print(file, analysis, Shown::from(analysis), output),
-        Err(error) => not_understood(file, &Report::from(error), output),
     }
 }
 

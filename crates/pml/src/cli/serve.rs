@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{Here, out};
+use crate::api;
 use crate::app::{App, Role};
 use crate::config::{self, Expose};
 use crate::gateway::Gateway;
@@ -72,6 +73,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone());
     let router = Router::new()
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
+        .merge(api::router(Arc::clone(&app)))
         .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check));
     greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());

@@ -502,3 +502,64 @@ fn a_question_that_could_be_for_either_of_two_clients_reaches_neither() {
         call(&served, &asking())["result"]["resultType"] == "input_required"
     });
 }
+
+/// A POST to the API by someone who is let in.
+fn analysed(served: &Served, body: &Value) -> (u16, Value) {
+    let token = format!("Bearer {}", served.token);
+    let headers = [
+        ("Host", authority(served)),
+        ("Authorization", token.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let reply = send(served, "POST", "/api/analyse", &headers, &body.to_string());
+    (reply.status, serde_json::from_str(&reply.body()).expect("JSON"))
+}
+
+#[test]
+fn a_program_is_analysed_and_not_run() {
+    let (home, served) = served();
+    let (status, answer) =
+        analysed(&served, &json!({"code": "await mcp.fs.write({ path: 'x', content: args.text })"}));
+    assert_eq!((status, &answer["structure"]["nodes"][0]["tool"]), (200, &json!("fs:write")));
+    let (_, answer) = analysed(&served, &json!({"code": "return await mcp.fs.stat({ path: 'x' })"}));
+    assert_eq!(answer["complaints"], json!([]));
+    assert!(!home.path("x").exists(), "nothing is run");
+    let dag = json!({"dagStructure": {"tasks": [{"id": "t", "tool": "time:now", "arguments": {}}]}});
+    let (status, answer) = analysed(&served, &dag);
+    assert_eq!((status, &answer["structure"]["nodes"][0]["tool"]), (200, &json!("time:now")));
+    let (status, answer) = analysed(&served, &json!({"code": "const x = ;"}));
+    assert_eq!((status, &answer["error"]["at"]["column"]), (422, &json!(11)));
+    let (status, answer) = analysed(&served, &json!({"code": "1", "dagStructure": {}}));
+    assert_eq!((status, &answer["error"]["code"]), (400, &json!("INVALID_REQUEST")));
+}
+
+#[test]
+fn nesting_without_end_is_refused_and_the_gateway_lives_on() {
+    let (_home, served) = served();
+    let kinds = [
+        ("(", "1", ")"),
+        ("[", "", "]"),
+        ("{", "", "}"),
+        ("!", "1", ""),
+        ("- ", "1", ""),
+        ("a ? b : ", "1", ""),
+        ("x => ", "1", ""),
+        ("if (a) ", ";", ""),
+        ("`${", "1", "}`"),
+        ("a = ", "1", ""),
+        ("f(", "", ")"),
+        ("typeof ", "1", ""),
+        ("a.b.", "c", ""),
+        ("(function () { ", "", " })()"),
+        ("new ", "A", ""),
+        ("a + ", "a", ""),
+    ];
+    for (open, middle, close) in kinds {
+        let times = 250_000 / (open.len() + close.len());
+        let code = format!("{}{middle}{}", open.repeat(times), close.repeat(times));
+        let (status, answer) = analysed(&served, &json!({ "code": code }));
+        assert_eq!(status, 422, "`{open}`: {answer}");
+        assert!(answer["error"]["message"].is_string(), "`{open}`: {answer}");
+    }
+    assert_eq!(analysed(&served, &json!({"code": "return 1"})).0, 200, "still there");
+}

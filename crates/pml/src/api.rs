@@ -1,0 +1,90 @@
+//! The HTTP API beside MCP, for programs and pages of the operator's own.
+//!
+//! `POST /api/analyse` says what a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) would do;
+//! nothing is run. Who may ask is decided in front of every route, not here.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use pml_analysis::render::Report;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::flow::{self, Analysed};
+use crate::problem::{Code, Problem};
+
+/// What a request may have: more than the longest program or document, however its characters are escaped.
+const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+
+/// The routes.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new().route("/api/analyse", post(analyse)).with_state(app)
+}
+
+/// What is to be analysed: one of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Request<'a> {
+    code: Option<String>,
+    #[serde(borrow)]
+    dag_structure: Option<&'a RawValue>,
+}
+
+/// The answer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<A> {
+    schema_version: u32,
+    #[serde(flatten)]
+    analysis: A,
+}
+
+async fn analyse(State(app): State<Arc<App>>, body: Body) -> Response {
+    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
+        return problem(&Problem::new(
+            Code::TooLarge,
+            format!("the body is larger than {MAX_BODY_BYTES} bytes"),
+        ));
+    };
+    let request: Request<'_> = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => return problem(&bad(format!("the body cannot be read: {error}"))),
+    };
+    let analysed = match (request.code, request.dag_structure) {
+        (Some(code), None) => flow::analyse(&app, code).await,
+        (None, Some(dag)) => flow::analyse_dag(&app, dag.get().to_owned()).await,
+        _ => return problem(&bad("give either `code` or `dagStructure`".to_owned())),
+    };
+    match analysed {
+        Analysed::Program(analysis) => json_of(StatusCode::OK, &Answer { schema_version: 1, analysis }),
+        Analysed::Dag(analysis) => json_of(StatusCode::OK, &Answer { schema_version: 1, analysis }),
+        Analysed::NotUnderstood(report) => not_understood(&report),
+    }
+}
+
+fn bad(message: String) -> Problem {
+    Problem::new(Code::InvalidRequest, message).hint("send `{\"code\": \"…\"}` or `{\"dagStructure\": {…}}`")
+}
+
+fn problem(problem: &Problem) -> Response {
+    let status =
+        if problem.code == Code::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
+    json_of(status, &json!({ "schemaVersion": 1, "error": problem }))
+}
+
+fn not_understood(report: &Report) -> Response {
+    json_of(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "schemaVersion": 1, "error": report }))
+}
+
+fn json_of(status: StatusCode, body: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(body).expect("our own shapes have string keys only");
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}
