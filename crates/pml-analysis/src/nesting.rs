@@ -158,8 +158,8 @@ impl<'s> Scan<'s> {
 
     /// Reads one token. False at the end.
     fn token(&mut self) -> Result<bool, Refusal> {
-        let from = self.at;
-        self.at = self.after_space(from);
+        let from = self.at.min(self.text.len());
+        self.at = self.after_space(from).min(self.text.len());
         self.line_began = self.text[from..self.at].iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2));
         let start = self.at;
         if start >= self.text.len() {

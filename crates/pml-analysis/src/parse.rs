@@ -42,6 +42,15 @@ pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str) -> Result<Pro
     if let Some(error) = wrong::fenced(&lines) {
         return Err(error);
     }
+    if let Some(at) = source.find('\0') {
+        let span = Span::new(at as u32, at as u32 + 1);
+        return Err(refuse::unsupported(
+            &lines,
+            span,
+            "the text has a NUL character",
+            Some("write `\\0` where a text must contain one"),
+        ));
+    }
     nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(&lines, refusal))?;
     let parsed =
         Parser::new(allocator, source, SourceType::ts().with_module(true)).with_options(options()).parse();

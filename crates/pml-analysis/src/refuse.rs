@@ -17,7 +17,8 @@ const MODULE_HINT: &str = "a program is the body of an async function: write its
 
 /// Refuses what lies too deep or cannot run.
 pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<(), Error> {
-    let mut walk = Walk { lines, max_depth, depth: 0, functions: 0, in_namespace: false, found: None };
+    let mut walk =
+        Walk { lines, max_depth, depth: 0, functions: 0, blocks: 0, in_namespace: false, found: None };
     walk.visit_program(program);
     walk.found.map_or(Ok(()), Err)
 }
@@ -60,6 +61,8 @@ struct Walk<'w, 's> {
     depth: usize,
     /// How many functions with `arguments` of their own are around.
     functions: usize,
+    /// How many blocks are around.
+    blocks: usize,
     /// Directly in a namespace, which becomes a function of its own.
     in_namespace: bool,
     found: Option<Error>,
@@ -110,6 +113,16 @@ impl Walk<'_, '_> {
                     "what the program is given is called `args`",
                 );
             }
+            AstKind::ImportDeclaration(_)
+            | AstKind::ExportDeclaration(_)
+            | AstKind::ExportNamedDeclaration(_)
+            | AstKind::ExportFromDeclaration(_)
+            | AstKind::ExportDefaultDeclaration(_)
+            | AstKind::ExportAllDeclaration(_)
+                if self.blocks > 0 =>
+            {
+                self.refuse(kind.span(), "`import` and `export` cannot stand in a block", MODULE_HINT);
+            }
             AstKind::ReturnStatement(it) if self.in_namespace => {
                 self.refuse(
                     it.span,
@@ -135,10 +148,12 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
             self.found = Some(too_deep(self.lines, kind.span(), self.max_depth));
         }
         self.look(kind);
+        self.blocks += usize::from(is_block(kind));
     }
 
-    fn leave_node(&mut self, _: AstKind<'a>) {
+    fn leave_node(&mut self, kind: AstKind<'a>) {
         self.depth -= 1;
+        self.blocks -= usize::from(is_block(kind));
     }
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
@@ -173,4 +188,14 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
             walk::walk_ts_type(self, it);
         }
     }
+}
+
+fn is_block(kind: AstKind<'_>) -> bool {
+    matches!(
+        kind,
+        AstKind::BlockStatement(_)
+            | AstKind::FunctionBody(_)
+            | AstKind::StaticBlock(_)
+            | AstKind::SwitchCase(_)
+    )
 }

@@ -95,6 +95,23 @@ pub(crate) struct Row<'t> {
     pub(crate) references: Vec<(Reference, Span)>,
 }
 
+/// References to tasks that could not be read lead nowhere.
+fn forget(argument: &mut Argument, known: &HashSet<NodeId>) {
+    match argument {
+        Argument::Reference { node, .. } if !known.contains(node) => {
+            *argument = Argument::Expression { source: node.to_string(), reads: Vec::new() };
+        }
+        Argument::Template { parts: inner } | Argument::Array { items: inner } => {
+            inner.iter_mut().for_each(|inner| forget(inner, known));
+        }
+        Argument::Object { fields, spreads } => {
+            fields.iter_mut().for_each(|field| forget(&mut field.value, known));
+            spreads.iter_mut().for_each(|spread| forget(spread, known));
+        }
+        _ => {}
+    }
+}
+
 /// Reads a document that is known to be JSON.
 pub(crate) fn document<'t, 'd>(
     text: &'t Text<'d>,
@@ -123,7 +140,9 @@ pub(crate) fn document<'t, 'd>(
     let edges = graph::edges(&read);
     let parameters = graph::parameters(&read);
     let (mut nodes, mut tasks) = (Vec::with_capacity(read.len()), Vec::with_capacity(read.len()));
-    for row in read {
+    let known: HashSet<NodeId> = read.iter().map(|row| row.task.node).collect();
+    for mut row in read {
+        forget(&mut row.argument, &known);
         nodes.push(Node {
             id: row.task.node,
             kind: kind(&row.task.work, row.argument),

@@ -1,3 +1,5 @@
+//! What the scan refuses, and what it lets pass.
+
 use super::*;
 
 #[track_caller]

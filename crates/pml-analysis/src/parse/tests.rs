@@ -1,3 +1,5 @@
+//! What is said of texts that are not programs.
+
 use expect_test::{Expect, expect};
 use oxc_allocator::Allocator;
 

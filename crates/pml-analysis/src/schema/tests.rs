@@ -1,3 +1,5 @@
+//! What is asked of schemas, and the answers.
+
 use expect_test::{Expect, expect};
 use pml_model::structure::{Argument, Coverage, Field, Letter, NodeId, Step};
 use serde_json::{Value, json};

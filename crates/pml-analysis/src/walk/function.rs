@@ -460,7 +460,7 @@ impl<'a> Walk<'a, '_> {
     fn class_element(&mut self, class: &Rc<ClassValue<'a>>, element: &'a ClassElement<'a>) {
         match element {
             ClassElement::MethodDefinition(it) => {
-                let key = self.element_key(&it.key, it.computed);
+                let key = self.element_key(&it.key);
                 let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
                 let closure =
                     self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
@@ -471,7 +471,7 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             ClassElement::PropertyDefinition(it) if it.r#static => {
-                let key = self.element_key(&it.key, it.computed);
+                let key = self.element_key(&it.key);
                 let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
                 if let Some(key) = key {
                     let member = Member { key, value, span: it.span, getter: false };
@@ -479,7 +479,7 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             ClassElement::PropertyDefinition(it) if it.computed => {
-                self.element_key(&it.key, true);
+                self.element_key(&it.key);
             }
             ClassElement::StaticBlock(it) => self.statements(&it.body),
             ClassElement::AccessorProperty(it) => {
@@ -491,8 +491,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn element_key(&mut self, key: &'a PropertyKey<'a>, computed: bool) -> Option<Step> {
-        match self.key(key, computed) {
+    fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
+        match self.key(key) {
             Key::Known(step) => Some(step),
             Key::Computed(_) => None,
         }

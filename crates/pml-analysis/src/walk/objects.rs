@@ -86,7 +86,7 @@ impl<'a> Walk<'a, '_> {
                     self.spread_into(&mut record, &value);
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
-                    let key = self.key(&property.key, property.computed);
+                    let key = self.key(&property.key);
                     if property.kind == PropertyKind::Set {
                         if let Key::Known(step) = key {
                             setters.push((step, &property.value));
@@ -192,14 +192,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>, computed: bool) -> Key<'a> {
+    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>) -> Key<'a> {
         match key {
             PropertyKey::StaticIdentifier(name) => Key::Known(Step::Key(name.name.to_string())),
             PropertyKey::PrivateIdentifier(name) => Key::Known(Step::Key(format!("#{}", name.name))),
             other => match other.as_expression() {
                 Some(expression) => {
                     let value = self.value(expression);
-                    debug_assert!(computed || step_of(&value).is_some());
                     step_of(&value).map_or(Key::Computed(value), Key::Known)
                 }
                 None => Key::Computed(Value::Unknown),

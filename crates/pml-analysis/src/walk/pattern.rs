@@ -41,7 +41,7 @@ impl<'a> Walk<'a, '_> {
             BindingPattern::ObjectPattern(it) => {
                 let mut taken = Vec::new();
                 for property in &it.properties {
-                    let key = self.key(&property.key, property.computed);
+                    let key = self.key(&property.key);
                     let part = self.taken(&value, &key, property.key.span(), &mut taken);
                     let part = self.alias(part, &property.value);
                     self.bind(&property.value, part);
@@ -203,7 +203,7 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             AssignmentTargetProperty::AssignmentTargetPropertyProperty(it) => {
-                let key = self.key(&it.name, it.computed);
+                let key = self.key(&it.name);
                 let part = self.taken(value, &key, it.span, taken);
                 self.assign_maybe(&it.binding, part);
             }

@@ -13,8 +13,8 @@ const PATIENCE: u32 = 2_000;
 /// How many jobs and deliveries a run may have.
 const JOBS: u32 = 200_000;
 
-/// What the sandbox gives a program.
-const STACK: usize = 512 << 10;
+/// Enough to compile the deepest tree the analysis accepts, also where the engine is built without optimisation.
+const STACK: usize = 1 << 20;
 
 /// What could be seen of an execution from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
