@@ -142,6 +142,8 @@ pub enum Code {
     NotAwaited,
     /// A name that means nothing.
     UnknownName,
+    /// A name that is declared twice, or a constant that is assigned to.
+    BadName,
     /// Something that does not exist in the sandbox.
     Ambient,
     /// Calls that cannot be known.

@@ -55,8 +55,11 @@ fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     let mut program = parse::parse(&allocator, source)?;
     let lines = lines::Lines::new(source);
     let (found, scoping, annotated) = {
-        let scoping = parse::scopes(&lines, &program)?.into_scoping();
-        let found = walk::walk(&program, source, &lines, &scoping, catalogue);
+        let (semantic, wrong) = parse::scopes(&lines, &program)?;
+        let scoping = semantic.into_scoping();
+        let mut found = walk::walk(&program, source, &lines, &scoping, catalogue);
+        found.complaints.extend(wrong.iter().map(cannot_run));
+        found.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
         let annotated = annotations::canonical(&program, source);
         (found, scoping, annotated)
     };
@@ -76,6 +79,19 @@ fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
             lines: emitted.lines,
         },
     })
+}
+
+/// What is meant can be seen, but it would not run.
+fn cannot_run(error: &Error) -> Complaint {
+    Complaint {
+        severity: Severity::Error,
+        code: Code::BadName,
+        message: error.to_string(),
+        hint: error.hint(),
+        at: error.position().unwrap_or_default(),
+        excerpt: error.excerpt().unwrap_or_default().to_owned(),
+        node: None,
+    }
 }
 
 /// A program that was understood and still cannot be run.

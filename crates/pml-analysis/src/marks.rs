@@ -12,6 +12,7 @@
 //! | `if (c)`, `c ? a : b`, `c && a`, <code>c \|\| a</code> | `P.is(point, c, ctx)` | the value, its truth reported |
 //! | `c ?? a`, `c?.m()` | `P.has(point, c, ctx)` | the value; reported whether it is null or undefined |
 //! | `o.m?.(x)` | `P.bound(point, o, "m", ctx)?.(x)` | reads `o.m` and reports as `has` does; a function is given back so that `this` is still `o` |
+//! | `c ??= a`, `c &&= a`, <code>c \|\|= a</code> | `c ??= (P.has(point, null, ctx), a)` | only the outcome with which `a` is evaluated is reported |
 //! | `switch` case *i* | `P.case(point, i, ctx)` once, at the case that matched; the number of cases when none did | |
 //! | a loop | `P.loop(point, ctx)` before, `P.turn(point, ctx)` first in its body | |
 //! | a callback that loops | `P.turn(point, ctx)` first in its body | |
@@ -50,6 +51,8 @@ pub(crate) enum Place {
     Test,
     /// `LogicalExpression` with `??`: `has` around the left side.
     Nullish,
+    /// `AssignmentExpression` with `&&=`, `||=`, `??=`: `is` or `has` before the right side, when it is evaluated.
+    Assign,
     /// An optional `CallExpression` or member expression (`optional: true`): `has` around what is tested.
     Optional,
     /// `SwitchStatement`: `case`.

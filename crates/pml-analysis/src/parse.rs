@@ -76,29 +76,40 @@ fn options() -> ParseOptions {
     }
 }
 
-/// Finds the scopes of `program`, and the errors that only they show: names declared twice, jumps to nowhere,
-/// assignments to constants.
+/// Finds the scopes of `program`, and what only they show. Names declared twice and assignments to constants do not
+/// hide what a program means to do: they come back beside the scopes, nearest the beginning first.
 ///
 /// # Errors
-/// The first such error.
-pub(crate) fn scopes<'a>(lines: &Lines<'_>, program: &'a Program<'a>) -> Result<Semantic<'a>, Error> {
+/// What is meant cannot be told: jumps to nowhere and the like.
+pub(crate) fn scopes<'a>(
+    lines: &Lines<'_>,
+    program: &'a Program<'a>,
+) -> Result<(Semantic<'a>, Vec<Error>), Error> {
     let built = SemanticBuilder::new()
         .with_check_syntax_error(true)
         .with_build_nodes(true)
         .with_enum_eval(true)
         .build(program);
-    let found =
-        built.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref()));
-    if let Some(found) = wrong::first(found) {
+    let (twice, others): (Vec<_>, Vec<_>) = built
+        .diagnostics
+        .iter()
+        .map(|found| (&*found.message, &*found.labels, found.help.as_deref()))
+        .partition(|(message, _, _)| message.contains("has already been declared"));
+    if let Some(found) = wrong::first(others.into_iter()) {
         return Err(wrong::syntax(lines, &found));
     }
-    if let Some((name, at)) = reassigned(&built.semantic) {
-        return Err(wrong::reassigned(lines, name, at));
-    }
-    match function_twice(&built.semantic) {
-        Some((name, [first, second])) => Err(wrong::declared_twice(lines, name, first, second)),
-        None => Ok(built.semantic),
-    }
+    let mut beside: Vec<Error> = twice
+        .into_iter()
+        .filter_map(|found| wrong::first(std::iter::once(found)))
+        .map(|found| wrong::syntax(lines, &found))
+        .collect();
+    beside.extend(reassigned(&built.semantic).map(|(name, at)| wrong::reassigned(lines, name, at)));
+    beside.extend(
+        function_twice(&built.semantic)
+            .map(|(name, [first, second])| wrong::declared_twice(lines, name, first, second)),
+    );
+    beside.sort_by_key(|error| error.position().map(|at| at.start));
+    Ok((built.semantic, beside))
 }
 
 /// The first function that a block declares twice. TypeScript leaves this to the compiler of the program,

@@ -62,6 +62,11 @@ impl<'a> Build<'a> {
         Expression::new_boolean_literal(SPAN, true, &self.ast)
     }
 
+    /// `false`
+    pub(super) fn no(&self) -> Expression<'a> {
+        Expression::new_boolean_literal(SPAN, false, &self.ast)
+    }
+
     /// `null`
     pub(super) fn null(&self) -> Expression<'a> {
         Expression::new_null_literal(SPAN, &self.ast)
@@ -81,6 +86,12 @@ impl<'a> Build<'a> {
     fn member(&self, name: &'static str) -> Expression<'a> {
         let name = IdentifierName::new(SPAN, name, &self.ast);
         Expression::new_static_member_expression(SPAN, self.name(self.probe), name, false, &self.ast)
+    }
+
+    /// `(first, second)`
+    pub(super) fn sequence(&self, first: Expression<'a>, second: Expression<'a>) -> Expression<'a> {
+        let both = ArenaVec::from_iter_in([first, second], &self.ast);
+        Expression::new_sequence_expression(SPAN, both, &self.ast)
     }
 
     /// `...expression`

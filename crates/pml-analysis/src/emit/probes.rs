@@ -275,6 +275,23 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
         }
     }
 
+    fn visit_assignment_expression(&mut self, it: &mut AssignmentExpression<'a>) {
+        walk_js_mut::walk_assignment_expression(self, it);
+        let Some(point) = self.point(Place::Assign, it.span) else { return };
+        // A function that gets its name from the assignment would lose it.
+        if it.right.is_function() || matches!(it.right, Expression::ClassExpression(_)) {
+            return;
+        }
+        let (method, value) = match it.operator {
+            AssignmentOperator::LogicalAnd => ("is", self.build.yes()),
+            AssignmentOperator::LogicalOr => ("is", self.build.no()),
+            AssignmentOperator::LogicalNullish => ("has", self.build.null()),
+            _ => return,
+        };
+        let report = self.build.probe(method, [Some(self.build.number(point)), Some(value), self.context()]);
+        it.right.replace_with(|right| self.build.sequence(report, right));
+    }
+
     fn visit_switch_statement(&mut self, it: &mut SwitchStatement<'a>) {
         walk_js_mut::walk_switch_statement(self, it);
         let Some(point) = self.point(Place::Switch, it.span) else { return };

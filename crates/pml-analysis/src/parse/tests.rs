@@ -9,7 +9,8 @@ fn understood(source: &str) -> Result<(), Error> {
     on_large_stack(|| {
         let allocator = Allocator::default();
         let program = parse(&allocator, source)?;
-        scopes(&Lines::new(source), &program).map(drop)
+        let (_, beside) = scopes(&Lines::new(source), &program)?;
+        beside.into_iter().next().map_or(Ok(()), Err)
     })?
 }
 

@@ -431,15 +431,33 @@ impl<'a> Walk<'a, '_> {
         place: super::objects::Spot<'a>,
         old: Value<'a>,
     ) -> Value<'a> {
+        if let Value::Parameter(path) = &old {
+            self.uses.optional(path);
+        }
+        let Guarding { form, outcome, other, suffix, .. } = guarding(operator);
+        let decision = if self.guards(&it.right) {
+            self.decide(&old);
+            self.decision_with(Place::Assign, it.span, it.left.span(), form, Vec::new(), suffix)
+        } else {
+            None
+        };
         let before = self.frontier.clone();
         let mark = self.state.mark();
+        self.frontier = self.arm(decision, outcome, &before);
         let right = self.value(&it.right);
         self.default_for(operator, &old, &right);
         self.put(place, right.clone(), it.right.span());
         let done = self.end_arm(mark);
-        let skipped = super::Way { changes: super::Changes::default(), frontier: before };
+        let frontier = self.arm(decision, other, &before);
+        let skipped = super::Way { changes: super::Changes::default(), frontier };
         self.rejoin(done.into_iter().chain([skipped]));
         one_of([old, right])
+    }
+
+    /// A tool is reached in the right side of a logical operator.
+    fn guards(&self, right: &Expression<'a>) -> bool {
+        let span = right.span();
+        self.survey.reaches(span.start, span.end)
     }
 
     fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
@@ -464,14 +482,8 @@ impl<'a> Walk<'a, '_> {
     fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
         let left = self.operand(&it.left);
         self.guard(&it.left, false);
-        let right_span = it.right.span();
-        let guards = self.survey.reaches(right_span.start, right_span.end);
-        let (place, form, outcome, other, suffix) = match it.operator {
-            LogicalOperator::And => (Place::Test, DecisionForm::And, "true", "false", ""),
-            LogicalOperator::Or => (Place::Test, DecisionForm::Or, "false", "true", ""),
-            LogicalOperator::Coalesce => (Place::Nullish, DecisionForm::Nullish, "true", "false", " == null"),
-        };
-        let decision = if guards {
+        let Guarding { place, form, outcome, other, suffix } = guarding(it.operator);
+        let decision = if self.guards(&it.right) {
             self.decide(&left);
             self.decision_with(place, it.span, it.left.span(), form, Vec::new(), suffix)
         } else {
@@ -649,4 +661,25 @@ pub(super) fn plain<'a, 'e>(expression: &'e Expression<'a>) -> &'e Expression<'a
         Expression::TSInstantiationExpression(it) => plain(&it.expression),
         other => other,
     }
+}
+
+/// How a logical operator chooses whether its right side is evaluated.
+struct Guarding {
+    place: Place,
+    form: DecisionForm,
+    /// With which the right side is evaluated.
+    outcome: &'static str,
+    /// With which it is not.
+    other: &'static str,
+    /// What is asked of the left side.
+    suffix: &'static str,
+}
+
+fn guarding(operator: LogicalOperator) -> Guarding {
+    let (place, form, outcome, other, suffix) = match operator {
+        LogicalOperator::And => (Place::Test, DecisionForm::And, "true", "false", ""),
+        LogicalOperator::Or => (Place::Test, DecisionForm::Or, "false", "true", ""),
+        LogicalOperator::Coalesce => (Place::Nullish, DecisionForm::Nullish, "true", "false", " == null"),
+    };
+    Guarding { place, form, outcome, other, suffix }
 }
