@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use super::value::{Kind, Record, Value};
 use super::{Call, DraftKind, Found, Target, Walk};
-use crate::analysis::{Code, Complaint, Severity, Site};
+use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
 use crate::literals::Lifting;
 use crate::roots::Root;
 use crate::{annotations, schema};
@@ -32,7 +32,8 @@ impl<'a> Walk<'a, '_> {
         self.schema_edges();
         self.check_arguments(&arguments);
         let (parameters, lifted, notes) = self.lift().finish(&self.uses, self.lines);
-        let nodes = self.drawn(arguments);
+        let mut nodes = self.drawn(arguments);
+        hide_secrets(&mut nodes, &parameters);
         let edges = self.edges.iter().map(|(from, to, link)| Edge {
             from: self.nodes[*from as usize].id,
             to: self.nodes[*to as usize].id,
@@ -441,8 +442,11 @@ impl<'a> Walk<'a, '_> {
             let id = self.nodes[node].id;
             for finding in findings {
                 let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
-                let message = format!("{} of `{tool}`", finding.message);
-                let message = if finding.message.contains(&tool) { finding.message } else { message };
+                let message = format!("`{tool}`: {}", finding.message);
+                if matches!(finding.code, Code::WrongType | Code::UnknownArgument) {
+                    // What the tool refuses is no example of what it takes.
+                    self.decided.insert(span);
+                }
                 let at = self.lines.position(span);
                 self.complaints.push(Complaint {
                     severity: finding.severity,
@@ -708,6 +712,34 @@ fn reached(from: &[u32], after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     }
     found.sort_unstable();
     found
+}
+
+/// A secret is not shown: its place says which argument it becomes.
+fn hide_secrets(nodes: &mut [Node], parameters: &Parameters) {
+    for literal in parameters.literals.iter().filter(|literal| literal.default.is_none()) {
+        for filled in &literal.fills {
+            let node = nodes.iter_mut().find(|node| node.id == filled.node);
+            let arguments = node.and_then(|node| match &mut node.kind {
+                NodeKind::Task { arguments, .. } | NodeKind::Capability { arguments, .. } => Some(arguments),
+                _ => None,
+            });
+            if let Some(place) = arguments.and_then(|arguments| argument_at(arguments, &filled.path)) {
+                *place = Argument::Parameter { name: literal.name.clone(), path: Vec::new() };
+            }
+        }
+    }
+}
+
+fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut Argument> {
+    let Some((step, rest)) = path.split_first() else { return Some(argument) };
+    let inner = match (argument, step) {
+        (Argument::Object { fields, .. }, Step::Key(name)) => {
+            &mut fields.iter_mut().find(|field| field.name == *name)?.value
+        }
+        (Argument::Array { items }, Step::Index(index)) => items.get_mut(usize::try_from(*index).ok()?)?,
+        _ => return None,
+    };
+    argument_at(inner, rest)
 }
 
 /// How one node feeds another.
