@@ -124,7 +124,7 @@ impl<'a> Walk<'a, '_> {
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow_with_this(&Rc::clone(getter), Vec::new(), None, Some(Value::Object(index)));
+            return self.follow(&Rc::clone(getter), Vec::new(), None, Some(Value::Object(index)));
         }
         if record.field(key).is_none()
             && let super::value::Kind::Instance(class) = &record.kind

@@ -8,11 +8,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "values are handles; taking them keeps calls readable")]
 
 mod call;
+mod class;
 mod expression;
 mod finish;
 mod function;
+mod iterate;
 mod member;
 mod objects;
+mod operation;
 mod parallel;
 mod pattern;
 mod repeat;

@@ -445,7 +445,7 @@ impl<'a> Walk<'a, '_> {
             Value::Object(index) => match self.setter(*index, key) {
                 Some(setter) => {
                     let this = Some(Value::Object(*index));
-                    self.follow_with_this(&setter, vec![(value, span, false)], None, this);
+                    self.follow(&setter, vec![(value, span, false)], None, this);
                 }
                 None => self.put_into(*index, key, value, span, Certainty::Certain),
             },

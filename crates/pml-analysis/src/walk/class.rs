@@ -1,0 +1,334 @@
+//! Classes: what an instance has and what its methods do.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{CallExpression, Class, ClassElement, MethodDefinitionKind, NewExpression, PropertyKey};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::Step;
+
+use super::Walk;
+use super::call::Given;
+use super::expression::settled;
+use super::objects::Key;
+use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
+        let parent = class.heritage.as_ref().and_then(|heritage| match self.value(&heritage.expression) {
+            Value::Class(parent) => Some(parent),
+            _ => None,
+        });
+        let statics = self.state.new_object(Record::default());
+        let value = Rc::new(ClassValue {
+            class,
+            outer: Rc::clone(&self.activation),
+            context: self.context,
+            parent,
+            statics,
+        });
+        // Static members may name the class.
+        if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
+            self.write_symbol(symbol, Value::Class(Rc::clone(&value)));
+        }
+        for element in &class.body.body {
+            self.class_element(&value, element);
+        }
+        Value::Class(value)
+    }
+
+    fn class_element(&mut self, class: &Rc<ClassValue<'a>>, element: &'a ClassElement<'a>) {
+        match element {
+            ClassElement::MethodDefinition(it) => {
+                let key = self.element_key(&it.key);
+                let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
+                let closure =
+                    self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
+                if let (true, Some(key)) = (it.r#static, key) {
+                    let getter = it.kind == MethodDefinitionKind::Get;
+                    let member = Member { key, value: closure, span: it.span, getter };
+                    self.state.change(class.statics, |record| record.fields.push(member));
+                }
+            }
+            ClassElement::PropertyDefinition(it) if it.r#static => {
+                let key = self.element_key(&it.key);
+                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+                if let Some(key) = key {
+                    let member = Member { key, value, span: it.span, getter: false };
+                    self.state.change(class.statics, |record| record.fields.push(member));
+                }
+            }
+            ClassElement::PropertyDefinition(it) if it.computed => {
+                self.element_key(&it.key);
+            }
+            ClassElement::StaticBlock(it) => self.statements(&it.body),
+            ClassElement::AccessorProperty(it) => {
+                if let Some(value) = &it.value {
+                    self.value(value);
+                }
+            }
+            ClassElement::PropertyDefinition(_) | ClassElement::TSIndexSignature(_) => {}
+        }
+    }
+
+    fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
+        match self.key(key) {
+            Key::Known(step) => Some(step),
+            Key::Computed(_) => None,
+        }
+    }
+
+    pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &Step) -> Value<'a> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            let found = self.state.object(class.statics).field(key).cloned();
+            match found {
+                Some(Member { value: Value::Function(getter), getter: true, .. }) => {
+                    return self.follow(&getter, Vec::new(), None, Some(Value::Class(class)));
+                }
+                Some(member) => return member.value,
+                None => at = class.parent.clone(),
+            }
+        }
+        Value::Unknown
+    }
+
+    /// A method or getter of a class or its parents.
+    pub(super) fn inherited(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        key: &Step,
+        this: &Value<'a>,
+    ) -> Option<Value<'a>> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            for element in &class.class.body.body {
+                let ClassElement::MethodDefinition(it) = element else { continue };
+                if it.r#static || it.computed || step_of_key(&it.key).as_ref() != Some(key) {
+                    continue;
+                }
+                match it.kind {
+                    MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
+                    MethodDefinitionKind::Get => {
+                        let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
+                        return Some(self.follow(&getter, Vec::new(), None, Some(this.clone())));
+                    }
+                    MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
+                }
+            }
+            at = class.parent.clone();
+        }
+        None
+    }
+
+    /// A setter of a class or its parents.
+    pub(super) fn inherited_setter(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        key: &Step,
+        this: &Value<'a>,
+    ) -> Option<Rc<Closure<'a>>> {
+        let mut at = Some(Rc::clone(class));
+        while let Some(class) = at {
+            for element in &class.class.body.body {
+                if let ClassElement::MethodDefinition(it) = element
+                    && it.kind == MethodDefinitionKind::Set
+                    && !it.r#static
+                    && step_of_key(&it.key).as_ref() == Some(key)
+                    && let Value::Function(setter) = self.method(&class, &it.value, this)
+                {
+                    return Some(setter);
+                }
+            }
+            at = class.parent.clone();
+        }
+        None
+    }
+
+    fn method(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        function: &'a oxc_ast::ast::Function<'a>,
+        this: &Value<'a>,
+    ) -> Value<'a> {
+        let index = self.survey.by_span.get(&function.span).copied().unwrap_or(0);
+        Value::Function(Rc::new(Closure {
+            code: FunctionCode::Function(function),
+            function: index,
+            outer: Rc::clone(&class.outer),
+            context: class.context,
+            this: Some(this.clone()),
+            class: Some(Rc::clone(class)),
+        }))
+    }
+
+    pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> Value<'a> {
+        let callee = self.raw(&it.callee);
+        let callee = self.handed_on(callee, it.callee.span());
+        let given = self.arguments(&it.arguments);
+        match callee {
+            Value::Class(class) => {
+                let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
+                let object = self.state.new_object(record);
+                self.construct(&class, object, given, Some(it.span));
+                Value::Object(object)
+            }
+            Value::Function(closure) => {
+                let object = self.state.new_object(Record::default());
+                self.follow(&closure, given, Some(it.span), Some(Value::Object(object)));
+                Value::Object(object)
+            }
+            Value::Global(name) => self.new_global(&name, it.span, given),
+            other => self.unknown_call(it.span, &[other], &given),
+        }
+    }
+
+    fn new_global(&mut self, name: &str, span: Span, given: Vec<Given<'a>>) -> Value<'a> {
+        match name {
+            "Promise" => {
+                let holder = self.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
+                let resolve = Value::Global(format!("#resolve:{holder}").into());
+                if let Some((Value::Function(executor), _, _)) = given.first() {
+                    let executor = Rc::clone(executor);
+                    let arguments = vec![(resolve, span, false), (Value::Unknown, span, false)];
+                    self.follow(&executor, arguments, None, None);
+                }
+                let value = self.part(&Value::Object(holder), &Step::Any);
+                Value::Promise(Rc::new(settled(&value)), None)
+            }
+            "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
+                let kind = if name == "Array" { Kind::Array } else { Kind::Holder };
+                let mut record = Record { kind, ..Record::default() };
+                for (value, _, _) in &given {
+                    let item = self.part(value, &Step::Any);
+                    record.extra.push(item);
+                }
+                if given.is_empty() {
+                    record.extra.clear();
+                }
+                Value::Object(self.state.new_object(record))
+            }
+            _ => self.unknown_call(span, &[], &given),
+        }
+    }
+
+    fn construct(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        object: u32,
+        given: Vec<Given<'a>>,
+        call: Option<Span>,
+    ) {
+        let constructor = class.class.body.body.iter().find_map(|element| match element {
+            ClassElement::MethodDefinition(it)
+                if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>
+            {
+                Some(&it.value)
+            }
+            _ => None,
+        });
+        if class.parent.is_none() || constructor.is_none() {
+            if let Some(parent) = class.parent.clone() {
+                self.construct(&parent, object, given.clone(), None);
+            }
+            self.fields(class, object);
+        }
+        if let Some(constructor) = constructor
+            && let Value::Function(closure) = self.method(class, constructor, &Value::Object(object))
+        {
+            self.follow(&closure, given, call, Some(Value::Object(object)));
+        }
+    }
+
+    /// The fields a class gives a new instance.
+    fn fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
+        let activation = Rc::new(Activation {
+            id: class.outer.id,
+            function: class.outer.function,
+            outer: class.outer.outer.clone(),
+            this: Some(Value::Object(object)),
+            class: Some(Rc::clone(class)),
+        });
+        let outer = std::mem::replace(&mut self.activation, activation);
+        for element in &class.class.body.body {
+            let ClassElement::PropertyDefinition(it) = element else { continue };
+            if it.r#static || it.declare {
+                continue;
+            }
+            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+            if let Some(key) = step_of_key(&it.key) {
+                let member = Member { key, value, span: it.span, getter: false };
+                self.state.change(object, |record| record.fields.push(member));
+            }
+        }
+        self.activation = outer;
+    }
+
+    /// The class of the method we are in.
+    fn here(&self) -> Option<Rc<ClassValue<'a>>> {
+        let mut at = Some(&self.activation);
+        while let Some(activation) = at {
+            if let Some(class) = &activation.class {
+                return Some(Rc::clone(class));
+            }
+            at = activation.outer.as_ref();
+        }
+        None
+    }
+
+    pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
+        let given = self.arguments(&it.arguments);
+        let this = self.this_object();
+        let Some(class) = self.here() else { return self.unknown_call(it.span, &[], &given) };
+        match (class.parent.clone(), this) {
+            (Some(parent), Some(object)) => {
+                self.construct(&parent, object, given, None);
+                self.fields(&class, object);
+            }
+            (None, Some(object)) => {
+                self.unknown_call(it.span, &[], &given);
+                self.fields(&class, object);
+            }
+            _ => {}
+        }
+        Value::Undefined
+    }
+
+    fn this_object(&self) -> Option<u32> {
+        let mut at = Some(&self.activation);
+        while let Some(activation) = at {
+            match &activation.this {
+                Some(Value::Object(object)) => return Some(*object),
+                Some(_) => return None,
+                None => at = activation.outer.as_ref(),
+            }
+        }
+        None
+    }
+
+    pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
+        let given = self.arguments(&it.arguments);
+        let key = Step::Key(name.to_owned());
+        let method = match (self.here().and_then(|class| class.parent.clone()), self.this_object()) {
+            (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
+            (Some(parent), None) => Some(self.static_member(&parent, &key)),
+            _ => None,
+        };
+        match method {
+            Some(Value::Function(closure)) => {
+                let this = self.this();
+                self.follow(&closure, given, Some(it.span), Some(this))
+            }
+            _ => self.unknown_call(it.span, &[], &given),
+        }
+    }
+}
+
+fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
+    match key {
+        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.to_string())),
+        PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
+        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.to_string())),
+        PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
+        _ => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! Operations whose callback reaches a tool: loops.
+
+use std::rc::Rc;
+
+use oxc_span::Span;
+use pml_model::structure::{LoopForm, Step};
+
+use super::call::Given;
+use super::repeat::{Exit, Head};
+use super::value::{Closure, Kind, Path, Record, Value};
+use super::{DraftKind, Target, Walk};
+use crate::analysis::{Code, Severity};
+use crate::marks::Place;
+use crate::operations::{Binds, Operation};
+
+impl<'a> Walk<'a, '_> {
+    /// An operation whose callback reaches a tool: a loop.
+    #[expect(clippy::too_many_arguments, reason = "one story, told once")]
+    pub(super) fn iterate(
+        &mut self,
+        operation: &'static Operation,
+        subject: &Value<'a>,
+        (function, at): (&Value<'a>, Span),
+        over: Span,
+        binds: Binds,
+        start: Option<Value<'a>>,
+        call: Span,
+    ) -> Value<'a> {
+        let span = match function {
+            Value::Function(closure) => closure.code.span(),
+            _ => at,
+        };
+        let head = Head { place: Place::Turn, span, over, form: LoopForm::Callback, exit: Exit::AtHead };
+        let start = start.unwrap_or_else(|| self.part(subject, &Step::Any));
+        let accumulator = (binds == Binds::Reduce).then(|| self.new_phi(start, None));
+        let mut returned = Value::Undefined;
+        self.repeat(&head, |walk, node| {
+            let item = walk.item(subject, node);
+            if let (Some(phi), Some(node)) = (accumulator, node) {
+                walk.phis[phi as usize].node = Some(node);
+            }
+            let given = callback_arguments(binds, accumulator, &item, over);
+            returned = walk.called_back(function, given, at);
+            // A callback's own result only matters here when it is collected.
+            walk.live = true;
+        });
+        self.waits_for(operation.name, &returned, call);
+        if let Some(phi) = accumulator {
+            let result = super::expression::settled(&returned);
+            self.consume(&returned);
+            self.feed(phi, &result);
+            let pending = matches!(returned, Value::Promise(..))
+                .then(|| self.pending(call, "`reduce`".to_owned(), AWAIT));
+            let value = Value::Phi(phi, Path::default());
+            return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
+        }
+        self.collected_by(operation.name, subject, returned, call)
+    }
+
+    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+        match function {
+            Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
+            Value::Tool(server, name) => {
+                let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
+                self.handed_tool_call(target, given, at)
+            }
+            Value::Capability(name) => self.handed_tool_call(Target::Capability(Rc::clone(name)), given, at),
+            Value::OneOf(functions) => self.one_of_calls(functions, &given, at),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// A tool called by an operation it was handed to.
+    fn handed_tool_call(&mut self, target: Target, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+        let value = self.tool_call(target, given, at, at);
+        if let Value::Promise(result, _) = &value
+            && let Value::Result(node, _) = **result
+            && let DraftKind::Call(call) = &mut self.nodes[node as usize].kind
+        {
+            call.as_value = true;
+        }
+        value
+    }
+
+    /// Operations that do not wait for their callback.
+    fn waits_for(&mut self, name: &str, returned: &Value<'a>, call: Span) {
+        if !matches!(returned, Value::Promise(..)) {
+            return;
+        }
+        let (message, hint) = match name {
+            "forEach" => (
+                "`forEach` does not wait for its async callback".to_owned(),
+                "use `for (const item of items) { … }`, or `await Promise.all(items.map(async item => { … }))`",
+            ),
+            "filter" | "some" | "every" | "find" | "findIndex" | "findLast" | "findLastIndex" | "sort" => (
+                format!("`{name}` does not wait for its async callback; every promise counts as true"),
+                "await the results first, for example with `Promise.all`, and then test them",
+            ),
+            _ => return,
+        };
+        self.consume(returned);
+        self.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
+    }
+
+    fn collected_by(
+        &mut self,
+        name: &str,
+        subject: &Value<'a>,
+        returned: Value<'a>,
+        call: Span,
+    ) -> Value<'a> {
+        match name {
+            "forEach" => Value::Undefined,
+            "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
+                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                record.extra.push(returned);
+                Value::Object(self.state.new_object(record))
+            }
+            "filter" | "sort" | "toSorted" => {
+                let item = self.part(subject, &Step::Any);
+                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                record.extra.push(item);
+                Value::Object(self.state.new_object(record))
+            }
+            "find" | "findLast" => self.part(subject, &Step::Any),
+            _ => {
+                self.consume(&returned);
+                let returned = super::expression::settled(&returned);
+                self.computed(call, &[subject.clone(), returned])
+            }
+        }
+    }
+
+    /// A callback that reaches no tool may still change the program's variables.
+    pub(super) fn iterate_quietly(
+        &mut self,
+        closure: &Rc<Closure<'a>>,
+        subject: &Value<'a>,
+        binds: Binds,
+        over: Span,
+    ) {
+        let head = Head {
+            place: Place::Turn,
+            span: closure.code.span(),
+            over,
+            form: LoopForm::Callback,
+            exit: Exit::AtHead,
+        };
+        self.repeat(&head, |walk, _| {
+            let item = walk.part(subject, &Step::Any);
+            let given = callback_arguments(binds, None, &item, over);
+            walk.follow(closure, given, None, None);
+            walk.live = true;
+        });
+    }
+}
+
+const AWAIT: &str = "put `await` before it";
+
+fn callback_arguments<'a>(
+    binds: Binds,
+    accumulator: Option<u32>,
+    item: &Value<'a>,
+    span: Span,
+) -> Vec<Given<'a>> {
+    let given = |value: &Value<'a>| (value.clone(), span, false);
+    match binds {
+        Binds::Reduce => {
+            let accumulator = accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
+            vec![given(&accumulator), given(item)]
+        }
+        Binds::Compare => vec![given(item), given(item)],
+        Binds::Each | Binds::Match | Binds::Member => vec![given(item)],
+    }
+}

@@ -1,0 +1,432 @@
+//! Operations of the language on values and collections of the program.
+
+use std::rc::Rc;
+
+use oxc_ast::ast::{CallExpression, Expression};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::Step;
+
+use super::call::Given;
+use super::expression::plain;
+use super::objects::{Certainty, Key, append, step_of};
+use super::value::{Kind, Path, Record, Value};
+use super::{DraftKind, Walk};
+use crate::marks::Place;
+use crate::operations::{self, Operation};
+use crate::survey::Mention;
+
+impl<'a> Walk<'a, '_> {
+    /// A method that is not the program's own: an operation of the language, or something unknown.
+    pub(super) fn operation_call(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        object: Value<'a>,
+        object_expression: &'a Expression<'a>,
+        key: &Step,
+        key_span: Span,
+    ) -> Value<'a> {
+        let Step::Key(name) = key else {
+            let given = self.arguments(&it.arguments);
+            return self.unknown_call(it.span, &[object], &given);
+        };
+        self.unawaited(&object, object_expression.span(), &format!("is asked for `{name}`"));
+        let object = super::expression::settled(&object);
+        if matches!(object, Value::Unknown) {
+            let given = self.arguments(&it.arguments);
+            return self.unknown_call(it.span, &[], &given);
+        }
+        if let Value::Parameter(path) = &object {
+            self.uses.read(path);
+        }
+        let Some(operation) = operations::method(name) else {
+            if let Value::Result(..) = object {
+                self.member(object.clone(), key, key_span, it.callee.span());
+            }
+            let given = self.arguments(&it.arguments);
+            return self.unknown_call(it.span, &[object], &given);
+        };
+        self.uses.receiver(&object, operation.receiver);
+        let given = self.arguments(&it.arguments);
+        if let Value::Object(index) = object
+            && let Some(value) = self.collected(index, name, &given, it.span)
+        {
+            return value;
+        }
+        if matches!(name.as_str(), "push" | "unshift" | "add" | "set") {
+            self.moved_about(&object, object_expression, name, &given);
+            return Value::Unknown;
+        }
+        let value = self.operate(it, operation, Some((object.clone(), object_expression)), given.clone());
+        self.moved_about(&object, object_expression, name, &given);
+        let of_outside = !matches!(object, Value::Object(_));
+        if let (true, "sort" | "reverse" | "fill" | "copyWithin" | "splice") = (of_outside, name.as_str())
+            && let (Some(root), Expression::Identifier(_)) =
+                (self.root_of(object_expression), plain(object_expression))
+        {
+            // What the variable holds has been changed in place.
+            let changed = if name == "splice" {
+                self.computed(it.span, &[object, value.clone()])
+            } else {
+                value.clone()
+            };
+            self.write_symbol(root, changed);
+        }
+        value
+    }
+
+    /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
+    fn collected(&mut self, index: u32, name: &str, given: &[Given<'a>], span: Span) -> Option<Value<'a>> {
+        let record = Rc::clone(self.state.object(index));
+        let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        match (name, &record.kind) {
+            ("push", Kind::Array) => {
+                // The item of one turn is one of many: its position says nothing.
+                let older_than_loop = self.loops.iter().any(|scope| index < scope.objects);
+                let mut changed = Record::clone(&record);
+                for (value, at, spread) in given {
+                    if *spread {
+                        self.append_all(&mut changed, value);
+                    } else if older_than_loop {
+                        changed.extra.push(value.clone());
+                    } else {
+                        append(&mut changed, value.clone(), *at);
+                    }
+                }
+                self.state.change(index, |record| {
+                    *record = changed;
+                    record.written = None;
+                });
+                Some(Value::Unknown)
+            }
+            ("pop" | "shift", Kind::Array) => Some(self.taken_from(index, &record, name)),
+            ("set", Kind::Holder) => {
+                if let [key, value, ..] = values.as_slice() {
+                    let spot = step_of(key).map_or_else(|| Key::Computed(key.clone()), Key::Known);
+                    self.put_into(index, &spot, value.clone(), span, Certainty::Certain);
+                }
+                Some(Value::Object(index))
+            }
+            ("add", Kind::Holder) => {
+                self.state.change(index, |record| record.extra.extend(values));
+                Some(Value::Object(index))
+            }
+            ("get", Kind::Holder) => {
+                let key = values.into_iter().next().unwrap_or(Value::Unknown);
+                let step = step_of(&key).unwrap_or(Step::Any);
+                let held = self.part(&Value::Object(index), &step);
+                Some(self.looked_up(held, &key, span))
+            }
+            ("keys", Kind::Holder) => Some(self.names_of(&Value::Object(index))),
+            ("values", Kind::Holder) => Some(self.values_of(&Value::Object(index))),
+            ("entries", Kind::Holder) => Some(Value::Object(index)),
+            ("has" | "delete" | "clear", Kind::Holder) => Some(Value::Unknown),
+            _ => None,
+        }
+    }
+
+    /// `pop` and `shift` take a known item from an array whose items are known.
+    fn taken_from(&mut self, index: u32, record: &Record<'a>, name: &str) -> Value<'a> {
+        if !record.closed() || !self.coming_around(index).is_empty() {
+            return self.part(&Value::Object(index), &Step::Any);
+        }
+        let mut left = record.clone();
+        if left.fields.is_empty() {
+            return Value::Undefined;
+        }
+        let taken = if name == "pop" { left.fields.pop() } else { Some(left.fields.remove(0)) };
+        for (position, member) in left.fields.iter_mut().enumerate() {
+            member.key = Step::Index(position as u64);
+        }
+        self.state.change(index, |record| {
+            *record = left;
+            record.written = None;
+        });
+        taken.map_or(Value::Undefined, |member| member.value)
+    }
+
+    /// Operations that move the items of an array about, or put some in.
+    fn moved_about(
+        &mut self,
+        object: &Value<'a>,
+        expression: &'a Expression<'a>,
+        name: &str,
+        given: &[Given<'a>],
+    ) {
+        let added: Vec<Value<'a>> = match name {
+            "splice" => given.iter().skip(2).map(|(value, _, _)| value.clone()).collect(),
+            "push" | "unshift" | "add" => given.iter().map(|(value, _, _)| value.clone()).collect(),
+            "set" => given.iter().skip(1).map(|(value, _, _)| value.clone()).collect(),
+            "fill" => given.iter().take(1).map(|(value, _, _)| value.clone()).collect(),
+            "reverse" | "sort" | "copyWithin" => Vec::new(),
+            _ => return,
+        };
+        match object {
+            Value::Object(index) => self.state.change(*index, |record| {
+                let items = std::mem::take(&mut record.fields);
+                record.extra.extend(items.into_iter().map(|member| member.value).chain(added));
+                record.written = None;
+            }),
+            Value::Unknown | Value::Undefined | Value::Function(_) | Value::Literal(_) => {}
+            _ => {
+                let keeps = matches!(name, "push" | "unshift" | "add" | "set");
+                if let (Some(root), true) = (self.root_of(expression), keeps && !added.is_empty()) {
+                    let kind = if matches!(name, "set" | "add") { Kind::Holder } else { Kind::Array };
+                    self.add_to_variable(root, Record { kind, extra: added, ..Record::default() });
+                }
+            }
+        }
+    }
+
+    /// The names of an object's members, as far as they come from somewhere.
+    fn names_of(&mut self, object: &Value<'a>) -> Value<'a> {
+        match self.frozen(object) {
+            Value::Record(record) => {
+                let known = Record { kind: Kind::Array, extra: record.names.clone(), ..Record::default() };
+                let mut known = known;
+                known.spreads.clone_from(&record.spreads);
+                Value::Object(self.state.new_object(known))
+            }
+            other => other,
+        }
+    }
+
+    /// The values of an object's members.
+    fn values_of(&mut self, object: &Value<'a>) -> Value<'a> {
+        match self.frozen(object) {
+            Value::Record(record) => {
+                let mut values = Record::clone(&record);
+                values.names.clear();
+                Value::Object(self.state.new_object(values))
+            }
+            other => other,
+        }
+    }
+
+    /// A call of a name of the language.
+    pub(super) fn global_call(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
+        if let Some(form) = super::parallel::form(name) {
+            return self.fork(it, form);
+        }
+        let mut given = match name {
+            "Promise.resolve" => {
+                let given = self.arguments(&it.arguments);
+                let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
+                return Value::Promise(Rc::new(value), None);
+            }
+            _ => self.arguments(&it.arguments),
+        };
+        if self.resolved(name, &given) {
+            return Value::Undefined;
+        }
+        let (object, member) = name.split_once('.').unwrap_or((name, ""));
+        match object {
+            "console" | "pml" => {
+                for (value, span, _) in &given {
+                    self.unawaited(value, *span, "is shown");
+                }
+                return Value::Undefined;
+            }
+            "setTimeout" | "setInterval" | "queueMicrotask" => {
+                given.iter().for_each(|(value, _, _)| self.escaped(value, 0));
+                return Value::Unknown;
+            }
+            _ => {}
+        }
+        match name {
+            "Object.keys" => {
+                for (value, span, _) in &mut given {
+                    let names = self.names_of(value);
+                    *value = self.computed(*span, &[names]);
+                }
+            }
+            "Object.values" => given.iter_mut().for_each(|(value, _, _)| *value = self.values_of(value)),
+            _ => {}
+        }
+        let operation =
+            if member.is_empty() { operations::global(object) } else { operations::function(object, member) };
+        match operation {
+            Some(operation) => {
+                if let Some((value, _, _)) = given.first() {
+                    self.uses.receiver(value, operation.receiver);
+                }
+                let value = self.operate(it, operation, None, given.clone());
+                if name == "Object.assign" {
+                    self.assigned(&given);
+                }
+                match (name, given.first()) {
+                    ("Object.assign" | "Object.freeze", Some((target @ Value::Object(_), _, _))) => {
+                        target.clone()
+                    }
+                    _ => value,
+                }
+            }
+            None => self.unknown_call(it.span, &[], &given),
+        }
+    }
+
+    /// The function a promise's maker gets: what it is given becomes the promise's value.
+    pub(super) fn resolved(&mut self, name: &str, given: &[Given<'a>]) -> bool {
+        let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else {
+            return false;
+        };
+        for (value, _, _) in given {
+            self.consume(value);
+            let value = value.clone();
+            self.state.change(holder, |record| record.extra.push(value));
+        }
+        true
+    }
+
+    /// `Object.assign(target, …)` on an object of the program.
+    fn assigned(&mut self, given: &[Given<'a>]) {
+        let Some((Value::Object(target), _, _)) = given.first() else { return };
+        let mut record = Record::clone(self.state.object(*target));
+        for (value, _, _) in &given[1..] {
+            self.spread_into(&mut record, value);
+        }
+        self.state.change(*target, |slot| *slot = record);
+    }
+
+    /// An operation of the language on a receiver (a method) or on its first argument.
+    fn operate(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        operation: &'static Operation,
+        receiver: Option<(Value<'a>, &'a Expression<'a>)>,
+        given: Vec<Given<'a>>,
+    ) -> Value<'a> {
+        let subject = match &receiver {
+            Some((value, _)) => value.clone(),
+            None => given.first().map_or(Value::Undefined, |(value, _, _)| value.clone()),
+        };
+        if let Some(callback) = operation.callback
+            && let Some((function, at, false)) = given.get(callback.argument).cloned()
+        {
+            let over = match &receiver {
+                Some((_, expression)) => expression.span(),
+                None => given.first().map_or(it.span, |(_, span, _)| *span),
+            };
+            if self.calls_something(&function) {
+                let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
+                return self.iterate(
+                    operation,
+                    &subject,
+                    (&function, at),
+                    over,
+                    callback.binds,
+                    start,
+                    it.span,
+                );
+            }
+            if let Value::Function(closure) = &function {
+                self.quiet += 1;
+                self.iterate_quietly(&Rc::clone(closure), &subject, callback.binds, over);
+                self.quiet -= 1;
+            }
+        }
+        let changes_outside = given.iter().any(|(value, _, _)| match value {
+            Value::Function(closure) => self.survey.functions[closure.function as usize].changes_outside,
+            _ => false,
+        });
+        let fresh = match &receiver {
+            Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
+            None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
+        };
+        let mut inputs: Vec<(String, Value<'a>, Span)> = Vec::new();
+        let mut scanned_from = it.span.start;
+        if let Some((value, expression)) = &receiver {
+            let span = expression.span();
+            inputs.push((self.text(span).to_owned(), value.clone(), span));
+            scanned_from = span.end;
+        }
+        for (value, span, _) in &given {
+            if !matches!(value, Value::Function(_) | Value::Literal(_)) {
+                inputs.push((self.text(*span).to_owned(), value.clone(), *span));
+            }
+        }
+        inputs.extend(self.captured(&given, scanned_from));
+        for (_, value, _) in &mut inputs {
+            *value = self.frozen(value);
+        }
+        if self.quiet > 0 {
+            let values: Vec<Value<'a>> = inputs.into_iter().map(|(_, value, _)| value).collect();
+            return self.computed(it.span, &values);
+        }
+        let kind = DraftKind::Operation {
+            name: operation.name,
+            pure: operation.is_pure(fresh) && !changes_outside,
+            inputs,
+        };
+        let node = self.node(Place::Operation, it.span, kind);
+        self.result_of(node)
+    }
+
+    /// A regular expression that keeps no place between uses.
+    fn is_stateless_pattern(&self, value: &Value<'a>) -> bool {
+        let Value::Computed(span, _) = value else { return false };
+        let text = self.text(*span);
+        let flags = text.rsplit_once('/').filter(|_| text.starts_with('/')).map(|(_, flags)| flags);
+        flags.is_some_and(|flags| {
+            flags.chars().all(|flag| flag.is_ascii_lowercase() && !matches!(flag, 'g' | 'y'))
+        })
+    }
+
+    /// What functions among the arguments take from around them.
+    fn captured(&mut self, given: &[Given<'a>], from: u32) -> Vec<(String, Value<'a>, Span)> {
+        let mut found: Vec<(String, Value<'a>, Span)> = Vec::new();
+        for (value, span, _) in given {
+            if !matches!(value, Value::Function(_)) || span.start < from {
+                continue;
+            }
+            for mention in self.survey.named(span.start, span.end) {
+                let (name, value) = match mention {
+                    Mention::Variable(symbol) => {
+                        let declared = self.scoping.symbol_span(symbol);
+                        if span.contains_inclusive(declared) {
+                            continue;
+                        }
+                        (self.scoping.symbol_name(symbol).to_owned(), self.read_symbol(symbol))
+                    }
+                    Mention::Arguments => ("args".to_owned(), Value::Parameter(Path::default())),
+                    Mention::Root => continue,
+                };
+                let interesting = !matches!(value, Value::Function(_) | Value::Class(_) | Value::Unknown);
+                if interesting && !found.iter().any(|(known, _, _)| *known == name) {
+                    found.push((name, value, *span));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A value nobody else holds: written right there, or made by an operation that makes new ones.
+fn is_fresh(expression: &Expression<'_>) -> bool {
+    match plain(expression) {
+        Expression::ArrayExpression(_)
+        | Expression::ObjectExpression(_)
+        | Expression::TemplateLiteral(_)
+        | Expression::NewExpression(_) => true,
+        Expression::CallExpression(call) => match plain(&call.callee) {
+            Expression::StaticMemberExpression(member) => {
+                let global = match &member.object {
+                    Expression::Identifier(name) => operations::function(&name.name, &member.property.name),
+                    _ => None,
+                };
+                match (global, operations::method(&member.property.name)) {
+                    (Some(operation), _) => {
+                        let first = call.arguments.first().and_then(|first| first.as_expression());
+                        operation.is_fresh(first.is_some_and(is_fresh))
+                    }
+                    (None, Some(operation)) => operation.is_fresh(is_fresh(&member.object)),
+                    (None, None) => false,
+                }
+            }
+            Expression::Identifier(name) => {
+                operations::global(&name.name).is_some_and(|operation| operation.is_fresh(false))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
