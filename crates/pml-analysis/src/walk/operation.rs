@@ -328,6 +328,12 @@ impl<'a> Walk<'a, '_> {
             Value::Function(closure) => self.survey.functions[closure.function as usize].changes_outside,
             _ => false,
         });
+        // What was handed something opaque may do anything with it.
+        let opaque = self
+            .permissions
+            .opaque
+            .iter()
+            .any(|remark| remark.at.start >= it.span.start && remark.at.end <= it.span.end);
         let fresh = match &receiver {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
@@ -354,7 +360,7 @@ impl<'a> Walk<'a, '_> {
         }
         let kind = DraftKind::Operation {
             name: operation.name,
-            pure: operation.is_pure(fresh) && !changes_outside,
+            pure: operation.is_pure(fresh) && !changes_outside && !opaque,
             inputs,
         };
         let node = self.node(Place::Operation, it.span, kind);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pml_analysis::Analysis;
+use pml_analysis::{Analysis, Code};
 use pml_model::structure::{Argument, Basis, Link, NodeKind, Step};
 
 use crate::{analysed, here};
@@ -116,6 +116,9 @@ fn text(analysis: &Analysis) -> String {
             complaint.severity, complaint.code, at.line, at.column, complaint.message
         )
         .expect("to a string");
+        if complaint.code == Code::Secret {
+            writeln!(out, "  | {}", complaint.excerpt).expect("to a string");
+        }
         if let Some(hint) = &complaint.hint {
             writeln!(out, "  {hint}").expect("to a string");
         }
@@ -129,8 +132,12 @@ fn parameters(analysis: &Analysis, out: &mut String) {
         schema["required"].as_array().into_iter().flatten().filter_map(|name| name.as_str()).collect();
     for (name, described) in schema["properties"].as_object().into_iter().flatten() {
         let must = if required.contains(&name.as_str()) { "" } else { "?" };
-        let lifted = analysis.parameters.literals.iter().any(|literal| literal.name == *name);
-        let lifted = if lifted { " (literal)" } else { "" };
+        let lifted = analysis.parameters.literals.iter().find(|literal| literal.name == *name);
+        let lifted = match lifted.map(|literal| &literal.default) {
+            None => "",
+            Some(Some(_)) => " (literal)",
+            Some(None) => " (secret)",
+        };
         writeln!(out, "args.{name}{must}: {described}{lifted}").expect("to a string");
     }
 }
