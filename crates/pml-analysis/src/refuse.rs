@@ -2,8 +2,8 @@
 
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, Expression, Function, Program, Statement, TSNamespaceDeclaration, TSType,
-    VariableDeclarationKind,
+    ArrowFunctionExpression, Expression, Function, Program, Statement, TSEnumDeclaration,
+    TSNamespaceDeclaration, TSType, VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
@@ -63,7 +63,7 @@ struct Walk<'w, 's> {
     functions: usize,
     /// How many blocks are around.
     blocks: usize,
-    /// Directly in a namespace, which becomes a function of its own.
+    /// Directly in a namespace or an enum, which becomes a function of its own.
     in_namespace: bool,
     found: Option<Error>,
 }
@@ -123,6 +123,16 @@ impl Walk<'_, '_> {
             {
                 self.refuse(kind.span(), "`import` and `export` cannot stand in a block", MODULE_HINT);
             }
+            AstKind::AwaitExpression(_) | AstKind::YieldExpression(_) if self.in_namespace => {
+                self.refuse(
+                    kind.span(),
+                    "`await` and `yield` cannot stand in an enum or a namespace",
+                    "put what is awaited into a `const` before it",
+                );
+            }
+            AstKind::ForOfStatement(it) if it.r#await && self.in_namespace => {
+                self.refuse(it.span, "`for await` cannot stand in a namespace", "put the loop after it");
+            }
             AstKind::ReturnStatement(it) if self.in_namespace => {
                 self.refuse(
                     it.span,
@@ -164,6 +174,11 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
 
     fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
         self.with(false, |this| walk::walk_arrow_function_expression(this, it));
+    }
+
+    // What an enum computes is computed in a function of its own, too.
+    fn visit_ts_enum_declaration(&mut self, it: &TSEnumDeclaration<'a>) {
+        self.with(true, |this| walk::walk_ts_enum_declaration(this, it));
     }
 
     fn visit_ts_namespace_declaration(&mut self, it: &TSNamespaceDeclaration<'a>) {

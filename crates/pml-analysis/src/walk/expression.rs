@@ -63,7 +63,6 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        self.steps += 1;
         let span = expression.span();
         match expression {
             Expression::BooleanLiteral(it) => Value::literal(it.value, span),

@@ -20,6 +20,8 @@ use crate::{annotations, schema};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
 const SCHEMA_REACH: usize = 64;
+/// How many loops within loops an item is followed through.
+const MAX_ITEMS_IN_ITEMS: u32 = 2;
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn finish(mut self, program: &'a Program<'a>) -> Found {
@@ -200,12 +202,24 @@ impl<'a> Walk<'a, '_> {
                 _ => Argument::Parameter { name: String::new(), path: path.steps().to_vec() },
             },
             Value::Item(of, node, path) => Argument::Item {
-                of: Box::new(self.lower(of, self.loop_over(*node))),
+                of: Box::new(self.lower_inside(of, self.loop_over(*node))),
                 r#loop: self.nodes[*node as usize].id,
                 path: path.steps().to_vec(),
             },
             other => self.expression(other, Span::default()),
         }
+    }
+
+    /// What a loop goes through. It may itself be made from items of that loop, without end: further in, only the
+    /// wording is kept.
+    fn lower_inside(&self, of: &Value<'a>, over: Span) -> Argument {
+        if self.inside_items.get() >= MAX_ITEMS_IN_ITEMS {
+            return Argument::Expression { source: self.text(over).to_owned(), reads: Vec::new() };
+        }
+        self.inside_items.set(self.inside_items.get() + 1);
+        let argument = self.lower(of, over);
+        self.inside_items.set(self.inside_items.get() - 1);
+        argument
     }
 
     fn loop_over(&self, node: u32) -> Span {
@@ -315,10 +329,15 @@ impl<'a> Walk<'a, '_> {
     fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
         let mut found: Vec<(u32, Option<u32>)> = Vec::new();
         let mut waiting: Vec<(Value<'a>, Option<u32>)> = vec![(value.clone(), None)];
+        // What items are taken from may be made from such items again.
+        let mut gone_through: Vec<(*const Value<'a>, bool)> = Vec::new();
         while let Some((value, outer)) = waiting.pop() {
             self.each_source(&value, outer, &mut Vec::new(), &mut |source, around| match source {
                 Value::Result(node, _) if !found.contains(&(*node, around)) => found.push((*node, around)),
-                Value::Item(of, _, _) => waiting.push(((**of).clone(), around)),
+                Value::Item(of, _, _) if !gone_through.contains(&(Rc::as_ptr(of), around.is_some())) => {
+                    gone_through.push((Rc::as_ptr(of), around.is_some()));
+                    waiting.push(((**of).clone(), around));
+                }
                 _ => {}
             });
         }

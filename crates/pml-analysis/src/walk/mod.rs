@@ -111,7 +111,7 @@ pub(crate) fn walk<'a>(
         kept_seen: 0,
         tools_kept: Vec::new(),
         decided: FxHashSet::default(),
-        steps: 0,
+        inside_items: std::cell::Cell::new(0),
     };
     walk.program(program);
     walk.finish(program)
@@ -296,7 +296,8 @@ struct Walk<'a, 's> {
     tools_kept: Vec<(Value<'a>, Span)>,
     /// Literals that reach a decision.
     decided: FxHashSet<Span>,
-    steps: u64,
+    /// How deep in items of items we are, when values are made into arguments.
+    inside_items: std::cell::Cell<u32>,
 }
 
 /// How often functions may be followed into before they are no longer told apart by caller. Programs of

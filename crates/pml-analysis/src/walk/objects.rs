@@ -50,7 +50,7 @@ impl<'a> Walk<'a, '_> {
                 other => {
                     if let Some(expression) = other.as_expression() {
                         let value = self.value(expression);
-                        append(&mut record, value, expression.span());
+                        append(&mut record, value, plain(expression).span());
                     }
                 }
             }
@@ -102,7 +102,7 @@ impl<'a> Walk<'a, '_> {
                     match key {
                         Key::Known(key) => {
                             record.fields.retain(|member| member.key != key);
-                            let span = property.value.span();
+                            let span = plain(&property.value).span();
                             if is_function {
                                 methods.push((Some(key.clone()), &property.value));
                             }

@@ -80,7 +80,7 @@ impl<'a> Walk<'a, '_> {
                 other => {
                     if let Some(expression) = other.as_expression() {
                         let value = self.value(expression);
-                        append(&mut record, value, expression.span());
+                        append(&mut record, value, plain(expression).span());
                     }
                 }
             }

@@ -69,7 +69,6 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn statement(&mut self, statement: &'a Statement<'a>) {
-        self.steps += 1;
         match statement {
             Statement::BlockStatement(block) => self.block(&block.body),
             Statement::BreakStatement(it) => {
