@@ -50,8 +50,9 @@ pub(crate) fn structure(structure: &Structure, source: &str, meaning: Order) -> 
     for edge in &structure.edges {
         exists(structure, edge.from)?;
         exists(structure, edge.to)?;
-        if let Link::Provides { around: Some(round), .. } = edge.link {
-            exists(structure, round)?;
+        if let Link::Provides { around, .. } = edge.link {
+            around.map_or(Ok(()), |round| exists(structure, round))?;
+            // A function that is come to again may be given what comes later; the edge says so.
             later.insert((edge.from, edge.to));
         }
     }
@@ -73,7 +74,10 @@ pub(crate) fn structure(structure: &Structure, source: &str, meaning: Order) -> 
             arguments.leaves(&mut leaf);
         }
         if let Some(argument) = wrong {
-            return Err(format!("`{}` refers to what is not there, or not before it: {argument}", node.id));
+            return Err(format!(
+                "`{}` refers to what is not there, or not before it without an edge: {argument}",
+                node.id
+            ));
         }
     }
     Ok(())
