@@ -45,7 +45,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
     }
 
     /// A member that holds a text, if there is one; `None` where it holds something else.
-    #[allow(clippy::option_option)] // "Not there" and "complained of" go different ways.
+    #[expect(clippy::option_option, reason = "`not there` and `complained of` go different ways")]
     fn text_of(
         &mut self,
         written: &Written<'t, 'd>,

@@ -434,12 +434,8 @@ impl<'a> Walk<'a, '_> {
             self.uses.optional(path);
         }
         let Guarding { form, outcome, other, suffix, .. } = guarding(operator);
-        let decision = if self.guards(&it.right) {
-            self.decide(&old);
-            self.decision_with(Place::Assign, it.span, it.left.span(), form, Vec::new(), suffix)
-        } else {
-            None
-        };
+        let decision =
+            self.guarded(&old, &it.right, (Place::Assign, it.span), it.left.span(), (form, suffix));
         let before = self.frontier.clone();
         let mark = self.state.mark();
         self.frontier = self.arm(decision, outcome, &before);
@@ -453,10 +449,20 @@ impl<'a> Walk<'a, '_> {
         one_of([old, right])
     }
 
-    /// A tool is reached in the right side of a logical operator.
-    fn guards(&self, right: &Expression<'a>) -> bool {
-        let span = right.span();
-        self.survey.reaches(span.start, span.end)
+    /// The decision of a logical operator, where a tool is reached in its right side.
+    fn guarded(
+        &mut self,
+        left: &Value<'a>,
+        right: &Expression<'a>,
+        (place, span): (Place, Span),
+        condition: Span,
+        (form, suffix): (DecisionForm, &'static str),
+    ) -> Option<u32> {
+        if !self.survey.reaches(right.span().start, right.span().end) {
+            return None;
+        }
+        self.decide(left);
+        self.decision_with(place, span, condition, form, Vec::new(), suffix)
     }
 
     fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
@@ -482,12 +488,7 @@ impl<'a> Walk<'a, '_> {
         let left = self.operand(&it.left);
         self.guard(&it.left, false);
         let Guarding { place, form, outcome, other, suffix } = guarding(it.operator);
-        let decision = if self.guards(&it.right) {
-            self.decide(&left);
-            self.decision_with(place, it.span, it.left.span(), form, Vec::new(), suffix)
-        } else {
-            None
-        };
+        let decision = self.guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
         let before = self.frontier.clone();
         let mark = self.state.mark();
         self.frontier = self.arm(decision, outcome, &before);
