@@ -5,10 +5,12 @@
 
 pub mod json;
 pub mod name;
+pub mod run;
 pub mod structure;
 pub mod tool;
 
 pub use name::{ServerName, ToolId};
+pub use run::{RunId, RunState};
 pub use tool::{Annotations, Definition, Digest};
 
 /// Who acts: a user or a key; `local` on one machine.

@@ -144,10 +144,11 @@ pub struct Digest(String);
 impl Digest {
     /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Digest {
-        use fmt::Write as _;
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = String::with_capacity(64);
         for byte in Sha256::digest(bytes) {
-            write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
         Digest(text)
     }

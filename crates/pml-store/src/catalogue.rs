@@ -306,12 +306,12 @@ pub(crate) fn server_name(row: &Row<'_>, column: usize) -> rusqlite::Result<Serv
     ServerName::new(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
 }
 
-fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
     let text = row.get_ref(column)?.as_str()?;
     Digest::from_hex(text).ok_or_else(|| unexpected(column, format!("`{text}` is no digest")))
 }
 
-fn optional_digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Digest>> {
+pub(crate) fn optional_digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Digest>> {
     match row.get_ref(column)?.as_str_or_null()? {
         Some(_) => digest(row, column).map(Some),
         None => Ok(None),
@@ -324,6 +324,9 @@ fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Box<RawValue>>>
 }
 
 /// A column that does not hold what this package puts there.
-fn unexpected(column: usize, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+pub(crate) fn unexpected(
+    column: usize,
+    why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
 }

@@ -17,7 +17,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::Error;
 
 /// Forward only: a migration that was released is never edited, a later one is added after it.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_catalogue.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_catalogue.sql"), include_str!("../migrations/0002_runs.sql")];
 
 /// `PML1`, which tells our files from those of other programs.
 const APPLICATION_ID: i64 = 0x504d_4c31;
@@ -25,8 +26,14 @@ const APPLICATION_ID: i64 = 0x504d_4c31;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The largest value or row taken in.
-const MAX_VALUE_BYTES: i32 = 16 * 1024 * 1024;
+/// The largest body taken in.
+pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+
+/// The largest value or row SQLite takes: a body and what stands beside it.
+const MAX_ROW_BYTES: i32 = 16 * 1024 * 1024 + 64 * 1024;
+
+/// How many statements a connection keeps compiled: all that are asked again and again.
+const STATEMENTS: usize = 64;
 
 /// Makes the file where there is none, brings it to the present version, and gives the connection
 /// that writes.
@@ -79,10 +86,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
     Ok(connection)
 }
 
@@ -121,9 +129,11 @@ fn identity(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
 
 fn settle(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
     write_ahead(connection)?;
-    // Sorting in memory keeps definitions out of the shared directory for temporary files.
+    // Sorting in memory keeps definitions out of the shared directory for temporary files. Where a
+    // plain sync stops at the disk's own cache, as on macOS, durable commits ask for a full one.
     connection.execute_batch(
         "PRAGMA synchronous = NORMAL;
+         PRAGMA fullfsync = ON;
          PRAGMA foreign_keys = ON;
          PRAGMA cache_size = -2000;
          PRAGMA temp_store = MEMORY;

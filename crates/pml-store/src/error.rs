@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
 
 /// Why a question had no answer or a change was not stored. A change that failed left nothing behind.
@@ -60,6 +61,94 @@ pub enum Error {
         path: PathBuf,
         /// What it said.
         detail: String,
+    },
+    /// More waits to be written than is held in memory.
+    #[error(
+        "{bytes} bytes wait to be written to database `{path}`, which is slower than what comes; wait and try again"
+    )]
+    Backlog {
+        /// The file.
+        path: PathBuf,
+        /// How much waits.
+        bytes: usize,
+    },
+    /// The run is another's now; nothing may be written or sent on its behalf any more.
+    #[error("run `{run}` was taken over; leave it to its new owner")]
+    Fenced {
+        /// The run.
+        run: RunId,
+    },
+    /// The run has ended, so nothing of it changes any more.
+    #[error("run `{run}` is {state} already")]
+    Over {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        state: RunState,
+    },
+    /// Something earlier of the run was not stored, so what follows it is not stored either.
+    #[error("an earlier entry of run `{run}` could not be stored; give the run up, it resumes from what was")]
+    Lost {
+        /// The run.
+        run: RunId,
+    },
+    /// The principal has no such run, or no longer any.
+    #[error("there is no run `{run}`")]
+    NoRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The idempotency key belongs to an earlier run.
+    #[error("the idempotency key is that of run `{run}`; ask for its result, or use another key")]
+    Repeated {
+        /// The earlier run.
+        run: RunId,
+    },
+    /// A body is over the limit.
+    #[error("{what} of run `{run}` has {bytes} bytes and at most {limit} are stored")]
+    TooLarge {
+        /// The run.
+        run: RunId,
+        /// Which body.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The results of the run were kept as long as results are, and are gone.
+    #[error("the records of run `{run}` are no longer kept")]
+    Expired {
+        /// The run.
+        run: RunId,
+    },
+    /// What is stored for a run is not what was stored: damaged, exchanged, or sealed by another key.
+    #[error(
+        "{what} of run `{run}` is damaged or sealed with another key; restore the database together with `{key}` from a backup, or abort the run"
+    )]
+    Unsealed {
+        /// The run.
+        run: RunId,
+        /// Which body.
+        what: &'static str,
+        /// The file with the key.
+        key: PathBuf,
+    },
+    /// The file with the key is gone, and runs are stored that need it.
+    #[error(
+        "key file `{path}` is missing, and without it stored runs can be neither read nor resumed; put it back from a backup, or move the database away to start afresh"
+    )]
+    KeyMissing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file with the key cannot be used.
+    #[error("cannot use key file `{path}`: {why}")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
     },
     /// The thread that writes has ended.
     #[error("nothing can be written to database `{path}` any more; restart the program")]

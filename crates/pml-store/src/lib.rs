@@ -1,15 +1,21 @@
 //! Answers the program's questions from its database; owns migrations and every line of SQL.
 //!
 //! One SQLite file is shared by any number of processes. Every question is asked for a principal
-//! and sees that principal's rows alone. Times are passed in; nothing here reads a clock, speaks
-//! MCP or decides what a change means.
+//! and sees that principal's rows alone; only what the program does on its own, such as looking for
+//! runs that were left behind, goes over all of them. Times are passed in; nothing here speaks MCP or
+//! decides what a change means. What runs leave behind is sealed with keys that the file beside the
+//! database, `seal.key`, unlocks.
 //!
-//! All methods block, for as long as five seconds when another process holds the file: asynchronous
-//! callers put them on a thread that may wait.
+//! Methods block, for as long as five seconds when another process holds the file: asynchronous
+//! callers put them on a thread that may wait. Those that take a `done` do not: they queue a change,
+//! and `done` is called exactly once with what became of it, on the thread that writes or, where
+//! nothing could be queued, on the caller's. It must neither block nor ask the store anything.
 
 mod catalogue;
 mod database;
 mod error;
+mod run;
+mod seal;
 mod state;
 mod writer;
 
@@ -23,9 +29,15 @@ pub use catalogue::{
     CatalogueChange, ChangedTool, KnownDefinition, Listing, Manifest, ManifestChange, ServerAbout, StoredTool,
 };
 pub use error::Error;
+pub use run::{
+    Answered, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewRun, Recorded, RunKind,
+    RunRow, Standing, StoredAnswer,
+};
 pub use state::{Process, ServerState};
+pub use writer::Urgency;
 
-use writer::Writer;
+use seal::Master;
+use writer::{Failure, Writer};
 
 /// How many idle connections for reading are kept.
 const IDLE_READERS: usize = 2;
@@ -40,6 +52,9 @@ struct Inner {
     path: PathBuf,
     // Before the writer, whose connection thus closes last and moves the log into the file.
     readers: Mutex<Vec<Connection>>,
+    /// The connection that is asked whether anything changed: only its own answers can be compared.
+    watcher: Mutex<Option<Connection>>,
+    master: Master,
     writer: Writer,
 }
 
@@ -54,7 +69,8 @@ impl Store {
         // Absolute, so that no name is read as a URI or as SQLite's word for memory.
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
         let writer = Writer::start(database::open(&path)?, &path)?;
-        Ok(Store { inner: Arc::new(Inner { path, readers: Mutex::new(Vec::new()), writer }) })
+        let (readers, watcher, master) = (Mutex::default(), Mutex::default(), Master::beside(&path));
+        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, master, writer }) })
     }
 
     /// Where the database is.
@@ -62,12 +78,47 @@ impl Store {
         &self.inner.path
     }
 
+    /// A number that is another one whenever anything was committed, by whichever process, since this
+    /// store was last asked. Cheap enough to be asked many times a second.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn data_version(&self) -> Result<i64, Error> {
+        let mut watcher = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ask = || {
+            let connection = match watcher.take() {
+                Some(connection) => connection,
+                None => database::open_reader(&self.inner.path)?,
+            };
+            let version =
+                connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+            *watcher = Some(connection);
+            Ok(version)
+        };
+        ask().map_err(|error| Error::sqlite(&self.inner.path, &error))
+    }
+
+    /// How many bytes were given to be stored and are not yet. Beyond 64 MiB nothing more is queued
+    /// and [`Error::Backlog`] is the answer.
+    pub fn backlog(&self) -> usize {
+        self.inner.writer.backlog()
+    }
+
     fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.inner.writer.write(work)
+        self.inner.writer.write(Urgency::Soon, work)
+    }
+
+    /// As `write`, for changes that may be refused for reasons of our own.
+    fn change<T, F>(&self, urgency: Urgency, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        self.inner.writer.write(urgency, work)
     }
 
     /// Asks `question` of one moment of the database.

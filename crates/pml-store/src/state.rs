@@ -137,11 +137,12 @@ fn process(row: &Row<'_>) -> rusqlite::Result<Process> {
 }
 
 fn runs(process: &Process, at: i64, now: i64) -> bool {
-    if cfg!(target_os = "linux") {
-        start_ticks(process.pid).is_ok_and(|started| started == process.started)
-    } else {
-        now.saturating_sub(at) < LIFETIME_MS
-    }
+    may_run(process) && (cfg!(target_os = "linux") || now.saturating_sub(at) < LIFETIME_MS)
+}
+
+/// Whether a process may still be there. Where the process table cannot be asked, it may.
+pub(crate) fn may_run(process: &Process) -> bool {
+    !cfg!(target_os = "linux") || start_ticks(process.pid).is_ok_and(|started| started == process.started)
 }
 
 /// When a process started, in clock ticks since boot: fields 3 and 22 of its `stat`. The name before

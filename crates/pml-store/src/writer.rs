@@ -1,243 +1,271 @@
 //! The one thread of a store that writes.
 //!
-//! Changes wait in a bounded queue; those that wait together are committed together, and a caller
-//! hears of its change only after the commit. A change that fails takes nothing of its neighbours
-//! with it.
+//! Changes are made in the order in which they were given. Those that wait together are committed
+//! together, and a caller hears of its change only after the commit. A change that fails takes
+//! nothing of its neighbours with it.
+
+mod queue;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use queue::Queue;
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{Error, database};
 
-/// How many changes may wait before callers do.
-const QUEUE: usize = 256;
+/// What a change weighs in the queue beside the bodies it carries.
+const WEIGHT_BYTES: usize = 1024;
 
-/// How many changes share a commit at most, so that other processes get their turn.
-const BATCH: usize = 64;
+/// How soon a change is to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// It may wait up to five milliseconds to be committed together with others.
+    Lazy,
+    /// It is committed at once, and survives the end of this process however that ends.
+    Soon,
+    /// It is committed at once and survives a loss of power too.
+    Durable,
+}
+
+/// Why a change was not made: in SQLite's words or in ours.
+pub(crate) enum Failure {
+    Sqlite(rusqlite::Error),
+    Refused(Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Failure {
+        Failure::Sqlite(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Refused(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn told(self, path: &Path) -> Error {
+        match self {
+            Failure::Sqlite(error) => Error::sqlite(path, &error),
+            Failure::Refused(error) => error,
+        }
+    }
+}
 
 /// Handle of the thread; dropping it stores what is queued and ends the thread.
 pub(crate) struct Writer {
     path: PathBuf,
-    queue: Option<SyncSender<Box<dyn Job>>>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     pub(crate) fn start(connection: Connection, path: &Path) -> Result<Writer, Error> {
-        let (queue, jobs) = sync_channel(QUEUE);
-        let of_thread = path.to_owned();
+        let queue = Arc::new(Queue::default());
+        let (of_thread, file) = (Arc::clone(&queue), path.to_owned());
         let thread = thread::Builder::new()
             .name("pml-store".to_owned())
-            .spawn(move || serve(connection, &jobs, &of_thread))
+            .spawn(move || serve(connection, &of_thread, &file))
             .map_err(|error| Error::io(path, error))?;
-        Ok(Writer { path: path.to_owned(), queue: Some(queue), thread: Some(thread) })
+        Ok(Writer { path: path.to_owned(), queue, thread: Some(thread) })
     }
 
     /// Runs `work` inside a transaction and waits until it is committed.
-    pub(crate) fn write<T, F>(&self, work: F) -> Result<T, Error>
+    pub(crate) fn write<T, E, F>(&self, urgency: Urgency, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        E: Into<Failure> + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
-        let stopped = || Error::Stopped { path: self.path.clone() };
         let (reply, answer) = sync_channel(1);
-        let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.send(Box::new(Change { stage: Stage::Waiting(work), reply })).map_err(|_| stopped())?;
-        answer.recv().map_err(|_| stopped())?
+        // The caller waits for this answer unless it panicked, and then nobody needs it.
+        let done = move |outcome| drop(reply.send(outcome));
+        self.queue.push_when_there_is_room(self.change(0, urgency, work, done));
+        answer.recv().map_err(|_| Error::Stopped { path: self.path.clone() })?
+    }
+
+    /// Queues `work`, which carries bodies of `bytes`, and returns at once. `done` is called exactly
+    /// once: after the commit or the failure on the thread that writes, or on the caller's where
+    /// nothing can be queued.
+    pub(crate) fn enqueue<E, F, D>(&self, bytes: usize, urgency: Urgency, work: F, done: D)
+    where
+        E: Into<Failure> + 'static,
+        F: FnOnce(&Connection) -> Result<(), E> + Send + 'static,
+        D: FnOnce(Result<(), Error>) + Send + 'static,
+    {
+        if let Err((job, bytes)) = self.queue.push(self.change(bytes, urgency, work, done)) {
+            job.answer(Err(Error::Backlog { path: self.path.clone(), bytes }));
+        }
+    }
+
+    /// Bytes that were given and are not committed yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.queue.bytes()
+    }
+
+    fn change<T, E, F, D>(&self, bytes: usize, urgency: Urgency, work: F, done: D) -> Box<dyn Job>
+    where
+        T: Send + 'static,
+        E: Into<Failure> + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        D: FnOnce(Result<T, Error>) + Send + 'static,
+    {
+        let (path, bytes) = (self.path.clone(), bytes + WEIGHT_BYTES);
+        Box::new(Change { path, bytes, urgency, work: Some(work), outcome: None, done: Some(done) })
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take() {
+        self.queue.close();
+        // The last to hold the store may be a change that was just answered, on the thread itself.
+        if let Some(thread) = self.thread.take_if(|thread| thread.thread().id() != thread::current().id()) {
             // A thread that panicked has said so already, and every caller has got `Stopped`.
             drop(thread.join());
         }
     }
 }
 
-fn serve(connection: Connection, jobs: &Receiver<Box<dyn Job>>, path: &Path) {
-    let mut connection = Some(connection);
-    while let Ok(first) = jobs.recv() {
-        let mut batch = vec![first];
-        batch.extend(jobs.try_iter().take(BATCH - 1));
-        let committed = commit_together(&mut connection, &mut batch, path);
+fn serve(connection: Connection, queue: &Queue, path: &Path) {
+    // However the thread ends, nobody waits for it afterwards.
+    let _end = queue.abandon_at_end();
+    let mut file = File { path, connection: Some(connection), durable: false };
+    while let Some(mut batch) = queue.take() {
+        let committed = file.commit_together(&mut batch);
+        queue.give_back(batch.iter().map(|job| job.bytes()).sum());
         for job in batch {
-            job.answer(&committed, path);
+            job.answer(committed.clone());
         }
     }
 }
 
-fn commit_together(
-    connection: &mut Option<Connection>,
-    batch: &mut [Box<dyn Job>],
-    path: &Path,
-) -> Result<(), Error> {
-    let mut open = match connection.take() {
-        Some(open) => open,
-        None => database::open_writer(path)?,
-    };
-    let committed = run_together(&mut open, batch).map_err(|error| Error::sqlite(path, &error));
-    // After a failed write or sync the system's pages may not be those of the file: the next batch
-    // starts from what is really there.
-    if !matches!(committed, Err(Error::Io { .. } | Error::Corrupt { .. })) {
-        *connection = Some(open);
+/// The database as the thread holds it.
+struct File<'a> {
+    path: &'a Path,
+    /// `None` after a failure that only opening the file again mends.
+    connection: Option<Connection>,
+    /// Commits reach the disk before they return.
+    durable: bool,
+}
+
+impl File<'_> {
+    fn commit_together(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let mut open = match self.connection.take() {
+            Some(open) => open,
+            None => {
+                self.durable = false;
+                database::open_writer(self.path)?
+            }
+        };
+        let durable = batch.iter().any(|job| job.urgency() == Urgency::Durable);
+        let committed = self
+            .set_durable(&open, durable)
+            .and_then(|()| run_together(&mut open, batch))
+            .map_err(|error| Error::sqlite(self.path, &error));
+        // After a failed write or sync the system's pages may not be those of the file: the next batch
+        // starts from what is really there.
+        if !matches!(committed, Err(Error::Io { .. } | Error::Corrupt { .. })) {
+            self.connection = Some(open);
+        }
+        committed
     }
-    committed
+
+    /// SQLite takes this setting between transactions only, and while it compiles the statement: one
+    /// from the cache would change nothing.
+    fn set_durable(&mut self, connection: &Connection, durable: bool) -> rusqlite::Result<()> {
+        if durable != self.durable {
+            let level = if durable { "FULL" } else { "NORMAL" };
+            connection.execute_batch(&format!("PRAGMA synchronous = {level}"))?;
+            self.durable = durable;
+        }
+        Ok(())
+    }
 }
 
 fn run_together(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let [only] = batch {
+        // What fails here rolls back with the transaction.
+        return if only.run(&transaction)? { transaction.commit() } else { transaction.rollback() };
+    }
     for job in batch {
-        job.run(&mut transaction)?;
+        let savepoint = transaction.savepoint()?;
+        if job.run(&savepoint)? {
+            savepoint.commit()?;
+        }
     }
     transaction.commit()
 }
 
 trait Job: Send {
-    /// Does the work; an error means that the whole transaction is lost.
-    fn run(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()>;
-    /// Tells the caller.
-    fn answer(self: Box<Self>, committed: &Result<(), Error>, path: &Path);
+    fn bytes(&self) -> usize;
+    fn urgency(&self) -> Urgency;
+    /// Does the work and says whether it succeeded; an error means that the whole transaction is lost.
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<bool>;
+    /// Tells the caller what became of it.
+    fn answer(self: Box<Self>, committed: Result<(), Error>);
 }
 
-struct Change<T, F> {
-    stage: Stage<T, F>,
-    reply: SyncSender<Result<T, Error>>,
+struct Change<T, F, D: FnOnce(Result<T, Error>)> {
+    path: PathBuf,
+    bytes: usize,
+    urgency: Urgency,
+    work: Option<F>,
+    outcome: Option<Result<T, Failure>>,
+    done: Option<D>,
 }
 
-enum Stage<T, F> {
-    Waiting(F),
-    Taken,
-    Done(rusqlite::Result<T>),
-}
-
-impl<T, F> Job for Change<T, F>
+impl<T, E, F, D> Job for Change<T, F, D>
 where
     T: Send,
-    F: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
+    E: Into<Failure>,
+    F: FnOnce(&Connection) -> Result<T, E> + Send,
+    D: FnOnce(Result<T, Error>) + Send,
 {
-    fn run(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()> {
-        let Stage::Waiting(work) = std::mem::replace(&mut self.stage, Stage::Taken) else {
-            return Ok(());
-        };
-        let savepoint = transaction.savepoint()?;
-        let outcome = work(&savepoint);
-        if outcome.is_ok() {
-            savepoint.commit()?;
-        } else {
-            drop(savepoint);
-        }
-        // On a full disk and the like SQLite rolls everything back by itself; going on would put
-        // the rest of the batch outside any transaction.
-        match outcome {
-            Err(error) if transaction.is_autocommit() => Err(error),
-            outcome => {
-                self.stage = Stage::Done(outcome);
-                Ok(())
-            }
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn urgency(&self) -> Urgency {
+        self.urgency
+    }
+
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
+        let Some(work) = self.work.take() else { return Ok(false) };
+        match work(connection).map_err(Into::into) {
+            // On a full disk and the like SQLite rolls everything back by itself; going on would put
+            // the rest of the batch outside any transaction.
+            Err(Failure::Sqlite(error)) if connection.is_autocommit() => Err(error),
+            outcome => Ok(self.outcome.insert(outcome).is_ok()),
         }
     }
 
-    fn answer(self: Box<Self>, committed: &Result<(), Error>, path: &Path) {
-        let answer = match (committed, self.stage) {
-            (Err(error), _) => Err(error.clone()),
-            (Ok(()), Stage::Done(outcome)) => outcome.map_err(|error| Error::sqlite(path, &error)),
-            (Ok(()), Stage::Waiting(_) | Stage::Taken) => Err(Error::Stopped { path: path.to_owned() }),
-        };
-        // The caller waits for this answer unless it panicked, and then nobody needs it.
-        drop(self.reply.send(answer));
+    fn answer(mut self: Box<Self>, committed: Result<(), Error>) {
+        if let Some(done) = self.done.take() {
+            let outcome =
+                self.outcome.take().map(|outcome| outcome.map_err(|failure| failure.told(&self.path)));
+            done(
+                committed.and_then(|()| {
+                    outcome.unwrap_or_else(|| Err(Error::Stopped { path: self.path.clone() }))
+                }),
+            );
+        }
+    }
+}
+
+/// A change that is never made, because the thread has ended, is answered all the same.
+impl<T, F, D: FnOnce(Result<T, Error>)> Drop for Change<T, F, D> {
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(Err(Error::Stopped { path: std::mem::take(&mut self.path) }));
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn fresh() -> (tempfile::TempDir, PathBuf, Connection) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("pml.db");
-        let connection = database::open(&path).unwrap();
-        connection.execute_batch("CREATE TABLE note (text TEXT UNIQUE) STRICT").unwrap();
-        (directory, path, connection)
-    }
-
-    fn insert(text: String) -> impl FnOnce(&Connection) -> rusqlite::Result<usize> + Send {
-        move |connection| connection.execute("INSERT INTO note VALUES (?1)", [text])
-    }
-
-    fn count(connection: &Connection) -> i64 {
-        connection.query_row("SELECT count(*) FROM note", [], |row| row.get(0)).unwrap()
-    }
-
-    #[test]
-    fn a_failed_change_leaves_the_others_of_its_batch_alone() {
-        let (_directory, path, connection) = fresh();
-        let (reply, answers) = sync_channel(3);
-        let mut batch: Vec<Box<dyn Job>> = ["a", "a", "b"]
-            .into_iter()
-            .map(|text| -> Box<dyn Job> {
-                Box::new(Change { stage: Stage::Waiting(insert(text.to_owned())), reply: reply.clone() })
-            })
-            .collect();
-        let mut connection = Some(connection);
-        let committed = commit_together(&mut connection, &mut batch, &path);
-        for job in batch {
-            job.answer(&committed, &path);
-        }
-        let stored: Vec<bool> = answers.try_iter().map(|answer| answer.is_ok()).collect();
-        assert_eq!(stored, [true, false, true]);
-        assert_eq!(count(&connection.unwrap()), 2);
-    }
-
-    #[test]
-    fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
-        let (_directory, path, connection) = fresh();
-        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
-        let writer = Writer::start(connection, &path).unwrap();
-        let refused = writer.write(insert("x".repeat(100_000))).unwrap_err();
-        assert!(matches!(refused, Error::Full { .. }), "{refused}");
-        writer
-            .write(|connection| {
-                connection.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
-            })
-            .unwrap();
-        writer.write(insert("x".repeat(100_000))).unwrap();
-        drop(writer);
-        assert_eq!(count(&database::open(&path).unwrap()), 1);
-    }
-
-    #[test]
-    fn a_database_held_by_another_is_busy_and_free_afterwards() {
-        let (_directory, path, connection) = fresh();
-        connection.busy_timeout(Duration::from_millis(1)).unwrap();
-        let other = database::open(&path).unwrap();
-        let writer = Writer::start(connection, &path).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let refused = writer.write(insert("a".to_owned())).unwrap_err();
-        assert!(matches!(refused, Error::Busy { .. }), "{refused}");
-        other.execute_batch("COMMIT").unwrap();
-        writer.write(insert("a".to_owned())).unwrap();
-    }
-
-    #[test]
-    fn writes_of_many_threads_are_all_stored() {
-        let (_directory, path, connection) = fresh();
-        let writer = Writer::start(connection, &path).unwrap();
-        thread::scope(|scope| {
-            for number in 0..100 {
-                let writer = &writer;
-                scope.spawn(move || writer.write(insert(number.to_string())).unwrap());
-            }
-        });
-        drop(writer);
-        assert_eq!(count(&database::open(&path).unwrap()), 100);
-    }
-}
+mod tests;

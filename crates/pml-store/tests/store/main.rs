@@ -2,14 +2,21 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
 mod catalogue;
+mod claims;
 mod opening;
 mod processes;
+mod runs;
+mod sealing;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
 
-use pml_model::{Definition, Digest, Principal, ServerName};
-use pml_store::{Listing, ServerAbout, Store};
+use pml_model::run::{Answer, Doubt, Question, Resolved, Verdict};
+use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
+use pml_store::{
+    Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store, Urgency,
+};
 use serde_json::value::RawValue;
 
 /// A store in a directory of its own, which goes with it.
@@ -27,6 +34,10 @@ fn fixture() -> Fixture {
 
 fn me() -> Principal {
     Principal::local()
+}
+
+fn ann() -> Principal {
+    Principal("ann".to_owned())
 }
 
 fn server(name: &str) -> ServerName {
@@ -48,4 +59,119 @@ fn tool(name: &str, description: &str) -> Definition {
 
 fn listing(name: &str, tools: Vec<Definition>) -> Listing {
     Listing { server: server(name), launch: Digest::of(b"launch"), about: ServerAbout::default(), tools }
+}
+
+/// The number of a run that is to be made, as its id.
+fn id(number: u128) -> RunId {
+    RunId::new(number)
+}
+
+/// A time that comes after all others.
+const LATE: i64 = 1 << 50;
+
+/// A run of this process, made at 1000.
+fn new_run(number: u128) -> NewRun {
+    NewRun {
+        id: id(number),
+        principal: me(),
+        session: "session".to_owned(),
+        kind: RunKind::Code,
+        intent: "count the files".to_owned(),
+        code_hash: "c0de".to_owned(),
+        plan: format!("plan of {number}").into_bytes(),
+        expires_at: None,
+        idempotency: None,
+        owner: Process::current().unwrap(),
+        lease_until: LATE,
+        now: 1000,
+    }
+}
+
+/// Makes a run and waits until it is stored.
+fn create(store: &Store, run: NewRun) -> Result<Lease, Error> {
+    let (reply, answer) = sync_channel(1);
+    let lease = store.create_run(run, Urgency::Soon, move |stored| reply.send(stored).unwrap())?;
+    answer.recv().unwrap().map(|()| lease)
+}
+
+/// Writes to a run and waits until that is stored.
+fn append(store: &Store, lease: &Lease, entries: Vec<Entry>, change: Option<Change>) -> Result<(), Error> {
+    append_with(store, lease, entries, change, Urgency::Soon)
+}
+
+fn append_with(
+    store: &Store,
+    lease: &Lease,
+    entries: Vec<Entry>,
+    change: Option<Change>,
+    urgency: Urgency,
+) -> Result<(), Error> {
+    let (reply, answer) = sync_channel(1);
+    store.append(lease, entries, change, urgency, move |stored| reply.send(stored).unwrap());
+    answer.recv().unwrap()
+}
+
+/// An entry with little in it but a body.
+fn entry(body: &str) -> Entry {
+    Entry {
+        kind: Kind::Delivered,
+        call: Some(1),
+        frame: 0,
+        node: None,
+        tool: None,
+        digest: None,
+        at: 1000,
+        body: body.as_bytes().to_vec(),
+    }
+}
+
+fn to(state: RunState, at: i64) -> Option<Change> {
+    Some(Change { state: Some(state), at, ..Change::default() })
+}
+
+/// What takes a run to waiting and leaves it to whoever comes.
+fn park(wake_at: Option<i64>, question: Option<&str>) -> Option<Change> {
+    Some(Change {
+        state: Some(RunState::Waiting),
+        wake_at: Some(wake_at),
+        question: Some(question.map(|name| (name.to_owned(), in_doubt("arguments")))),
+        release: true,
+        at: 1000,
+        ..Change::default()
+    })
+}
+
+fn in_doubt(arguments: &str) -> Question {
+    let doubt = Doubt {
+        call: 1,
+        node: None,
+        tool: "mail:send".to_owned(),
+        arguments: arguments.to_owned(),
+        sent_at: 1,
+    };
+    Question::InDoubt { calls: vec![doubt] }
+}
+
+fn it_was_done(result: &str) -> Answer {
+    let verdict = Verdict::Done { result: result.to_owned() };
+    Answer::Doubts { calls: vec![Resolved { call: 1, verdict }] }
+}
+
+/// Claims a run for this process, at a time when only ended owners have lost theirs.
+fn claim(store: &Store, id: &RunId) -> Claim {
+    store.claim(&me(), id, &Process::current().unwrap(), LATE, 1000).unwrap()
+}
+
+#[track_caller]
+fn taken(claim: Claim) -> Lease {
+    match claim {
+        Claim::Taken(lease) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The bodies of a run's journal.
+fn bodies(store: &Store, id: &RunId) -> Vec<String> {
+    let entries = store.load(&me(), id).unwrap().entries;
+    entries.into_iter().map(|entry| String::from_utf8(entry.body).unwrap()).collect()
 }

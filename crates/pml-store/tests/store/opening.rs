@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pml_store::{Error, Store};
 
-use super::{fixture, listing, me, tool};
+use super::{create, fixture, id, listing, me, new_run, tool};
 
 fn version_of(path: &Path) -> i64 {
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -113,4 +113,24 @@ fn a_damaged_page_is_told() {
     fs::write(&fixture.path, bytes).unwrap();
     let answer = Store::open(&fixture.path).and_then(|store| store.manifests(&me()));
     assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
+}
+
+#[test]
+fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
+    let fixture = fixture();
+    fixture.store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
+    drop(fixture.store);
+    // What the first version made, and no more.
+    rusqlite::Connection::open(&fixture.path)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
+             PRAGMA user_version = 1",
+        )
+        .unwrap();
+    let store = Store::open(&fixture.path).unwrap();
+    assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
+    create(&store, new_run(1)).unwrap();
+    assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
+    assert_eq!(version_of(&fixture.path), 2);
 }

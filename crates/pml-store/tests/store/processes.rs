@@ -7,10 +7,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
-use pml_model::ToolId;
-use pml_store::Store;
+use pml_model::{RunId, RunState, ToolId};
+use pml_store::{Claim, Process, Store, Urgency};
 
-use super::{listing, me, server, tool};
+use super::{
+    LATE, append, append_with, bodies, claim, create, entry, id, listing, me, new_run, park, server, taken,
+    tool,
+};
 
 const PATH: &str = "PML_STORE_TEST_PATH";
 const ROLE: &str = "PML_STORE_TEST_ROLE";
@@ -18,6 +21,9 @@ const NAME: &str = "PML_STORE_TEST_NAME";
 
 /// How often each child changes the tool that all share.
 const TURNS: usize = 8;
+
+/// How many runs children claim.
+const RUNS: u128 = 200;
 
 struct Running {
     child: Child,
@@ -51,7 +57,7 @@ impl Running {
     }
 
     fn release(&mut self) {
-        self.child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     }
 }
 
@@ -63,6 +69,9 @@ fn child() {
     match std::env::var(ROLE).unwrap().as_str() {
         "share" => share(Path::new(&path), &name),
         "until_killed" => until_killed(Path::new(&path), &name),
+        "create" => create_one(Path::new(&path), &name),
+        "claim" => claim_all(Path::new(&path)),
+        "journal" => journal(Path::new(&path), &name),
         other => panic!("no role {other}"),
     }
 }
@@ -100,6 +109,51 @@ fn until_killed(path: &Path, name: &str) {
             });
         }
     });
+}
+
+/// Makes a run when told to, at the same time as others make the first ones of the file.
+fn create_one(path: &Path, name: &str) {
+    let store = Store::open(path).unwrap();
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    create(&store, new_run(name.parse().unwrap())).unwrap();
+}
+
+/// Claims every run there is when told to, and tells which it got.
+fn claim_all(path: &Path) {
+    let store = Store::open(path).unwrap();
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    for number in 0..RUNS {
+        match claim(&store, &id(number)) {
+            Claim::Taken(lease) => {
+                append(&store, &lease, vec![entry(&std::process::id().to_string())], None).unwrap();
+                println!("\nwon {}", lease.run());
+            }
+            Claim::Held { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // Lives until all have claimed: what an ended process has is anyone's.
+    println!("\nclaimed");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// Makes a run, adds entries to it for ever, and tells of each once it is durable. Of those in
+/// between, which can wait, nothing is told.
+fn journal(path: &Path, name: &str) {
+    let store = Store::open(path).unwrap();
+    let lease = create(&store, new_run(name.parse().unwrap())).unwrap();
+    for number in 0.. {
+        if number % 3 == 2 {
+            append_with(&store, &lease, vec![entry(&number.to_string())], None, Urgency::Durable).unwrap();
+            println!("\nacked {number}");
+        } else {
+            store.append(&lease, vec![entry(&number.to_string())], None, Urgency::Lazy, |stored| {
+                stored.unwrap();
+            });
+        }
+    }
 }
 
 fn assert_sound(path: &Path) {
@@ -167,4 +221,98 @@ fn what_was_acknowledged_survives_kills() {
         assert_eq!(tools[0].definition.description.as_ref(), Some(server));
     }
     println!("{} acknowledged writes, {} stored", stored.len(), manifests.len());
+}
+
+#[test]
+fn processes_that_make_the_first_runs_together_agree_on_the_key() {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pml.db");
+        let mut children: Vec<_> =
+            (0..4).map(|number| Running::start(&path, "create", &number.to_string())).collect();
+        for child in &mut children {
+            child.next("ready").unwrap();
+        }
+        children.iter_mut().for_each(Running::release);
+        for child in &mut children {
+            assert!(child.child.wait().unwrap().success());
+        }
+        let store = Store::open(&path).unwrap();
+        for number in 0..4 {
+            assert_eq!(store.load(&me(), &id(number)).unwrap().plan, format!("plan of {number}").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn of_processes_that_claim_a_run_one_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let store = Store::open(&path).unwrap();
+    for number in 0..RUNS {
+        let lease = create(&store, new_run(number)).unwrap();
+        append(&store, &lease, Vec::new(), park(None, None)).unwrap();
+    }
+    let mut children: Vec<_> =
+        (0..3).map(|number| Running::start(&path, "claim", &number.to_string())).collect();
+    for child in &mut children {
+        child.next("ready").unwrap();
+    }
+    children.iter_mut().for_each(Running::release);
+    let mut won: Vec<(String, u32)> = Vec::new();
+    for child in &mut children {
+        let mut line = String::new();
+        while child.output.read_line(&mut line).unwrap() > 0 && line.trim() != "claimed" {
+            if let Some(run) = line.strip_prefix("won ") {
+                won.push((run.trim().to_owned(), child.child.id()));
+            }
+            line.clear();
+        }
+    }
+    won.sort();
+    assert_eq!(won.len(), RUNS as usize, "a run has no winner or several");
+    for (run, winner) in won {
+        let run = RunId::parse(&run).unwrap();
+        assert_eq!(bodies(&store, &run), [winner.to_string()]);
+        assert_eq!(store.run(&me(), &run).unwrap().unwrap().fence, 2);
+    }
+    for child in &mut children {
+        child.release();
+        assert!(child.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_journal_of_a_killed_process_is_whole_and_goes_on_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let store = Store::open(&path).unwrap();
+    for round in 0..20_u32 {
+        let run = id(u128::from(round));
+        let mut running = Running::start(&path, "journal", &round.to_string());
+        let mut acked: usize =
+            (0..1 + round * 7 % 20).map(|_| running.next("acked ").unwrap().parse().unwrap()).last().unwrap();
+        let this = Process::current().unwrap();
+        assert!(matches!(store.claim(&me(), &run, &this, LATE, 1000).unwrap(), Claim::Held { .. }));
+        running.child.kill().unwrap();
+        acked =
+            std::iter::from_fn(|| running.next("acked ")).last().map_or(acked, |last| last.parse().unwrap());
+        running.child.wait().unwrap();
+
+        let found = store.interrupt_orphans(1000).unwrap();
+        assert_eq!(
+            found.iter().map(|found| (&found.run, found.state)).collect::<Vec<_>>(),
+            [(&run, RunState::Interrupted)]
+        );
+        assert!(Store::open(&path).unwrap().interrupt_orphans(1000).unwrap().is_empty());
+        let lease = taken(claim(&store, &run));
+        let stored = bodies(&store, &run);
+        assert!(stored.len() > acked, "{} entries, {acked} was acknowledged", stored.len());
+        let expected: Vec<String> = (0..stored.len()).map(|number| number.to_string()).collect();
+        assert_eq!(stored, expected);
+        append(&store, &lease, vec![entry("on")], None).unwrap();
+        assert_eq!(bodies(&store, &run).len(), stored.len() + 1);
+    }
+    assert_sound(&path);
 }

@@ -1,0 +1,219 @@
+//! Runs: one execution of a plan, what it waits for, and how it stands.
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a run: 128 random bits, so that nobody guesses another's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(String);
+
+/// Not the name of a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the id of a run: it looks like `run_` and 32 hexadecimal digits")]
+pub struct NoRunId(String);
+
+impl RunId {
+    /// The id made of `random` bits.
+    pub fn new(random: u128) -> RunId {
+        RunId(format!("run_{random:032x}"))
+    }
+
+    /// Reads an id as it is written.
+    ///
+    /// # Errors
+    /// It is not written like one.
+    pub fn parse(text: &str) -> Result<RunId, NoRunId> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        match text.strip_prefix("run_") {
+            Some(digits) if digits.len() == 32 && digits.bytes().all(is_digit) => Ok(RunId(text.to_owned())),
+            _ => Err(NoRunId(crate::name::printable(text))),
+        }
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// A process works on it.
+    Running,
+    /// It waits for a person's answer or for a time, and no process works on it.
+    Waiting,
+    /// The process that worked on it is gone.
+    Interrupted,
+    /// It gave a result.
+    Done,
+    /// It gave an error.
+    Failed,
+    /// Whoever asked for it no longer wants it.
+    Cancelled,
+    /// A person or a client ended it.
+    Aborted,
+    /// It waited longer than runs may.
+    Expired,
+}
+
+impl RunState {
+    /// Every state.
+    pub const ALL: [RunState; 8] = [
+        RunState::Running,
+        RunState::Waiting,
+        RunState::Interrupted,
+        RunState::Done,
+        RunState::Failed,
+        RunState::Cancelled,
+        RunState::Aborted,
+        RunState::Expired,
+    ];
+
+    /// Nothing will change any more.
+    pub fn is_over(self) -> bool {
+        !matches!(self, RunState::Running | RunState::Waiting | RunState::Interrupted)
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Waiting => "waiting",
+            RunState::Interrupted => "interrupted",
+            RunState::Done => "done",
+            RunState::Failed => "failed",
+            RunState::Cancelled => "cancelled",
+            RunState::Aborted => "aborted",
+            RunState::Expired => "expired",
+        }
+    }
+
+    /// The state a word stands for.
+    pub fn parse(word: &str) -> Option<RunState> {
+        RunState::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+impl std::fmt::Display for RunState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Question {
+    /// Calls were sent, and nobody knows what became of them.
+    InDoubt {
+        /// Each of them.
+        calls: Vec<Doubt>,
+    },
+}
+
+/// A call that was sent and has no end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Doubt {
+    /// Its number in the run.
+    pub call: u32,
+    /// The node of the structure it belongs to, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// `server:tool`.
+    pub tool: String,
+    /// What it was called with, as it was sent.
+    pub arguments: String,
+    /// When it was sent, in milliseconds since 1970.
+    pub sent_at: i64,
+}
+
+/// What is said to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    /// To calls in doubt: what became of each.
+    Doubts {
+        /// One for each call in question.
+        calls: Vec<Resolved>,
+    },
+}
+
+/// What became of a call that was in doubt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// Its number in the run.
+    pub call: u32,
+    /// What a person found out.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What a person found out about a call that was in doubt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It had no effect: send it again.
+    Again,
+    /// The program is told that it failed.
+    Failed,
+    /// It was done, and this is what the program is given for its result.
+    Done {
+        /// JSON.
+        result: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let id = RunId::new(0xabc);
+        assert_eq!(id.as_str(), "run_00000000000000000000000000000abc");
+        assert_eq!(RunId::parse(id.as_str()), Ok(id));
+        for wrong in [
+            "",
+            "run_",
+            "run_ABC",
+            "abc",
+            "run_00000000000000000000000000000abg",
+            "run_0x0000000000000000000000000000ab",
+        ] {
+            assert!(RunId::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_are_written() {
+        for state in RunState::ALL {
+            assert_eq!(RunState::parse(state.as_str()), Some(state));
+        }
+        assert_eq!(RunState::parse("Running"), None);
+    }
+
+    #[test]
+    fn an_answer_is_plain_json() {
+        let answer = Answer::Doubts {
+            calls: vec![
+                Resolved { call: 3, verdict: Verdict::Again },
+                Resolved { call: 4, verdict: Verdict::Done { result: "1".to_owned() } },
+            ],
+        };
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(
+            text,
+            r#"{"type":"doubts","calls":[{"call":3,"verdict":"again"},{"call":4,"verdict":"done","result":"1"}]}"#
+        );
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
+}

@@ -1,0 +1,347 @@
+//! Makes runs, and writes to them on behalf of whoever holds the lease.
+//!
+//! Sealing happens on the caller's thread; the thread that writes only stores what is sealed.
+
+use std::sync::PoisonError;
+
+use pml_model::run::Question;
+use pml_model::{Digest, RunId, RunState};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::read::{run_id, state};
+use super::{Change, Entry, Lease, NewRun};
+use crate::database::MAX_BODY_BYTES;
+use crate::seal::{Key, Place};
+use crate::writer::Failure;
+use crate::{Error, Store, Urgency};
+
+/// How long an idempotency key counts.
+pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The fence of a run's first owner.
+const FIRST_FENCE: i64 = 1;
+
+impl Store {
+    /// Makes a run that its owner works on. Appends to it may follow at once: they are stored after
+    /// it. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
+    /// reads or makes the key file, and blocks for that.
+    ///
+    /// # Errors
+    /// The run cannot be sealed or its plan is too large; `done` is not called then.
+    pub fn create_run(
+        &self,
+        run: NewRun,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<Lease, Error> {
+        let stored =
+            || self.read(|connection| connection.prepare("SELECT 1 FROM run_key LIMIT 1")?.exists([]));
+        let (key, wrapped) = self.inner.master.new_key(&run.id, &run.principal, stored)?;
+        let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
+        let lease = Lease::new(run.id.clone(), FIRST_FENCE, key, 1);
+        let bytes = plan.len() + run.intent.len();
+        let work = move |connection: &Connection| create(connection, &run, &wrapped, &plan);
+        self.inner.writer.enqueue(bytes, urgency, work, done);
+        Ok(lease)
+    }
+
+    /// Adds entries to the journal of a run and changes how it stands, both or neither.
+    ///
+    /// Appends through one lease are stored in the order in which they were given. Once entries were
+    /// not stored, for whatever reason, all that follows them fails with [`Error::Lost`], so that the journal
+    /// has no gaps; only ending the run otherwise than as done, or leaving it as interrupted, is
+    /// then still taken. `done` gets [`Error::Fenced`] when the lease is lost and [`Error::Over`]
+    /// when the run has ended.
+    pub fn append(
+        &self,
+        lease: &Lease,
+        entries: Vec<Entry>,
+        change: Option<Change>,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        // Held until the change is queued: numbers are given in the order of the queue.
+        let mut next = lease.0.next.lock().unwrap_or_else(PoisonError::into_inner);
+        match Append::seal(lease, *next, entries, change) {
+            Ok(append) => {
+                *next += append.entries.len() as i64;
+                let bytes = append.bytes();
+                self.inner.writer.enqueue(bytes, urgency, move |connection| append.store(connection), done);
+            }
+            Err(error) => {
+                *next += 1;
+                drop(next);
+                done(Err(error));
+            }
+        }
+    }
+}
+
+/// What is to be stored, sealed.
+struct Append {
+    run: RunId,
+    fence: i64,
+    /// The number of the first entry.
+    first: i64,
+    /// What precedes this may be missing.
+    gives_up: bool,
+    entries: Vec<Entry>,
+    change: Option<SealedChange>,
+}
+
+struct SealedChange {
+    change: Change,
+    question: Option<Option<(String, Vec<u8>)>>,
+}
+
+impl Append {
+    fn seal(
+        lease: &Lease,
+        first: i64,
+        mut entries: Vec<Entry>,
+        change: Option<Change>,
+    ) -> Result<Append, Error> {
+        let (run, key) = (&lease.0.run, &lease.0.key);
+        for (entry, number) in entries.iter_mut().zip(first..) {
+            entry.body = seal(key, &entry_place(run, number, entry), &entry.body)?;
+        }
+        let gives_up = entries.is_empty() && change.as_ref().is_some_and(gives_up);
+        let change = change.map(|change| SealedChange::seal(run, key, change)).transpose()?;
+        Ok(Append { run: run.clone(), fence: lease.0.fence, first, gives_up, entries, change })
+    }
+
+    fn bytes(&self) -> usize {
+        let entries: usize = self.entries.iter().map(|entry| size_of::<Entry>() + entry.body.len()).sum();
+        entries + self.change.as_ref().map_or(0, SealedChange::bytes)
+    }
+
+    fn store(self, connection: &Connection) -> Result<(), Failure> {
+        let number = self.admit(connection)?;
+        if !self.entries.is_empty() {
+            insert(connection, number, self.first, &self.entries)?;
+        }
+        match &self.change {
+            Some(change) => Ok(change.store(connection, number)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of the run, if this may be stored.
+    fn admit(&self, connection: &Connection) -> Result<i64, Failure> {
+        let mut standing = connection.prepare_cached(
+            "SELECT number, fence, state, (SELECT coalesce(max(seq), 0) FROM journal WHERE run = number)
+             FROM run WHERE id = ?1",
+        )?;
+        let found = standing
+            .query_row([self.run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, state(row, 2)?, row.get(3)?)))
+            .optional()?;
+        let run = self.run.clone();
+        let Some((number, fence, state, last)) = found else { return Err(Error::NoRun { run }.into()) };
+        let (fence, last): (i64, i64) = (fence, last);
+        if state.is_over() && fence == self.fence {
+            Err(Error::Over { run, state }.into())
+        } else if fence != self.fence {
+            Err(Error::Fenced { run }.into())
+        } else if last + 1 != self.first && !self.gives_up {
+            Err(Error::Lost { run }.into())
+        } else {
+            Ok(number)
+        }
+    }
+}
+
+/// Whether a change leaves nothing to be built on what was stored before it.
+fn gives_up(change: &Change) -> bool {
+    match change.state {
+        Some(RunState::Running | RunState::Waiting | RunState::Done) | None => false,
+        Some(
+            RunState::Interrupted
+            | RunState::Failed
+            | RunState::Cancelled
+            | RunState::Aborted
+            | RunState::Expired,
+        ) => true,
+    }
+}
+
+impl SealedChange {
+    fn seal(run: &RunId, key: &Key, mut change: Change) -> Result<SealedChange, Error> {
+        if let Some(outcome) = &mut change.outcome {
+            *outcome = seal(key, &outcome_place(run), outcome)?;
+        }
+        let seal_question = |(id, question): (String, Question)| {
+            let text = serde_json::to_vec(&question).expect("a question is plain data");
+            let sealed = seal(key, &question_place(run, &id), &text)?;
+            Ok::<_, Error>((id, sealed))
+        };
+        let question = match change.question.take() {
+            Some(Some(question)) => Some(Some(seal_question(question)?)),
+            Some(None) => Some(None),
+            // A run that is over asks nothing.
+            None => change.state.filter(|state| state.is_over()).map(|_| None),
+        };
+        Ok(SealedChange { change, question })
+    }
+
+    fn bytes(&self) -> usize {
+        let question = self.question.as_ref().and_then(Option::as_ref);
+        self.change.outcome.as_ref().map_or(0, Vec::len) + question.map_or(0, |(_, body)| body.len())
+    }
+
+    fn store(&self, connection: &Connection, number: i64) -> rusqlite::Result<()> {
+        let change = &self.change;
+        let over = change.state.is_some_and(RunState::is_over);
+        let released = change.release || over || change.state == Some(RunState::Interrupted);
+        let wake_at = if over { Some(None) } else { change.wake_at };
+        connection
+            .prepare_cached(
+                "UPDATE run SET state = coalesce(?2, state), updated_at = ?3,
+                    ended_at = CASE WHEN ?4 THEN ?3 ELSE ended_at END,
+                    wake_at = CASE WHEN ?5 THEN ?6 ELSE wake_at END,
+                    question_id = CASE WHEN ?7 THEN ?8 ELSE question_id END,
+                    error_code = coalesce(?9, error_code), calls = coalesce(?10, calls),
+                    owner_pid = CASE WHEN ?11 THEN NULL ELSE owner_pid END,
+                    owner_started = CASE WHEN ?11 THEN NULL ELSE owner_started END,
+                    lease_until = CASE WHEN ?11 THEN NULL ELSE lease_until END
+                 WHERE number = ?1",
+            )?
+            .execute(params![
+                number,
+                change.state.map(RunState::as_str),
+                change.at,
+                over,
+                wake_at.is_some(),
+                wake_at.flatten(),
+                self.question.is_some(),
+                self.question.as_ref().and_then(|question| Some(&question.as_ref()?.0)),
+                change.error_code,
+                change.calls,
+                released,
+            ])?;
+        if let Some(outcome) = &change.outcome {
+            put_body(connection, number, "outcome", outcome)?;
+        }
+        match &self.question {
+            Some(Some((_, body))) => put_body(connection, number, "question", body),
+            Some(None) => connection
+                .prepare_cached("DELETE FROM run_body WHERE run = ?1 AND part = 'question'")?
+                .execute([number])
+                .map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+fn create(connection: &Connection, run: &NewRun, wrapped: &[u8], plan: &[u8]) -> Result<(), Failure> {
+    if let Some(idempotency) = &run.idempotency {
+        claim_key(connection, run, &idempotency.key)?;
+    }
+    let (key, request) =
+        run.idempotency.as_ref().map(|given| (given.key.as_str(), given.request.as_str())).unzip();
+    connection
+        .prepare_cached(
+            "INSERT INTO run (id, principal, session, kind, intent, code_hash, state, created_at, updated_at,
+                expires_at, owner_pid, owner_started, lease_until, fence, idempotency_key, request_digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(params![
+            run.id.as_str(),
+            run.principal.0,
+            run.session,
+            run.kind.as_str(),
+            run.intent,
+            run.code_hash,
+            run.now,
+            run.expires_at,
+            run.owner.pid,
+            run.owner.started,
+            run.lease_until,
+            FIRST_FENCE,
+            key,
+            request,
+        ])?;
+    let number = connection.last_insert_rowid();
+    connection
+        .prepare_cached("INSERT INTO run_key (run, wrapped) VALUES (?1, ?2)")?
+        .execute(params![number, wrapped])?;
+    Ok(put_body(connection, number, "plan", plan)?)
+}
+
+/// Takes an idempotency key away from a run it no longer counts for.
+fn claim_key(connection: &Connection, run: &NewRun, key: &str) -> Result<(), Failure> {
+    let past = run.now.saturating_sub(IDEMPOTENCY_MS);
+    connection
+        .prepare_cached(
+            "UPDATE run SET idempotency_key = NULL, request_digest = NULL
+             WHERE principal = ?1 AND idempotency_key = ?2 AND created_at <= ?3",
+        )?
+        .execute(params![run.principal.0, key, past])?;
+    let holder = connection
+        .prepare_cached("SELECT id FROM run WHERE principal = ?1 AND idempotency_key = ?2")?
+        .query_row(params![run.principal.0, key], |row| run_id(row, 0))
+        .optional()?;
+    holder.map_or(Ok(()), |run| Err(Error::Repeated { run }.into()))
+}
+
+fn insert(connection: &Connection, run: i64, first: i64, entries: &[Entry]) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO journal (run, seq, kind, call, frame, node, tool, digest, at, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?;
+    for (entry, number) in entries.iter().zip(first..) {
+        insert.execute(params![
+            run,
+            number,
+            entry.kind.as_str(),
+            entry.call,
+            entry.frame,
+            entry.node,
+            entry.tool,
+            entry.digest.as_ref().map(Digest::as_str),
+            entry.at,
+            entry.body,
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_body(connection: &Connection, run: i64, part: &str, body: &[u8]) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO run_body (run, part, body) VALUES (?1, ?2, ?3)")?
+        .execute(params![run, part, body])
+        .map(drop)
+}
+
+/// Seals a body that is not too large to be stored.
+pub(super) fn seal(key: &Key, place: &Place, body: &[u8]) -> Result<Vec<u8>, Error> {
+    if body.len() > MAX_BODY_BYTES {
+        let (what, run) = place.of();
+        return Err(Error::TooLarge { run, what, bytes: body.len(), limit: MAX_BODY_BYTES });
+    }
+    key.seal(place, body)
+}
+
+pub(super) fn plan_place(run: &RunId) -> Place {
+    Place::new("the plan", run)
+}
+
+pub(super) fn outcome_place(run: &RunId) -> Place {
+    Place::new("the outcome", run)
+}
+
+pub(super) fn question_place(run: &RunId, id: &str) -> Place {
+    Place::new("the question", run).word(id)
+}
+
+/// Everything that is stored of an entry beside its body belongs to the place of the body.
+pub(super) fn entry_place(run: &RunId, number: i64, entry: &Entry) -> Place {
+    Place::new("an entry", run)
+        .number(number)
+        .word(entry.kind.as_str())
+        .maybe(entry.call, |place, call| place.number(i64::from(call)))
+        .number(i64::from(entry.frame))
+        .maybe(entry.node.as_deref(), Place::word)
+        .maybe(entry.tool.as_deref(), Place::word)
+        .maybe(entry.digest.as_ref(), |place, digest| place.word(digest.as_str()))
+        .number(entry.at)
+}

@@ -1,0 +1,56 @@
+//! Forgets what ended runs left, once it was kept as long as it is to be.
+
+use rusqlite::{Connection, params};
+
+use crate::{Error, Store};
+
+/// How many runs go in one transaction, so that others are not kept waiting.
+const TOGETHER: u32 = 16;
+
+impl Store {
+    /// Destroys the keys of the runs that ended `keep_ms` ago or earlier, with all that they sealed,
+    /// and says how many runs that were. Their rows stay.
+    ///
+    /// # Errors
+    /// The change could not be stored; what went before stays gone.
+    pub fn purge(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
+        let mut purged = 0;
+        loop {
+            let ended = now.saturating_sub(keep_ms);
+            let old = self.read(|connection| old(connection, ended))?;
+            if old.is_empty() {
+                return Ok(purged);
+            }
+            purged += self.write(move |connection| forget(connection, ended, now))?;
+        }
+    }
+}
+
+fn old(connection: &Connection, ended: i64) -> rusqlite::Result<Vec<i64>> {
+    connection
+        .prepare_cached(
+            "SELECT number FROM run WHERE ended_at IS NOT NULL AND purged_at IS NULL AND ended_at <= ?1 LIMIT ?2",
+        )?
+        .query_map(params![ended, TOGETHER], |row| row.get(0))?
+        .collect()
+}
+
+fn forget(connection: &Connection, ended: i64, now: i64) -> rusqlite::Result<usize> {
+    let runs = old(connection, ended)?;
+    // Sealed bodies may lie about in free pages as long as they like; their keys may not.
+    connection.execute_batch("PRAGMA secure_delete = ON")?;
+    let destroyed = runs.iter().try_for_each(|run| {
+        connection.prepare_cached("DELETE FROM run_key WHERE run = ?1")?.execute([run]).map(drop)
+    });
+    connection.execute_batch("PRAGMA secure_delete = OFF")?;
+    destroyed?;
+    for run in &runs {
+        for table in ["journal", "answer", "run_body"] {
+            connection.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?1"))?.execute([run])?;
+        }
+        connection
+            .prepare_cached("UPDATE run SET purged_at = ?2, idempotency_key = NULL, request_digest = NULL WHERE number = ?1")?
+            .execute(params![run, now])?;
+    }
+    Ok(runs.len())
+}

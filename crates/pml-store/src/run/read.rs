@@ -1,0 +1,321 @@
+//! Answers questions about runs, for their principals alone.
+
+use pml_model::run::{Answer, Question};
+use pml_model::{Digest, Principal, RunId, RunState};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::append::{IDEMPOTENCY_MS, entry_place, outcome_place, plan_place, question_place};
+use super::{Entry, Filter, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
+use crate::catalogue::{digest, optional_digest, unexpected};
+use crate::seal::{Key, Place};
+use crate::{Error, Process, Store};
+
+/// The columns of [`run_row`].
+const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
+    created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
+
+impl Store {
+    /// A run, without what is sealed.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn run(&self, principal: &Principal, id: &RunId) -> Result<Option<RunRow>, Error> {
+        self.read(|connection| Ok(find(connection, principal, id)?.map(|(_, run)| run)))
+    }
+
+    /// The principal's runs, the latest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn runs(&self, principal: &Principal, filter: &Filter) -> Result<Vec<RunRow>, Error> {
+        self.read(|connection| runs(connection, principal, filter))
+    }
+
+    /// The run that a request with this idempotency key made within the last 24 hours, and the digest
+    /// of that request.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn by_idempotency_key(
+        &self,
+        principal: &Principal,
+        key: &str,
+        now: i64,
+    ) -> Result<Option<(RunId, Digest)>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, request_digest FROM run
+                     WHERE principal = ?1 AND idempotency_key = ?2 AND created_at > ?3",
+                )?
+                .query_row(params![principal.0, key, now.saturating_sub(IDEMPOTENCY_MS)], |row| {
+                    Ok((run_id(row, 0)?, digest(row, 1)?))
+                })
+                .optional()
+        })
+    }
+
+    /// A run with what it asks and what came of it. Of a run whose records are no longer kept, only
+    /// the row is left.
+    ///
+    /// # Errors
+    /// The database cannot be read, or what is sealed not be opened.
+    pub fn standing(&self, principal: &Principal, id: &RunId) -> Result<Option<Standing>, Error> {
+        let found = self.read(|connection| {
+            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
+            Ok(Some((run, Sealed::read(connection, number)?)))
+        })?;
+        let Some((run, sealed)) = found else { return Ok(None) };
+        let Some(key) = self.key(&run, sealed.key)? else {
+            return Ok(Some(Standing { run, question: None, outcome: None }));
+        };
+        let question = open_question(&key, &run, sealed.question)?;
+        let outcome = open(&key, &outcome_place(&run.id), sealed.outcome)?;
+        Ok(Some(Standing { run, question, outcome }))
+    }
+
+    /// All that is stored of a run.
+    ///
+    /// # Errors
+    /// The principal has no such run, its records are no longer kept, the database cannot be read or
+    /// what is sealed not be opened.
+    pub fn load(&self, principal: &Principal, id: &RunId) -> Result<Recorded, Error> {
+        let found = self.read(|connection| {
+            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
+            let (sealed, entries) = (Sealed::read(connection, number)?, entries(connection, number)?);
+            Ok(Some((run, sealed, entries, answers(connection, number)?)))
+        })?;
+        let Some((run, sealed, entries, answers)) = found else {
+            return Err(Error::NoRun { run: id.clone() });
+        };
+        let key = self.key(&run, sealed.key)?.ok_or_else(|| Error::Expired { run: id.clone() })?;
+        let plan = open(&key, &plan_place(id), sealed.plan)?;
+        Ok(Recorded {
+            plan: plan.ok_or_else(|| key.unsealed(&plan_place(id)))?,
+            entries: open_entries(&key, id, entries)?,
+            question: open_question(&key, &run, sealed.question)?,
+            answers: answers.into_iter().map(|answer| answer.open(&key, id)).collect::<Result<_, _>>()?,
+            outcome: open(&key, &outcome_place(id), sealed.outcome)?,
+            run,
+        })
+    }
+
+    /// The answer to what the run asks now, if there is one.
+    ///
+    /// # Errors
+    /// The database cannot be read, or what is sealed not be opened.
+    pub fn answer_for(&self, lease: &Lease) -> Result<Option<StoredAnswer>, Error> {
+        let (id, key) = (&lease.0.run, &lease.0.key);
+        let found = self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT answer.question_id, answer.principal, answer.at, answer.body
+                     FROM run JOIN answer ON answer.run = run.number AND answer.question_id = run.question_id
+                     WHERE run.id = ?1",
+                )?
+                .query_row([id.as_str()], SealedAnswer::of_row)
+                .optional()
+        })?;
+        found.map(|answer| answer.open(key, id)).transpose()
+    }
+
+    /// The key of a run; `None` once it was destroyed.
+    pub(super) fn key(&self, run: &RunRow, wrapped: Option<Vec<u8>>) -> Result<Option<Key>, Error> {
+        wrapped.map(|wrapped| self.inner.master.unwrap(&run.id, &run.principal, wrapped)).transpose()
+    }
+}
+
+/// The number of a principal's run and the run.
+pub(super) fn find(
+    connection: &Connection,
+    principal: &Principal,
+    id: &RunId,
+) -> rusqlite::Result<Option<(i64, RunRow)>> {
+    connection
+        .prepare_cached(&format!("SELECT {ROW}, number FROM run WHERE id = ?1 AND principal = ?2"))?
+        .query_row(params![id.as_str(), principal.0], |row| Ok((row.get("number")?, run_row(row)?)))
+        .optional()
+}
+
+/// The wrapped key of a run.
+pub(super) fn wrapped_key(connection: &Connection, run: i64) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection
+        .prepare_cached("SELECT wrapped FROM run_key WHERE run = ?1")?
+        .query_row([run], |row| row.get(0))
+        .optional()
+}
+
+fn runs(connection: &Connection, principal: &Principal, filter: &Filter) -> rusqlite::Result<Vec<RunRow>> {
+    // One statement for each question, so that each has the index made for it.
+    let state = if filter.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
+    let before = match filter.before {
+        Some(_) => "number < (SELECT number FROM run WHERE id = ?3 AND principal = ?1)",
+        None => "?3 IS NULL",
+    };
+    connection
+        .prepare_cached(&format!(
+            "SELECT {ROW} FROM run WHERE principal = ?1 AND {state} AND {before} ORDER BY number DESC LIMIT ?4"
+        ))?
+        .query_map(
+            params![
+                principal.0,
+                filter.state.map(RunState::as_str),
+                filter.before.as_ref().map(RunId::as_str),
+                filter.limit
+            ],
+            run_row,
+        )?
+        .collect()
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let kind = row.get_ref(3)?.as_str()?;
+    Ok(RunRow {
+        id: run_id(row, 0)?,
+        principal: Principal(row.get(1)?),
+        session: row.get(2)?,
+        kind: RunKind::parse(kind).ok_or_else(|| unexpected(3, format!("`{kind}` is no kind of run")))?,
+        intent: row.get(4)?,
+        code_hash: row.get(5)?,
+        state: state(row, 6)?,
+        error_code: row.get(7)?,
+        calls: row.get(8)?,
+        question_id: row.get(9)?,
+        created_at: row.get(10)?,
+        updated_at: row.get(11)?,
+        ended_at: row.get(12)?,
+        wake_at: row.get(13)?,
+        expires_at: row.get(14)?,
+        purged_at: row.get(15)?,
+        owner: owner(row, 16)?,
+        fence: row.get(19)?,
+    })
+}
+
+/// The owner and the end of its lease, in three columns.
+pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(Process, i64)>> {
+    match row.get(column)? {
+        Some(pid) => Ok(Some((Process { pid, started: row.get(column + 1)? }, row.get(column + 2)?))),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn run_id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
+    RunId::parse(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
+}
+
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<RunState> {
+    let word = row.get_ref(column)?.as_str()?;
+    RunState::parse(word).ok_or_else(|| unexpected(column, format!("`{word}` is no state of a run")))
+}
+
+/// What is stored of a run beside its row and its journal, as it is stored.
+#[derive(Default)]
+struct Sealed {
+    key: Option<Vec<u8>>,
+    plan: Option<Vec<u8>>,
+    question: Option<Vec<u8>>,
+    outcome: Option<Vec<u8>>,
+}
+
+impl Sealed {
+    fn read(connection: &Connection, run: i64) -> rusqlite::Result<Sealed> {
+        let mut sealed = Sealed { key: wrapped_key(connection, run)?, ..Sealed::default() };
+        let mut parts = connection.prepare_cached("SELECT part, body FROM run_body WHERE run = ?1")?;
+        let mut rows = parts.query([run])?;
+        while let Some(row) = rows.next()? {
+            match row.get_ref(0)?.as_str()? {
+                "plan" => sealed.plan = row.get(1)?,
+                "question" => sealed.question = row.get(1)?,
+                "outcome" => sealed.outcome = row.get(1)?,
+                other => return Err(unexpected(0, format!("`{other}` is no part of a run"))),
+            }
+        }
+        Ok(sealed)
+    }
+}
+
+/// The entries with their numbers, as they are stored.
+fn entries(connection: &Connection, run: i64) -> rusqlite::Result<Vec<(i64, Entry)>> {
+    let entry = |row: &Row<'_>| {
+        let word = row.get_ref(1)?.as_str()?;
+        let kind = Kind::parse(word).ok_or_else(|| unexpected(1, format!("`{word}` is no kind of entry")))?;
+        let entry = Entry {
+            kind,
+            call: row.get(2)?,
+            frame: row.get(3)?,
+            node: row.get(4)?,
+            tool: row.get(5)?,
+            digest: optional_digest(row, 6)?,
+            at: row.get(7)?,
+            body: row.get(8)?,
+        };
+        Ok((row.get(0)?, entry))
+    };
+    connection
+        .prepare_cached(
+            "SELECT seq, kind, call, frame, node, tool, digest, at, body FROM journal WHERE run = ?1 ORDER BY seq",
+        )?
+        .query_map([run], entry)?
+        .collect()
+}
+
+fn open_entries(key: &Key, run: &RunId, entries: Vec<(i64, Entry)>) -> Result<Vec<Entry>, Error> {
+    let open = |(expected, (number, mut entry)): (i64, (i64, Entry))| {
+        let place = entry_place(run, expected, &entry);
+        if number != expected {
+            return Err(key.unsealed(&place));
+        }
+        entry.body = key.open(&place, std::mem::take(&mut entry.body))?;
+        Ok(entry)
+    };
+    (1..).zip(entries).map(open).collect()
+}
+
+struct SealedAnswer {
+    question_id: String,
+    principal: Principal,
+    at: i64,
+    body: Vec<u8>,
+}
+
+fn answers(connection: &Connection, run: i64) -> rusqlite::Result<Vec<SealedAnswer>> {
+    connection
+        .prepare_cached("SELECT question_id, principal, at, body FROM answer WHERE run = ?1 ORDER BY at")?
+        .query_map([run], SealedAnswer::of_row)?
+        .collect()
+}
+
+impl SealedAnswer {
+    fn of_row(row: &Row<'_>) -> rusqlite::Result<SealedAnswer> {
+        let principal = Principal(row.get(1)?);
+        Ok(SealedAnswer { question_id: row.get(0)?, principal, at: row.get(2)?, body: row.get(3)? })
+    }
+
+    fn open(self, key: &Key, run: &RunId) -> Result<StoredAnswer, Error> {
+        let place = answer_place(run, &self.question_id, &self.principal, self.at);
+        let text = key.open(&place, self.body)?;
+        let answer: Answer = serde_json::from_slice(&text).map_err(|_| key.unsealed(&place))?;
+        Ok(StoredAnswer { question_id: self.question_id, answer, principal: self.principal, at: self.at })
+    }
+}
+
+pub(super) fn answer_place(run: &RunId, question: &str, principal: &Principal, at: i64) -> Place {
+    Place::new("an answer", run).word(question).word(&principal.0).number(at)
+}
+
+fn open(key: &Key, place: &Place, sealed: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
+    sealed.map(|sealed| key.open(place, sealed)).transpose()
+}
+
+fn open_question(
+    key: &Key,
+    run: &RunRow,
+    sealed: Option<Vec<u8>>,
+) -> Result<Option<(String, Question)>, Error> {
+    let Some(id) = run.question_id.clone() else { return Ok(None) };
+    let place = question_place(&run.id, &id);
+    let text = open(key, &place, sealed)?.ok_or_else(|| key.unsealed(&place))?;
+    let question = serde_json::from_slice(&text).map_err(|_| key.unsealed(&place))?;
+    Ok(Some((id, question)))
+}

@@ -1,0 +1,72 @@
+//! Runs on a disk that is full.
+
+use std::sync::mpsc::sync_channel;
+
+use super::*;
+use crate::{Error, Store, Urgency};
+
+fn append(store: &Store, lease: &Lease, body: &[u8], change: Option<Change>) -> Result<(), Error> {
+    let entry = |body: &[u8]| Entry {
+        kind: Kind::Delivered,
+        call: None,
+        frame: 0,
+        node: None,
+        tool: None,
+        digest: None,
+        at: 1,
+        body: body.to_vec(),
+    };
+    let entries = if change.is_none() { vec![entry(body)] } else { Vec::new() };
+    let (reply, answer) = sync_channel(1);
+    store.append(lease, entries, change, Urgency::Soon, move |stored| reply.send(stored).unwrap());
+    answer.recv().unwrap()
+}
+
+/// Lets the file have no more than so many pages.
+fn limit_pages(store: &Store, pages: i64) {
+    store
+        .write(move |connection| {
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("pml.db")).unwrap();
+    let (run, principal, owner) = (RunId::new(1), Principal::local(), Process::current().unwrap());
+    let new = NewRun {
+        id: run.clone(),
+        principal: principal.clone(),
+        session: String::new(),
+        kind: RunKind::Code,
+        intent: String::new(),
+        code_hash: String::new(),
+        plan: Vec::new(),
+        expires_at: None,
+        idempotency: None,
+        owner: owner.clone(),
+        lease_until: i64::MAX,
+        now: 1,
+    };
+    let lease = store.create_run(new, Urgency::Soon, |stored| stored.unwrap()).unwrap();
+    append(&store, &lease, b"first", None).unwrap();
+
+    limit_pages(&store, 1);
+    let refused = append(&store, &lease, &[0; 100_000], None).unwrap_err();
+    assert!(matches!(refused, Error::Full { .. }), "{refused}");
+    assert_eq!(store.load(&principal, &run).unwrap().entries.len(), 1);
+    limit_pages(&store, 1_000_000);
+    // There is space again, but this must not stand where the other should.
+    let refused = append(&store, &lease, b"third", None).unwrap_err();
+    assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+
+    let give_up = Change { state: Some(RunState::Interrupted), at: 2, ..Change::default() };
+    append(&store, &lease, b"", Some(give_up)).unwrap();
+    let Claim::Taken(lease) = store.claim(&principal, &run, &owner, i64::MAX, 3).unwrap() else {
+        panic!("nobody else has it")
+    };
+    append(&store, &lease, &[0; 100_000], None).unwrap();
+    assert_eq!(store.load(&principal, &run).unwrap().entries.len(), 2);
+}

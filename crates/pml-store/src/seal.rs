@@ -1,0 +1,175 @@
+//! Seals what runs leave behind, so that the database alone tells nobody what they saw.
+//!
+//! Every run has a key of its own, wrapped by one that is kept in a file beside the database; with
+//! the wrapped key all bodies of a run are gone at once. What a body belongs to is sealed in with it,
+//! so bodies cannot change places. Keys never leave this module, and are never printed.
+
+mod file;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pml_model::{Principal, RunId};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::Error;
+
+const KEY_BYTES: usize = 32;
+
+/// The key beside the database: read when it is first needed, then kept.
+pub(crate) struct Master {
+    path: PathBuf,
+    key: Mutex<Option<Arc<Key>>>,
+}
+
+/// What seals and opens.
+pub(crate) struct Key {
+    key: LessSafeKey,
+    /// The file with the key that wraps this one, which complaints name.
+    file: PathBuf,
+}
+
+/// What a sealed body belongs to. Names are written with their lengths, so that no two places are
+/// spelled alike.
+pub(crate) struct Place {
+    what: &'static str,
+    run: RunId,
+    text: Vec<u8>,
+}
+
+impl Place {
+    pub(crate) fn new(what: &'static str, run: &RunId) -> Place {
+        Place { what, run: run.clone(), text: Vec::with_capacity(256) }.word(what).word(run.as_str())
+    }
+
+    /// What it is and whose, for complaints.
+    pub(crate) fn of(&self) -> (&'static str, RunId) {
+        (self.what, self.run.clone())
+    }
+
+    pub(crate) fn word(mut self, word: &str) -> Place {
+        self.text.extend_from_slice(&(word.len() as u64).to_le_bytes());
+        self.text.extend_from_slice(word.as_bytes());
+        self
+    }
+
+    pub(crate) fn number(mut self, number: i64) -> Place {
+        self.text.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    /// A word or number that may be missing.
+    pub(crate) fn maybe<T>(mut self, value: Option<T>, put: impl FnOnce(Place, T) -> Place) -> Place {
+        self.text.push(u8::from(value.is_some()));
+        match value {
+            Some(value) => put(self, value),
+            None => self,
+        }
+    }
+}
+
+impl Master {
+    pub(crate) fn beside(database: &Path) -> Master {
+        Master { path: database.with_file_name("seal.key"), key: Mutex::new(None) }
+    }
+
+    /// A key for a new run, and how it is stored. `needed` says whether keys are stored that an
+    /// earlier file wrapped: only where there are none is a missing file made.
+    pub(crate) fn new_key(
+        &self,
+        run: &RunId,
+        principal: &Principal,
+        needed: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<(Key, Vec<u8>), Error> {
+        let mut secret = [0; KEY_BYTES];
+        self.random(&mut secret)?;
+        let wrapped = self.key(needed)?.seal(&wrapping(run, principal), &secret)?;
+        Ok((self.of_bytes(&secret), wrapped))
+    }
+
+    /// The key of a run that is stored.
+    pub(crate) fn unwrap(&self, run: &RunId, principal: &Principal, wrapped: Vec<u8>) -> Result<Key, Error> {
+        let place = wrapping(run, principal);
+        let master = self.key(|| Ok(true))?;
+        let secret = master.open(&place, wrapped)?;
+        let secret = <[u8; KEY_BYTES]>::try_from(secret).map_err(|_| master.unsealed(&place))?;
+        Ok(self.of_bytes(&secret))
+    }
+
+    fn key(&self, needed: impl FnOnce() -> Result<bool, Error>) -> Result<Arc<Key>, Error> {
+        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = &*key {
+            return Ok(key.clone());
+        }
+        let secret = match file::read(&self.path)? {
+            Some(secret) => secret,
+            // Another process may have made the file and stored a key since we looked.
+            None if needed()? => {
+                file::read(&self.path)?.ok_or_else(|| Error::KeyMissing { path: self.path.clone() })?
+            }
+            None => {
+                let mut secret = [0; KEY_BYTES];
+                self.random(&mut secret)?;
+                let mut draft = [0; 8];
+                self.random(&mut draft)?;
+                file::create(&self.path, &secret, u64::from_le_bytes(draft))?
+            }
+        };
+        Ok(key.insert(Arc::new(self.of_bytes(&secret))).clone())
+    }
+
+    fn of_bytes(&self, secret: &[u8; KEY_BYTES]) -> Key {
+        let key = UnboundKey::new(&AES_256_GCM, secret).expect("the algorithm takes keys of this length");
+        Key { key: LessSafeKey::new(key), file: self.path.clone() }
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> Result<(), Error> {
+        fill(bytes, &self.path)
+    }
+}
+
+fn wrapping(run: &RunId, principal: &Principal) -> Place {
+    Place::new("the key", run).word(&principal.0)
+}
+
+fn fill(bytes: &mut [u8], file: &Path) -> Result<(), Error> {
+    SystemRandom::new().fill(bytes).map_err(|_| Error::Key {
+        path: file.to_owned(),
+        why: "the system gives no random numbers".to_owned(),
+    })
+}
+
+impl Key {
+    /// The body sealed for its place: a random nonce, what is sealed, and its tag.
+    pub(crate) fn seal(&self, place: &Place, body: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut nonce = [0; NONCE_LEN];
+        fill(&mut nonce, &self.file)?;
+        let mut sealed = Vec::with_capacity(NONCE_LEN + body.len() + AES_256_GCM.tag_len());
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(body);
+        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(&place.text));
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..])
+            .expect("bodies are far below the limit of the algorithm");
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    /// The body that was sealed for this place.
+    pub(crate) fn open(&self, place: &Place, mut sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let (nonce, body) =
+            sealed.split_first_chunk_mut::<NONCE_LEN>().ok_or_else(|| self.unsealed(place))?;
+        let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.text));
+        let length = self.key.open_in_place(nonce, aad, body).map_err(|_| self.unsealed(place))?.len();
+        sealed.copy_within(NONCE_LEN..NONCE_LEN + length, 0);
+        sealed.truncate(length);
+        Ok(sealed)
+    }
+
+    /// The complaint that what is at this place is not what was put there.
+    pub(crate) fn unsealed(&self, place: &Place) -> Error {
+        Error::Unsealed { run: place.run.clone(), what: place.what, key: self.file.clone() }
+    }
+}

@@ -1,0 +1,71 @@
+//! The file with the key that wraps those of runs.
+//!
+//! It appears whole or not at all, so processes that start together agree on one key. A file that
+//! others can read is never used.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::KEY_BYTES;
+use crate::Error;
+
+/// The key in the file; `None` where there is no file.
+pub(super) fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
+    let refuse = |why: String| Error::Key { path: path.to_owned(), why };
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refuse(error.to_string())),
+    };
+    if !found.is_file() {
+        return Err(refuse("it is not a file; move it away".to_owned()));
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o077 != 0 {
+        return Err(refuse("others may use it too; take their permissions away with `chmod 600`".to_owned()));
+    }
+    let mut secret = Vec::with_capacity(KEY_BYTES + 1);
+    File::open(path)
+        .and_then(|file| file.take(KEY_BYTES as u64 + 1).read_to_end(&mut secret))
+        .map_err(|error| refuse(error.to_string()))?;
+    <[u8; KEY_BYTES]>::try_from(secret).map(Some).map_err(|_| {
+        refuse(format!("it does not have {KEY_BYTES} bytes; put the right one back from a backup"))
+    })
+}
+
+/// Makes the file, and gives the key in it: another process may have been quicker. `draft` is random.
+pub(super) fn create(path: &Path, secret: &[u8; KEY_BYTES], draft: u64) -> Result<[u8; KEY_BYTES], Error> {
+    let refuse = |error: io::Error| Error::Key { path: path.to_owned(), why: error.to_string() };
+    let draft = path.with_extension(format!("{draft:016x}"));
+    let linked = write(&draft, secret).and_then(|()| link(&draft, path));
+    // The draft holds a key: it must not stay, whatever became of the rest.
+    let removed = fs::remove_file(&draft);
+    linked.map_err(refuse)?;
+    removed.map_err(refuse)?;
+    read(path)?.ok_or_else(|| Error::KeyMissing { path: path.to_owned() })
+}
+
+fn write(draft: &Path, secret: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(draft)?;
+    file.write_all(secret)?;
+    file.sync_all()
+}
+
+/// Gives the draft its name, unless there is such a file by now. Once this returns, the name survives
+/// a loss of power: what the key seals must not outlive it.
+fn link(draft: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    #[cfg(unix)]
+    if let Some(directory) = path.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
