@@ -75,6 +75,11 @@ expose = "meta"
 # The hosts the built-in web tools may reach; without any they are off.
 # [builtin.http]
 # hosts = ["api.example.com"]
+
+# Which tools programs may call without a person being asked. Built-in tools that only read need no rule.
+# [permissions]
+# "fs:write" = { approval_mode = "auto" }
+# "*:delete*" = { deny = true }
 "#;
 
 /// Writes a commented first config, mode 0600, unless there is one.

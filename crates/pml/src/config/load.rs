@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use pml_model::Digest;
 
-use super::error::{Complaint, Error, Problem};
+use super::error::{Complaint, Error, Problem, nearest};
 use super::launch::Warning;
 use super::names::Names;
 use super::node::{self, File};
 use super::paths::{Env, Paths};
+use super::permission::{self, Form, Rule, YAML_FILE};
 use super::section::Section;
 use super::server::Draft;
-use super::settings::{self, Settings};
+use super::settings::{self, BUILT_IN, Settings};
 use super::trust::{self, Project};
 use super::variables::Variables;
-use super::{Config, Source, disk};
+use super::{Config, Server, Source, disk, yaml};
 
 /// Reads the user's config, what it imports, and the trusted config of the project that `cwd` is in.
 /// Without any of them the defaults hold.
@@ -23,7 +24,8 @@ use super::{Config, Source, disk};
 /// A file cannot be read, or its content is wrong; the first such place is told.
 pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     let mut loading = Loading { env, sources: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
-    let settings = loading.user(&paths.config)?;
+    let mut settings = loading.user(&paths.config)?;
+    loading.permissions(&disk::parent(&paths.config).join(YAML_FILE), &mut settings.permissions)?;
     let mut drafts = settings.drafts;
     for (path, named_at) in settings.imports {
         drafts.extend(loading.import(&path, &named_at)?);
@@ -39,6 +41,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
             Err(problem) => loading.problems.push(problem),
         }
     }
+    loading.check_subjects(&settings.permissions, &servers);
     Ok(Config {
         servers,
         expose: settings.expose,
@@ -46,6 +49,9 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         builtin: settings.builtin,
         serve: settings.serve,
         names: settings.names,
+        permissions: settings.permissions,
+        limits: settings.limits,
+        runs: settings.runs,
         sources: loading.sources,
         untrusted,
         problems: loading.problems,
@@ -79,6 +85,40 @@ impl Loading<'_> {
         self.check_mode(path);
         let file = File::new(path, bytes, self.env)?;
         Ok(settings::user(&file, self.env)?)
+    }
+
+    /// Adds the rules of the file beside the user's, where there is one.
+    fn permissions(&mut self, path: &Path, rules: &mut Vec<Rule>) -> Result<(), Error> {
+        let Some(bytes) = self.read(path)? else { return Ok(()) };
+        self.check_mode(path);
+        let file = File::new(path, bytes, self.env)?;
+        let root = yaml::yaml(&file)?;
+        Ok(permission::read(&Section::open(&file, &root, "")?, Form::Yaml, rules)?)
+    }
+
+    /// A misspelled name must not make a rule that forbids something idle. A name that is like no other
+    /// may belong to a project that is not open now.
+    fn check_subjects(&mut self, rules: &[Rule], servers: &[Server]) {
+        let left_out = self.problems.iter().map(|problem| problem.server.as_str());
+        let known: Vec<&str> = servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .chain(left_out)
+            .chain(BUILT_IN.iter().copied())
+            .collect();
+        let mut warnings = Vec::new();
+        for rule in rules {
+            if known.iter().any(|name| rule.subject.server.matches(name)) {
+                continue;
+            }
+            if let Some(near) = nearest(rule.subject.server.as_str(), &known) {
+                warnings.push(Warning {
+                    message: format!("{}: {} is about no server there is", rule.place, rule.shown),
+                    hint: format!("did you mean `{near}`?"),
+                });
+            }
+        }
+        self.warnings.extend(warnings);
     }
 
     /// Who can write the config can have any program started.
@@ -142,7 +182,7 @@ impl Loading<'_> {
         Ok((Vec::new(), untrusted))
     }
 
-    fn server(&mut self, draft: Draft, names: &mut Names) -> Result<super::Server, Problem> {
+    fn server(&mut self, draft: Draft, names: &mut Names) -> Result<Server, Problem> {
         let name = names.claim(&draft)?;
         let base = trust::base(draft.file());
         let mut variables = Variables::new(self.env, &base);

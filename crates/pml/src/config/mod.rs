@@ -22,6 +22,7 @@
 //! idle_stop = "10m"                        # never by default
 //! call_timeout = "60s"
 //! start_timeout = "30s"
+//! trust = "annotations"                    # believe what it says of its tools; not by default
 //!
 //! [servers.search]
 //! url = "https://example.com/mcp"
@@ -42,20 +43,49 @@
 //!
 //! [clients.claude]                         # by the name a client gives itself
 //! expose = "full"
+//!
+//! [permissions]                            # what programs may call; a server, a tool or a pattern
+//! memory = { approval_mode = "auto" }      # or "hil": a person is asked
+//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`
+//! "*:delete*" = { deny = true }
+//!
+//! [limits]                                 # of one run
+//! calls = 1000
+//! concurrent = 128
+//! concurrent_per_server = 32
+//! heap = "64MiB"
+//! stack = "512KiB"
+//! cpu = "5s"
+//! wall = "5m"
+//! source = "256KiB"
+//! arguments = "256KiB"
+//! result = "4MiB"
+//! console = "64KiB"
+//! nesting = 128
+//!
+//! [runs]
+//! resume = true                            # interrupted runs go on by themselves
+//! durable = "full"                         # or "normal"
+//! keep_results = "1h"
+//! workers = 2
+//! park_after = "10s"
 //! ```
 //!
 //! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers` and `bearer`;
 //! `$$` is a dollar sign. Relative paths are below the directory of the file that names them. A project's
-//! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust).
+//! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust). Rules
+//! about tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
 
 mod disk;
 pub mod edit;
 mod error;
 mod launch;
+mod limits;
 mod load;
 mod names;
 mod node;
 mod paths;
+mod permission;
 mod secret;
 mod section;
 mod server;
@@ -63,6 +93,7 @@ mod settings;
 pub mod trust;
 mod variables;
 mod watch;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -74,8 +105,10 @@ use crate::catalogue::Naming;
 
 pub use error::{Complaint, Error, Problem};
 pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
+pub use limits::{Durable, Limits, Runs};
 pub use load::load;
 pub use paths::{Env, Paths};
+pub use permission::{Approval, Pattern, Rule, Scope, Subject};
 pub use secret::{Secret, token};
 pub use server::{Declared, Server, Start, Transport};
 pub use settings::{BUILT_IN, Builtin, Expose, Serve};
@@ -101,6 +134,12 @@ pub struct Config {
     pub serve: Serve,
     /// How tools are named where all of them are shown.
     pub names: Naming,
+    /// What programs may do with tools; no two rules are about the same tools.
+    pub permissions: Vec<Rule>,
+    /// What one run may use.
+    pub limits: Limits,
+    /// How runs are kept.
+    pub runs: Runs,
     /// Every file that was read or looked for, for the [`Watcher`].
     pub sources: Vec<Source>,
     /// Project files that were found and do not count, because nobody trusts them as they are.

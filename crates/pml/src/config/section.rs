@@ -1,6 +1,7 @@
 //! Reads typed settings out of one table, complaining by place where one is not what it must be.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::error::{Complaint, nearest};
@@ -110,6 +111,50 @@ impl<'f> Section<'f> {
         Ok(self.quantity(key, what, 1_000, &units)?.map(Duration::from_millis))
     }
 
+    /// The time `key`, within `range`.
+    pub(super) fn duration_in(
+        &self,
+        key: &str,
+        range: RangeInclusive<Duration>,
+    ) -> Result<Option<Duration>, Complaint> {
+        self.within(key, self.duration(key)?, &range, |time| duration_text(*time))
+    }
+
+    /// The number `key`, within `range`.
+    pub(super) fn count(&self, key: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Complaint> {
+        let number = self.quantity(key, "a whole number", 1, &[])?;
+        // What does not fit is beyond every range.
+        let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        self.within(key, number, &range, u32::to_string)
+    }
+
+    /// The size `key`, within `range`: bytes, or a text such as `"64KiB"` or `"4 MiB"`.
+    pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Complaint> {
+        let what = "a number of bytes, or a text such as \"256KiB\" or \"64MiB\"";
+        let size_bytes = self.quantity(key, what, 1, SIZE_UNITS)?;
+        self.within(key, size_bytes, &range, |size_bytes| size_text(*size_bytes))
+    }
+
+    fn within<T: PartialOrd>(
+        &self,
+        key: &str,
+        value: Option<T>,
+        range: &RangeInclusive<T>,
+        shown: impl Fn(&T) -> String,
+    ) -> Result<Option<T>, Complaint> {
+        match (&value, self.get(key)) {
+            (Some(outside), Some(node)) if !range.contains(outside) => {
+                let (least, most) = (shown(range.start()), shown(range.end()));
+                let bound = if outside < range.start() { "too little" } else { "too much" };
+                Err(self
+                    .file
+                    .complaint(node.at, format!("`{}` is {bound}", self.path(key)))
+                    .hint(format!("it may be {least} to {most}")))
+            }
+            (_, _) => Ok(value),
+        }
+    }
+
     /// A whole number above 0, times `bare` or, in a text, times the factor of its unit.
     fn quantity(
         &self,
@@ -151,6 +196,22 @@ impl<'f> Section<'f> {
     }
 }
 
+/// The largest first, so that a text is written with the largest that divides it.
+const SIZE_UNITS: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+fn size_text(size_bytes: u64) -> String {
+    let unit = SIZE_UNITS.iter().find(|(_, factor)| size_bytes.is_multiple_of(*factor));
+    unit.map_or_else(|| size_bytes.to_string(), |(unit, factor)| format!("{} {unit}", size_bytes / factor))
+}
+
+fn duration_text(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        seconds if seconds.is_multiple_of(3_600) => format!("{} h", seconds / 3_600),
+        seconds => format!("{seconds} s"),
+    }
+}
+
 fn text<'f>(file: &File, node: &'f Node, name: &str) -> Result<&'f str, Complaint> {
     match &node.value {
         Value::Text(text) => Ok(text),
@@ -169,7 +230,7 @@ pub(super) fn wrong(file: &File, node: &Node, name: &str, wanted: &str) -> Compl
         "a text" => "write it in quotes",
         "a list of texts" => "write it as [\"one\", \"two\"]",
         "a table" => "give it keys and values of its own",
-        "true or false" => "write it without quotes",
+        "true or false" => "write `true` or `false`, without quotes",
         _ => "write it in that form, or leave it out for the default",
     };
     file.complaint(node.at, format!("`{name}` must be {wanted}, not {}", node.value.kind())).hint(example)

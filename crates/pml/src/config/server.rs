@@ -37,6 +37,8 @@ pub struct Server {
     pub start_timeout: Duration,
     /// What it is for, shown to agents.
     pub description: Option<String>,
+    /// Whether what it says of its own tools is believed.
+    pub trusts_annotations: bool,
     /// The file that configures it.
     pub source: PathBuf,
 }
@@ -146,6 +148,7 @@ pub(super) struct Draft {
     call_timeout: Duration,
     start_timeout: Duration,
     description: Option<String>,
+    pub(super) trusts_annotations: bool,
 }
 
 const KEYS: &[&str] = &[
@@ -162,6 +165,7 @@ const KEYS: &[&str] = &[
     "call_timeout",
     "start_timeout",
     "description",
+    "trust",
 ];
 
 impl Draft {
@@ -174,6 +178,7 @@ impl Draft {
             idle_stop: table.duration("idle_stop")?,
             call_timeout: table.duration("call_timeout")?.unwrap_or(CALL_TIMEOUT),
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
+            trusts_annotations: trusts_annotations(&table)?,
             ..Draft::new(file, member, &table, declared(&table, "url")?)?
         })
     }
@@ -204,6 +209,7 @@ impl Draft {
             call_timeout: CALL_TIMEOUT,
             start_timeout: START_TIMEOUT,
             description: table.text("description")?.map(ToOwned::to_owned),
+            trusts_annotations: false,
         })
     }
 
@@ -217,11 +223,15 @@ impl Draft {
         format!("{}:{}", self.here.shown, self.here.line)
     }
 
+    /// A complaint about the whole server.
+    pub(super) fn complaint(&self, message: &str, hint: impl Into<String>) -> Complaint {
+        let message = pml_model::name::printable(message).replace('\n', "\\n");
+        Complaint { message, ..self.here.clone() }.hint(hint)
+    }
+
     /// Why this server is left out.
     pub(super) fn problem(&self, message: &str, hint: impl Into<String>) -> Problem {
-        let message = pml_model::name::printable(message).replace('\n', "\\n");
-        let complaint = Complaint { message, ..self.here.clone() }.hint(hint);
-        Problem { server: self.name.clone(), complaint: Box::new(complaint) }
+        Problem { server: self.name.clone(), complaint: Box::new(self.complaint(message, hint)) }
     }
 
     /// The server with its variables expanded; relative paths are below `base`.
@@ -245,6 +255,7 @@ impl Draft {
             call_timeout: self.call_timeout,
             start_timeout: self.start_timeout,
             description: self.description,
+            trusts_annotations: self.trusts_annotations,
             source: self.here.file,
         })
     }
@@ -258,6 +269,17 @@ fn start(table: &Section<'_>) -> Result<Start, Complaint> {
             .complaint(node.at, format!("`{}` is `{other}`", table.path("start")))
             .hint("write \"lazy\" or \"eager\"")),
         (_, _) => Ok(Start::Lazy),
+    }
+}
+
+fn trusts_annotations(table: &Section<'_>) -> Result<bool, Complaint> {
+    match (table.text("trust")?, table.get("trust")) {
+        (Some("annotations"), _) => Ok(true),
+        (Some(other), Some(node)) => Err(table
+            .file
+            .complaint(node.at, format!("`{}` is `{other}`", table.path("trust")))
+            .hint("write \"annotations\" to believe what the server says of its tools, or leave it out")),
+        (_, _) => Ok(false),
     }
 }
 

@@ -8,8 +8,10 @@ use url::Url;
 
 use super::disk;
 use super::error::Complaint;
+use super::limits::{self, Limits, Runs};
 use super::node::{self, File, Member, Node, Value};
 use super::paths::Env;
+use super::permission::{self, Form, Rule};
 use super::section::{Section, wrong};
 use super::server::Draft;
 use crate::catalogue::Naming;
@@ -67,10 +69,14 @@ pub(super) struct Settings {
     pub(super) builtin: Builtin,
     pub(super) serve: Serve,
     pub(super) names: Naming,
+    pub(super) permissions: Vec<Rule>,
+    pub(super) limits: Limits,
+    pub(super) runs: Runs,
     pub(super) drafts: Vec<Draft>,
 }
 
-const USER_KEYS: &[&str] = &["expose", "import", "servers", "builtin", "serve", "clients", "names"];
+const USER_KEYS: &[&str] =
+    &["expose", "import", "servers", "builtin", "serve", "clients", "names", "permissions", "limits", "runs"];
 
 /// Reads the user's file.
 pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
@@ -89,21 +95,40 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         builtin: builtin(&root, env)?,
         serve: serve(&root)?,
         names: names(&root)?,
+        permissions: permissions(&root)?,
+        limits: limits::limits(&root)?,
+        runs: limits::runs(&root)?,
         drafts: drafts(&root)?,
     })
 }
 
-/// Reads a project's file. It may only add servers: what is shown to clients, listened on or read
-/// elsewhere is the user's own affair, and a file it imported could change without its hash changing.
+/// Reads a project's file. It may only add servers: what is shown to clients, listened on, permitted or
+/// read elsewhere is the user's own affair, and a file it imported could change without its hash changing.
 pub(super) fn project(file: &File) -> Result<Vec<Draft>, Complaint> {
     let root = node::toml(file)?;
     let root = Section::strict(file, &root, "", USER_KEYS)?;
-    match root.members().iter().find(|member| member.key != "servers") {
-        None => drafts(&root),
-        Some(member) => Err(file
+    if let Some(member) = root.members().iter().find(|member| member.key != "servers") {
+        return Err(file
             .complaint(member.key_at, format!("a project cannot set `{}`", member.key))
-            .hint("move it to your own `pml.toml`; a project may have `servers` only")),
+            .hint("move it to your own `pml.toml`; a project may have `servers` only"));
     }
+    let drafts = drafts(&root)?;
+    match drafts.iter().find(|draft| draft.trusts_annotations) {
+        None => Ok(drafts),
+        Some(draft) => Err(draft.complaint(
+            &format!("a project cannot set `servers.{}.trust`", draft.name),
+            "remove it; what programs may call is said in your own `pml.toml`",
+        )),
+    }
+}
+
+fn permissions(root: &Section<'_>) -> Result<Vec<Rule>, Complaint> {
+    let mut rules = Vec::new();
+    if let Some(node) = root.get("permissions") {
+        let table = Section::open(root.file, node, "permissions")?;
+        permission::read(&table, Form::Toml, &mut rules)?;
+    }
+    Ok(rules)
 }
 
 fn drafts(root: &Section<'_>) -> Result<Vec<Draft>, Complaint> {

@@ -88,6 +88,7 @@ fn every_setting_the_starter_shows_is_a_setting() {
     let settings = read(Path::new("/x/pml.toml"), &shown).unwrap();
     assert_eq!(settings.drafts.len(), 2);
     assert_eq!(settings.builtin.http_hosts, ["api.example.com"]);
+    assert_eq!(settings.permissions.len(), 2);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Complaints of several configs, one after the other.
-fn complaints(texts: &[&str]) -> String {
+pub(super) fn complaints(texts: &[&str]) -> String {
     texts.iter().map(|text| format!("{}\n", user(text).load().unwrap_err())).collect()
 }
 
@@ -25,7 +25,7 @@ fn unknown_keys_are_told_with_their_place_and_the_nearest_known_one() {
         ~/pml/pml.toml:2:1: unknown key `exposed`
         hint: did you mean `expose`?
         ~/pml/pml.toml:3:1: unknown key `type`
-        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `enabled`, `start`, `idle_stop`, `call_timeout`, `start_timeout`, `description`
+        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `enabled`, `start`, `idle_stop`, `call_timeout`, `start_timeout`, `description`, `trust`
     "#]].assert_eq(&complaints(&[
         "expose = \"meta\"\n\n[servers.github]\n  comand = \"npx\"\n",
         "exposé = 1",
@@ -54,7 +54,7 @@ fn wrong_values_are_told_with_what_is_wanted() {
         ~/pml/pml.toml:3:13: `servers.x.env.A` must be a text, not a number
         hint: put it in quotes: "1"
         ~/pml/pml.toml:3:11: `servers.x.enabled` must be true or false, not a text
-        hint: write it without quotes
+        hint: write `true` or `false`, without quotes
         ~/pml/pml.toml:3:16: `servers.x.call_timeout` must be a number of seconds, or a text such as "30s" or "5m"
         hint: write it in that form, above 0, or leave it out for the default
         ~/pml/pml.toml:3:16: `servers.x.call_timeout` must be a number of seconds, or a text such as "30s" or "5m"
@@ -63,6 +63,8 @@ fn wrong_values_are_told_with_what_is_wanted() {
         hint: write it in that form, or leave it out for the default
         ~/pml/pml.toml:3:9: `servers.x.start` is `now`
         hint: write "lazy" or "eager"
+        ~/pml/pml.toml:3:9: `servers.x.trust` is `all`
+        hint: write "annotations" to believe what the server says of its tools, or leave it out
         ~/pml/pml.toml:1:10: `expose` is `all`
         hint: write "meta", "full", or a list such as ["fs:read"]
         ~/pml/pml.toml:1:10: `expose` must be a text or a list of texts, not a date or time
@@ -89,6 +91,7 @@ fn wrong_values_are_told_with_what_is_wanted() {
         "[servers.x]\ncommand = \"x\"\ncall_timeout = 0",
         "[servers.x]\ncommand = \"x\"\ncall_timeout = 1.5",
         "[servers.x]\ncommand = \"x\"\nstart = \"now\"",
+        "[servers.x]\ncommand = \"x\"\ntrust = \"all\"",
         "expose = \"all\"",
         "expose = 1979-05-27",
         "import = \"x.json\"",

@@ -3,6 +3,8 @@
 mod clashes;
 mod complaints;
 mod imports;
+mod limits;
+mod permissions;
 mod projects;
 mod starting;
 
@@ -82,7 +84,9 @@ fn without_files_the_defaults_hold() {
     assert_eq!(config.names, Naming::Qualified);
     assert!(config.servers.is_empty() && config.problems.is_empty() && config.warnings.is_empty());
     let looked_for: Vec<_> = config.sources.iter().map(|source| &source.digest).collect();
-    assert_eq!(looked_for, [&None, &None], "the user's file and the list of trusted ones");
+    assert_eq!(looked_for, [&None, &None, &None], "the user's file, its rules and the list of trusted ones");
+    assert_eq!(config.permissions, []);
+    assert_eq!((config.limits, config.runs), (Limits::default(), Runs::default()));
 }
 
 #[test]
@@ -102,6 +106,7 @@ start = "eager"
 idle_stop = "10m"
 call_timeout = 5
 start_timeout = "1500ms"
+trust = "annotations"
 [servers.local]
 command = "./bin/server"
 enabled = false
@@ -149,6 +154,7 @@ expose = "full"
             cwd: Some(home.path("work")),
         }
     );
+    assert!(github.trusts_annotations && !search.trusts_annotations);
     assert!(!local.enabled);
     let Transport::Stdio { command, .. } = &local.transport else { panic!() };
     assert_eq!(Path::new(command), home.path("pml/bin/server"), "found from where the config stands");
@@ -157,7 +163,21 @@ expose = "full"
     assert_eq!(headers["X-Key"].reveal(), "k3y");
     assert_eq!(headers["Authorization"].reveal(), "Bearer s3cret");
     let sources: Vec<_> = config.sources.iter().map(|source| home.shown(&source.path)).collect();
-    assert_eq!(sources, ["~/pml/pml.toml", "~/pml/trust.json", "~/key"]);
+    assert_eq!(sources, ["~/pml/pml.toml", "~/pml/mcp-permissions.yaml", "~/pml/trust.json", "~/key"]);
+}
+
+#[test]
+fn the_examples_in_the_readme_are_true() {
+    let readme = include_str!("../../../../../README.md");
+    let example = |language: &str| {
+        let (_, rest) = readme.split_once(&format!("```{language}\n")).unwrap();
+        rest.split_once("```").unwrap().0.to_owned()
+    };
+    let home = user(&example("toml"));
+    home.write("pml/mcp-permissions.yaml", &example("yaml"));
+    let config = home.load().unwrap();
+    assert_eq!((config.limits, config.runs), (Limits::default(), Runs::default()));
+    assert_eq!(config.permissions.len(), 4 + 3);
 }
 
 fn trust_all(home: &Home, dir: &str) {

@@ -72,6 +72,31 @@ fn a_project_may_add_servers_and_nothing_else() {
 }
 
 #[test]
+fn a_project_says_nothing_of_what_programs_may_call() {
+    for (text, expected) in [
+        (
+            "[servers.x]\ncommand = \"x\"\n[servers.y]\ncommand = \"y\"\ntrust = \"annotations\"\n",
+            expect![[r#"
+                ~/work/pml.toml:3:10: a project cannot set `servers.y.trust`
+                hint: remove it; what programs may call is said in your own `pml.toml`"#]],
+        ),
+        (
+            "[permissions]\nfs = { approval_mode = \"auto\" }\n",
+            expect![[r#"
+                ~/work/pml.toml:1:2: a project cannot set `permissions`
+                hint: move it to your own `pml.toml`; a project may have `servers` only"#]],
+        ),
+    ] {
+        let home = Home::new(&[("work/pml.toml", text)]);
+        trust_all(&home, "work");
+        expected.assert_eq(&home.load().unwrap_err().to_string());
+    }
+    let home = Home::new(&[("work/mcp-permissions.yaml", "fs: { approvalMode: auto }")]);
+    trust_all(&home, "work");
+    assert_eq!(home.load().unwrap().permissions, []);
+}
+
+#[test]
 fn the_users_own_config_is_no_project() {
     let home = user("[servers.x]\ncommand = \"x\"\n");
     let config = load(&home.paths(), &home.path("pml"), &home.env).unwrap();
