@@ -1,0 +1,218 @@
+//! The walls around a worker: what the kernel keeps it from, even when the engine in it has been broken.
+//!
+//! A worker needs memory, one socket and nothing else. [`confine`] puts up every wall there is on this machine and
+//! says which stand; it cannot be undone, so only a worker calls it. [`walls`] asks without confining.
+
+use std::io;
+
+/// Processor seconds after which the kernel ends a worker whose host does not: the host's own limit comes first.
+const CPU_SECONDS: u64 = 600;
+const ADDRESS_SPACE_BYTES: u64 = 512 << 20;
+
+/// Which walls stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walls {
+    /// Limits on memory, files, processes and processor time.
+    pub limits: bool,
+    /// No new privileges, and no memory for others to look into.
+    pub privileges: bool,
+    /// It ends when its host ends, by the kernel and not only by its closed socket.
+    pub parent: bool,
+    /// No file can be opened (Landlock).
+    pub files: bool,
+    /// No address can be reached (Landlock; without it system calls are what keeps it from that).
+    pub network: bool,
+    /// Only a few system calls are answered (seccomp).
+    pub calls: bool,
+}
+
+impl Walls {
+    /// The walls that do not stand, in words.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let all = [
+            (self.limits, "resource limits"),
+            (self.privileges, "no new privileges"),
+            (self.parent, "end with the host"),
+            (self.files, "no files (Landlock)"),
+            (self.network, "no network (Landlock)"),
+            (self.calls, "few system calls (seccomp)"),
+        ];
+        all.into_iter().filter(|(stands, _)| !stands).map(|(_, name)| name).collect()
+    }
+}
+
+/// Which walls a worker would have on this machine.
+pub fn walls() -> Walls {
+    system::walls()
+}
+
+/// Shuts this process in, for good: every descriptor but standard input is closed, and the walls go up. Call it
+/// from a process with one thread. Fails when a wall that every such system has cannot be put up.
+pub fn confine() -> io::Result<Walls> {
+    system::confine()
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    //! Linux: all of them.
+
+    #![allow(unsafe_code)]
+
+    use std::collections::BTreeMap;
+    use std::io;
+
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError,
+        RulesetStatus, Scope,
+    };
+    use rustix::process::{
+        DumpableBehavior, Resource, Signal, set_dumpable_behavior, set_parent_process_death_signal,
+    };
+    use rustix::thread::{secure_computing_mode, set_no_new_privs};
+    use seccompiler::{
+        SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+
+    use super::{ADDRESS_SPACE_BYTES, CPU_SECONDS, Walls};
+
+    /// The newest rules asked for; the kernel keeps those it knows.
+    const NEWEST: ABI = ABI::V6;
+    const FIRST_WITH_NETWORK: i64 = 4;
+
+    pub(super) fn walls() -> Walls {
+        let landlock = landlock_version();
+        Walls {
+            limits: true,
+            privileges: true,
+            parent: true,
+            files: landlock >= 1,
+            network: landlock >= FIRST_WITH_NETWORK,
+            calls: secure_computing_mode().is_ok(),
+        }
+    }
+
+    pub(super) fn confine() -> io::Result<Walls> {
+        close_all_but_stdin()?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        set_no_new_privs(true)?;
+        // Rules are made through a descriptor, so this comes before the limit on them.
+        let files = no_files().is_ok_and(|status| status != RulesetStatus::NotEnforced);
+        super::limit(&[
+            (Resource::As, ADDRESS_SPACE_BYTES),
+            (Resource::Nproc, 0),
+            (Resource::Core, 0),
+            (Resource::Fsize, 0),
+            (Resource::Nofile, 1),
+            (Resource::Cpu, CPU_SECONDS),
+        ])?;
+        let network = files && landlock_version() >= FIRST_WITH_NETWORK;
+        let calls = few_calls().is_ok();
+        Ok(Walls { limits: true, privileges: true, parent: true, files, network, calls })
+    }
+
+    fn close_all_but_stdin() -> io::Result<()> {
+        // SAFETY: takes no pointers. Nothing in this process owns a descriptor yet but standard output and error,
+        // which may be closed at any time.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
+        if closed == 0 {
+            return Ok(());
+        }
+        // Kernels before 5.9.
+        let most = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+        for descriptor in 1..i32::try_from(most).unwrap_or(i32::MAX) {
+            // SAFETY: as above; closing what is not open does nothing.
+            unsafe { libc::close(descriptor) };
+        }
+        Ok(())
+    }
+
+    fn landlock_version() -> i64 {
+        const VERSION: libc::c_uint = 1;
+        // SAFETY: with this flag the kernel reads nothing and gives a number.
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, VERSION) }
+    }
+
+    fn no_files() -> Result<RulesetStatus, RulesetError> {
+        let status = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))?
+            .handle_access(AccessNet::from_all(NEWEST))?
+            .scope(Scope::from_all(NEWEST))?
+            .create()?
+            .restrict_self()?;
+        Ok(status.ruleset)
+    }
+
+    /// What memory, one socket and an end need. Everything else is answered with "not permitted".
+    const CALLS: &[i64] = &[
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_brk,
+        libc::SYS_madvise,
+        libc::SYS_futex,
+        libc::SYS_clock_gettime,
+        libc::SYS_gettimeofday,
+        libc::SYS_getrandom,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_sigaltstack,
+    ];
+
+    fn few_calls() -> Result<(), seccompiler::Error> {
+        const PROTECTION: u8 = 2;
+        let not_executable = SeccompCondition::new(
+            PROTECTION,
+            SeccompCmpArgLen::Dword,
+            SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64),
+            0,
+        )?;
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+            CALLS.iter().map(|call| (*call, Vec::new())).collect();
+        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+            rules.insert(call, vec![SeccompRule::new(vec![not_executable.clone()])?]);
+        }
+        let refused = SeccompAction::Errno(libc::EPERM as u32);
+        let filter =
+            SeccompFilter::new(rules, refused, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?;
+        let program: seccompiler::BpfProgram = filter.try_into()?;
+        seccompiler::apply_filter(&program)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    //! Elsewhere: limits, and being another process.
+
+    use std::io;
+
+    use rustix::process::Resource;
+
+    use super::{ADDRESS_SPACE_BYTES, CPU_SECONDS, Walls};
+
+    pub(super) fn walls() -> Walls {
+        Walls { limits: true, privileges: false, parent: false, files: false, network: false, calls: false }
+    }
+
+    pub(super) fn confine() -> io::Result<Walls> {
+        super::limit(&[
+            (Resource::As, ADDRESS_SPACE_BYTES),
+            (Resource::Nproc, 0),
+            (Resource::Core, 0),
+            (Resource::Fsize, 0),
+            (Resource::Cpu, CPU_SECONDS),
+        ])?;
+        Ok(walls())
+    }
+}
+
+fn limit(limits: &[(rustix::process::Resource, u64)]) -> io::Result<()> {
+    for (resource, most) in limits {
+        let limit = rustix::process::Rlimit { current: Some(*most), maximum: Some(*most) };
+        rustix::process::setrlimit(*resource, limit)?;
+    }
+    Ok(())
+}

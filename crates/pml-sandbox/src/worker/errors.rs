@@ -1,0 +1,173 @@
+//! What was thrown, and what nobody caught.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rquickjs::runtime::RejectionTracker;
+use rquickjs::{Ctx, Function, Object, Persistent, Value};
+
+use super::raw;
+use crate::message::{THROWN_BYTES, Thrown};
+
+/// The name the program has in stacks.
+pub(super) const FILE: &std::ffi::CStr = c"program.ts";
+/// The name of the code around it, whose frames are not told.
+pub(super) const PRELUDE: &str = "pml";
+
+/// How much text the engine makes of a value that is no error.
+const SHOWN_UNITS: usize = 2_000;
+
+/// Rejections and exceptions that nobody has handled yet, in order.
+pub(super) type Rejections = RefCell<Vec<Rejection>>;
+
+/// Something that went wrong and was not handled.
+pub(super) struct Rejection {
+    /// None for what was thrown where no promise takes it.
+    promise: Option<Persistent<Value<'static>>>,
+    reason: Persistent<Value<'static>>,
+}
+
+/// Notes in `rejections` what the engine tells about promises.
+pub(super) fn tracker(rejections: Rc<Rejections>) -> RejectionTracker {
+    Box::new(move |ctx: Ctx<'_>, promise: Value<'_>, reason: Value<'_>, is_handled| {
+        let promise = Persistent::save(&ctx, promise);
+        let mut rejections = rejections.borrow_mut();
+        if !is_handled {
+            let reason = Persistent::save(&ctx, reason);
+            rejections.push(Rejection { promise: Some(promise), reason });
+            return;
+        }
+        // What is handled late is mostly what was rejected last.
+        if let Some(at) =
+            rejections.iter().rposition(|rejection| rejection.promise.as_ref() == Some(&promise))
+        {
+            rejections.remove(at);
+        }
+    })
+}
+
+/// Notes an exception from a callback.
+pub(super) fn uncaught<'js>(rejections: &Rejections, ctx: &Ctx<'js>, reason: Value<'js>) {
+    rejections.borrow_mut().push(Rejection { promise: None, reason: Persistent::save(ctx, reason) });
+}
+
+/// The first of them that is not about the promise `but`.
+pub(super) fn first<'js>(
+    rejections: &Rejections,
+    ctx: &Ctx<'js>,
+    but: &Value<'js>,
+) -> rquickjs::Result<Option<Value<'js>>> {
+    let but = Persistent::save(ctx, but.clone());
+    let rejections = rejections.borrow();
+    let found = rejections.iter().find(|rejection| rejection.promise.as_ref() != Some(&but));
+    found.map(|rejection| rejection.reason.clone().restore(ctx)).transpose()
+}
+
+/// Tells about thrown values.
+pub(super) struct Teller<'js> {
+    /// The code and the call of an error that came from the host.
+    origin: Function<'js>,
+    inspect: Function<'js>,
+}
+
+impl<'js> Teller<'js> {
+    pub(super) fn new(kept: &Object<'js>) -> rquickjs::Result<Teller<'js>> {
+        Ok(Teller { origin: kept.get("origin")?, inspect: kept.get("inspect")? })
+    }
+
+    /// What `value` says. Members of an error may be code of the program; what it throws is passed over.
+    pub(super) fn tell(&self, value: &Value<'js>) -> Thrown {
+        let thrown = match value.as_object() {
+            Some(object) if value.is_error() => self.error(object),
+            Some(_) | None => self.other(value),
+        };
+        Thrown {
+            name: short(thrown.name),
+            message: short(thrown.message),
+            stack: short(thrown.stack),
+            ..thrown
+        }
+    }
+
+    fn error(&self, error: &Object<'js>) -> Thrown {
+        let name = member(error, "name").unwrap_or_else(|| "Error".to_owned());
+        let message = member(error, "message").unwrap_or_default();
+        let stack = of_program(&member(error, "stack").unwrap_or_default());
+        let (line, column) = position(&stack).unwrap_or_default();
+        let (code, call) = self.origin(error);
+        Thrown { name, message, code, call, line, column, stack }
+    }
+
+    fn origin(&self, error: &Object<'js>) -> (Option<String>, Option<u32>) {
+        let origin = self.origin.call::<_, Option<Vec<Value<'js>>>>((error.clone(),));
+        let Ok(Some(origin)) = origin else { return (None, None) };
+        let code = origin.first().and_then(raw_text);
+        let call = origin.get(1).and_then(Value::as_number).map(|call| call as u32).filter(|call| *call > 0);
+        (code, call)
+    }
+
+    fn other(&self, value: &Value<'js>) -> Thrown {
+        let name = match value {
+            value if value.is_null() => "null",
+            value if value.is_undefined() => "undefined",
+            value if value.is_bool() => "boolean",
+            value if value.is_number() => "number",
+            value if value.is_string() => "string",
+            value if value.is_big_int() => "bigint",
+            value if value.is_symbol() => "symbol",
+            value if value.is_function() => "function",
+            _ => "object",
+        };
+        let message = match value.is_string() {
+            true => raw_text(value),
+            false => self
+                .inspect
+                .call::<_, Value<'js>>((value.clone(), SHOWN_UNITS))
+                .ok()
+                .as_ref()
+                .and_then(raw_text),
+        };
+        Thrown { name: name.to_owned(), message: message.unwrap_or_default(), ..Thrown::default() }
+    }
+}
+
+fn raw_text(value: &Value<'_>) -> Option<String> {
+    let is_short = value.is_string() && raw::units(value) <= (1 << 20);
+    is_short.then(|| raw::text(value)).flatten()
+}
+
+fn member(error: &Object<'_>, name: &str) -> Option<String> {
+    match error.get::<_, Value<'_>>(name) {
+        Ok(value) => raw_text(&value),
+        Err(_) => {
+            // The exception of a getter is forgotten.
+            error.ctx().catch();
+            None
+        }
+    }
+}
+
+fn short(mut text: String) -> String {
+    if text.len() > THROWN_BYTES {
+        text.truncate(text.floor_char_boundary(THROWN_BYTES - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
+}
+
+/// The frames that are the program's own.
+fn of_program(stack: &str) -> String {
+    let file = FILE.to_str().expect("it is ASCII");
+    let frames = stack.lines().filter(|frame| frame.contains(file)).map(str::trim);
+    frames.collect::<Vec<_>>().join("\n")
+}
+
+/// Line and column of the first frame.
+fn position(stack: &str) -> Option<(u32, u32)> {
+    let file = FILE.to_str().expect("it is ASCII");
+    let after = stack.split_once(file)?.1.strip_prefix(':')?;
+    let mut numbers = after.split(|letter: char| !letter.is_ascii_digit());
+    let line = numbers.next()?.parse().ok()?;
+    let column = numbers.next().and_then(|column| column.parse().ok()).unwrap_or(0);
+    Some((line, column))
+}

@@ -1,0 +1,88 @@
+//! The functions the prelude is given.
+
+use std::rc::Rc;
+
+use rquickjs::function::{IntoJsFunc, Opt};
+use rquickjs::{Ctx, Exception, Function, Object, Value};
+
+use super::json::Problem;
+use super::world::{KINDS, LEVELS, World};
+use super::{raw, timers};
+use crate::message::{Event, Reached};
+
+/// The longest words of progress.
+const WORDS_BYTES: usize = 4 << 10;
+
+/// All of them, in one object.
+pub(super) fn functions<'js>(ctx: &Ctx<'js>, world: &Rc<World<'js>>) -> rquickjs::Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    timers::install(ctx, world, &native)?;
+    let own = Rc::clone(world);
+    add(&native, "kind", 1, move |value: Value<'js>| own.kept().look.name(&value).to_owned())?;
+    let own = Rc::clone(world);
+    add(&native, "now", 0, move || own.now_ms.get() as f64)?;
+    let own = Rc::clone(world);
+    add(&native, "random", 0, move || own.random.next())?;
+    let own = Rc::clone(world);
+    add(&native, "uncaught", 1, move |ctx: Ctx<'js>, reason: Value<'js>| own.uncaught(&ctx, reason))?;
+    let own = Rc::clone(world);
+    add(&native, "consoleRoom", 0, move || own.console_left().map_or(-1.0, |left| left as f64))?;
+    let own = Rc::clone(world);
+    add(&native, "console", 2, move |level: usize, text: Value<'js>| {
+        own.console(LEVELS[level], raw::text(&text).unwrap_or_default());
+    })?;
+    let own = Rc::clone(world);
+    add(&native, "progress", 3, move |ctx, done, total, message| progress(&ctx, &own, done, total, message))?;
+    let own = Rc::clone(world);
+    add(&native, "hint", 1, move |ctx, value| hint(&ctx, &own, value))?;
+    let own = Rc::clone(world);
+    add(&native, "at", 2, move |point: u32, context: u32| own.site.set((point, context)))?;
+    let own = Rc::clone(world);
+    add(&native, "reached", 5, move |kind: usize, point: u32, context: u32, outcome: i32, count: f64| {
+        own.reached(Reached { kind: KINDS[kind], point, context, outcome, count: count as u64 });
+    })?;
+    Ok(native)
+}
+
+fn add<'js, P, F>(native: &Object<'js>, name: &str, length: usize, function: F) -> rquickjs::Result<()>
+where
+    F: IntoJsFunc<'js, P> + 'js,
+{
+    native.set(name, Function::new(native.ctx().clone(), function)?.with_name(name)?.with_length(length)?)
+}
+
+fn progress<'js>(
+    ctx: &Ctx<'js>,
+    world: &World<'js>,
+    done: Opt<Value<'js>>,
+    total: Opt<Value<'js>>,
+    message: Opt<Value<'js>>,
+) -> rquickjs::Result<()> {
+    let number =
+        |value: Opt<Value<'js>>| value.0.as_ref().and_then(Value::as_number).filter(|it| it.is_finite());
+    let Some(done) = number(done) else {
+        return Err(Exception::throw_type(ctx, "pml.progress needs a number first"));
+    };
+    let mut message =
+        message.0.filter(|it| it.is_string() && raw::units(it) <= 1 << 20).and_then(|it| raw::text(&it));
+    if let Some(message) = &mut message {
+        message.truncate(message.floor_char_boundary(WORDS_BYTES));
+    }
+    world.progress(Event::Progress { done, total: number(total), message });
+    Ok(())
+}
+
+fn hint<'js>(ctx: &Ctx<'js>, world: &World<'js>, value: Opt<Value<'js>>) -> rquickjs::Result<()> {
+    let wrong = |message: &str| Err(Exception::throw_type(ctx, message));
+    let Some(value) = value.0 else { return wrong("pml.hint needs an object") };
+    match world.json(value, world.argument_size()) {
+        Ok(Some(json)) if json.starts_with('{') => {
+            world.hint(json);
+            Ok(())
+        }
+        Ok(_) => wrong("pml.hint needs an object"),
+        Err(Problem::Refused { path, what }) => wrong(&format!("`{path}` of the hint is {what}")),
+        Err(Problem::Long | Problem::Deep) => wrong("the hint is too large"),
+        Err(Problem::Thrown) => Err(rquickjs::Error::Exception),
+    }
+}

@@ -1,0 +1,138 @@
+//! `setTimeout` and its like: the host waits, the program is called.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rquickjs::function::{Args, Opt, Rest};
+use rquickjs::{Coerced, Ctx, Exception, Function, Object, Value};
+
+use super::world::World;
+use crate::message::Event;
+
+/// How many may be set at a time.
+const MOST: usize = 10_000;
+/// The largest number that is exact in the language; some hundred thousand years.
+const LONGEST_MS: f64 = 9_007_199_254_740_991.0;
+
+/// Timers that are set.
+#[derive(Default)]
+pub(super) struct Timers<'js> {
+    /// How many times one was set.
+    made: Cell<u32>,
+    /// By what the program knows them by: the number they first had.
+    set: RefCell<HashMap<u32, Timer<'js>>>,
+    /// From the number they have now.
+    ids: RefCell<HashMap<u32, u32>>,
+}
+
+struct Timer<'js> {
+    number: u32,
+    then: Function<'js>,
+    given: Vec<Value<'js>>,
+    /// It is set again whenever it fires.
+    every_ms: Option<u64>,
+}
+
+impl Timers<'_> {
+    pub(super) fn set(&self) -> usize {
+        self.ids.borrow().len()
+    }
+}
+
+/// Adds the four functions to `native`.
+pub(super) fn install<'js>(
+    ctx: &Ctx<'js>,
+    world: &Rc<World<'js>>,
+    native: &Object<'js>,
+) -> rquickjs::Result<()> {
+    for (name, repeats) in [("setTimeout", false), ("setInterval", true)] {
+        let world = Rc::clone(world);
+        let set =
+            move |ctx: Ctx<'js>, then: Opt<Value<'js>>, ms: Opt<Value<'js>>, given: Rest<Value<'js>>| {
+                set(&ctx, &world, name, then.0, ms.0, given.0, repeats)
+            };
+        native.set(name, Function::new(ctx.clone(), set)?.with_name(name)?.with_length(2)?)?;
+    }
+    for name in ["clearTimeout", "clearInterval"] {
+        let world = Rc::clone(world);
+        let clear = move |id: Opt<Value<'js>>| clear(&world, id.0.as_ref());
+        native.set(name, Function::new(ctx.clone(), clear)?.with_name(name)?.with_length(1)?)?;
+    }
+    Ok(())
+}
+
+fn set<'js>(
+    ctx: &Ctx<'js>,
+    world: &World<'js>,
+    name: &str,
+    then: Option<Value<'js>>,
+    ms: Option<Value<'js>>,
+    given: Vec<Value<'js>>,
+    repeats: bool,
+) -> rquickjs::Result<u32> {
+    let Some(then) = then.and_then(Value::into_function) else {
+        return Err(Exception::throw_type(ctx, &format!("{name} needs a function")));
+    };
+    let ms = match ms {
+        Some(ms) => ms.get::<Coerced<f64>>()?.0,
+        None => 0.0,
+    };
+    // What is not a number counts as 0.
+    let delay_ms = if ms > 0.0 { ms.min(LONGEST_MS) as u64 } else { 0 };
+    if world.timers.set() >= MOST {
+        return Err(Exception::throw_range(ctx, &format!("more than {MOST} timers are set")));
+    }
+    let number = start(world, delay_ms);
+    let timer = Timer { number, then, given, every_ms: repeats.then_some(delay_ms) };
+    world.timers.set.borrow_mut().insert(number, timer);
+    world.timers.ids.borrow_mut().insert(number, number);
+    Ok(number)
+}
+
+fn start(world: &World<'_>, delay_ms: u64) -> u32 {
+    let timer = world.timers.made.get() + 1;
+    world.timers.made.set(timer);
+    world.out.say(Event::Timer { timer, delay_ms });
+    timer
+}
+
+fn clear(world: &World<'_>, id: Option<&Value<'_>>) {
+    let Some(id) = id.and_then(Value::as_number) else { return };
+    let Some(timer) = world.timers.set.borrow_mut().remove(&(id as u32)) else { return };
+    // An interval that clears itself while it fires has no number just then.
+    if world.timers.ids.borrow_mut().remove(&timer.number).is_some() {
+        world.out.say(Event::TimerCleared { timer: timer.number });
+    }
+}
+
+/// Calls what waits for timer `number`; nothing happens when it was cleared.
+pub(super) fn fire<'js>(ctx: &Ctx<'js>, world: &World<'js>, number: u32) -> rquickjs::Result<()> {
+    let timers = &world.timers;
+    let Some(id) = timers.ids.borrow_mut().remove(&number) else { return Ok(()) };
+    let Some((then, given, every_ms)) = timers.due(id) else { return Ok(()) };
+    let mut args = Args::new(ctx.clone(), given.len());
+    args.push_args(given)?;
+    if then.call_arg::<Value<'js>>(args).is_err() {
+        world.uncaught(ctx, ctx.catch());
+    }
+    if let (Some(delay_ms), Some(timer)) = (every_ms, timers.set.borrow_mut().get_mut(&id)) {
+        timer.number = start(world, delay_ms);
+        timers.ids.borrow_mut().insert(timer.number, id);
+    }
+    Ok(())
+}
+
+impl<'js> Timers<'js> {
+    /// What to call; it is forgotten unless it repeats.
+    #[allow(clippy::type_complexity)]
+    fn due(&self, id: u32) -> Option<(Function<'js>, Vec<Value<'js>>, Option<u64>)> {
+        let mut set = self.set.borrow_mut();
+        match set.get(&id)?.every_ms {
+            Some(every_ms) => {
+                set.get(&id).map(|timer| (timer.then.clone(), timer.given.clone(), Some(every_ms)))
+            }
+            None => set.remove(&id).map(|timer| (timer.then, timer.given, None)),
+        }
+    }
+}
