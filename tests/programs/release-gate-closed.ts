@@ -18,6 +18,6 @@ if (missing.length === 0) {
   return { released: true };
 } else {
   const { text } = await mcp.text.join({ parts: missing.map((line) => `- [ ] ${line}`), separator: "\n" });
-  await mcp.fs.write({ path: "TODO.md", content: `${text}\n` });
+  await mcp.fs.write({ path: "OPEN.md", content: `${text}\n` });
   return { released: false, missing };
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pml_model::structure::{NodeId, Position, Step, Structure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Everything there is to know about a program before it runs.
@@ -178,7 +178,7 @@ pub struct Identity {
 }
 
 /// What is executed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Program {
     /// Body of an async function in strict mode: types gone, probes in. The names it may use freely
@@ -197,7 +197,7 @@ pub struct Program {
 /// A probe point in a context, and the node it reports. A function that is reached in a way that was not
 /// foreseen reports a context without a site: a call then belongs to the first site of its point and tool, and
 /// anything else means nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The number in the probe.
     pub point: u32,
@@ -206,20 +206,20 @@ pub struct Site {
     /// The node.
     pub node: NodeId,
     /// The tool, when it is a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Where it stands.
     pub at: Position,
     /// The tool is handed on as a value here: its calls carry no point of their own.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub value: bool,
     /// For a `switch`: the outcome of each case in order, the one without a match last.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcomes: Vec<String>,
 }
 
 /// A call of a local function: from `context`, point `point` enters function `function` in context `enters`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The number in the probe.
     pub point: u32,

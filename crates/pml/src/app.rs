@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pml_mcp::Era;
@@ -13,10 +13,13 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::accepted::Accepted;
+use crate::approve::Policy;
 use crate::builtin;
 use crate::catalogue::{self, Catalogue, Listing, Snapshot};
 use crate::config::{self, Config, Env, Paths, Transport};
-use crate::problem::Problem;
+use crate::execute::{self, Runs};
+use crate::plan;
+use crate::problem::{Code, Problem};
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
 use crate::tasks;
 use crate::validate::Validators;
@@ -39,6 +42,10 @@ pub struct App {
     pub servers: Servers,
     /// Compiled schemas.
     pub validators: Validators,
+    /// The runs of this process.
+    pub runs: Runs,
+    policy: RwLock<Arc<Policy>>,
+    programs: Mutex<Option<(Arc<Snapshot>, Arc<pml_analysis::Catalogue>)>>,
     config: RwLock<Arc<Config>>,
     builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
     changes: broadcast::Sender<Change>,
@@ -72,19 +79,25 @@ impl App {
     pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: Role) -> Result<Arc<App>, Problem> {
         let config = Arc::new(config::load(&paths, &cwd, &env)?);
         let store = open_store(&paths).await?;
+        let process = Process::current().map_err(|error| {
+            Problem::new(Code::Config, format!("the process table cannot be read: {error}"))
+        })?;
         let builtin = Arc::new(built_in(&config, &cwd)?);
         let (told, hears) = mpsc::channel(256);
         let app = Arc::new(App {
             catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
             servers: Servers::new(told),
             validators: Validators::default(),
+            runs: Runs::new(process.clone()),
+            policy: RwLock::new(Arc::new(Policy::new(&config))),
+            programs: Mutex::default(),
             config: RwLock::new(config),
             builtin: RwLock::new(builtin),
             changes: broadcast::Sender::new(256),
             listed: watch::Sender::default(),
             refused: RwLock::default(),
             live: RwLock::default(),
-            process: (role == Role::Gateway).then(Process::current).and_then(Result::ok),
+            process: (role == Role::Gateway).then_some(process),
             acquainted_by: OnceLock::new(),
             stop: CancellationToken::new(),
             principal: Principal::local(),
@@ -104,10 +117,12 @@ impl App {
         app.arrange(manifests);
         app.apply_servers(&config, &eras, |_| true).await;
         tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
+        tokio::spawn(execute::keep(Arc::clone(&app), role == Role::Gateway));
         if role == Role::Gateway {
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
             tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
+            tokio::spawn(tasks::warm_up(Arc::clone(&app)));
             app.servers.all().iter().for_each(Slot::start_if_eager);
         }
         Ok(app)
@@ -116,6 +131,25 @@ impl App {
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What programs may do with tools, by the configuration in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The tools of this moment as programs name them.
+    pub fn known_tools(&self) -> Arc<pml_analysis::Catalogue> {
+        let snapshot = self.catalogue.snapshot();
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, known)) = &*programs
+            && Arc::ptr_eq(of, &snapshot)
+        {
+            return Arc::clone(known);
+        }
+        let known = Arc::new(plan::catalogue(&snapshot, |server| self.builtin(server).is_some()));
+        *programs = Some((snapshot, Arc::clone(&known)));
+        known
     }
 
     /// The built-in server of that name.
@@ -179,6 +213,7 @@ impl App {
 
     /// Ends every server and everything that runs in the background.
     pub async fn close(&self) {
+        self.runs.close().await;
         self.stop.cancel();
         self.servers.close().await;
         if let Some(process) = &self.process {
@@ -196,6 +231,7 @@ impl App {
         let known = Accepted::open(&self.paths).read()?;
         // Read before anything is replaced, so that the old configuration stays whole where this fails.
         let manifests = self.manifests().await?;
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Policy::new(&config));
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
         *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
         self.apply_servers(&config, &eras(&manifests), |server| {
@@ -447,8 +483,8 @@ fn built_in(
         fs_root: Some(config.builtin.fs_root.clone().unwrap_or_else(|| cwd.to_owned())),
         http_hosts: config.builtin.http_hosts.clone(),
     };
-    let servers = builtin::servers(&settings)
-        .map_err(|error| Problem::new(crate::problem::Code::Config, error.to_string()))?;
+    let servers =
+        builtin::servers(&settings).map_err(|error| Problem::new(Code::Config, error.to_string()))?;
     let wanted = |server: &builtin::Server| !config.builtin.disabled.iter().any(|name| name == server.name());
     Ok(servers.into_iter().filter(wanted).map(|server| (server.name(), server)).collect())
 }

@@ -3,16 +3,22 @@
 //! An intent or a call reaches the stages only through here, from whichever door (MCP, HTTP, terminal) it
 //! came: every choice about what comes next is made here, and the work is done in the stages.
 
+use std::sync::Arc;
+
 use pml_analysis::render::Report;
-use pml_model::ToolId;
+use pml_mcp::Caller;
 use pml_model::json::Fields;
+use pml_model::{Principal, RunId, ToolId};
+use pml_store::Idempotency;
 use serde_json::value::RawValue;
 
-use crate::app::{App, blocking};
+use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
-use crate::plan;
-use crate::problem::Problem;
+use crate::execute::replay::{self, Recording, Replayed};
+use crate::execute::{self, Asked, Bounds, Handle, Resumed, Standing};
+use crate::plan::{self, Execution, Refused};
+use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
@@ -40,18 +46,14 @@ pub enum Analysed {
 
 /// What a program would do with the tools there are now; nothing is run.
 pub async fn analyse(app: &App, source: String) -> Analysed {
-    let catalogue = known_tools(app);
+    let catalogue = app.known_tools();
     // It computes for as long as the program is large: not on a thread that serves others.
-    blocking(move || match pml_analysis::analyse(&source, &catalogue) {
-        Ok(analysis) => Analysed::Program(Box::new(analysis)),
-        Err(error) => Analysed::NotUnderstood(Report::from(&error)),
-    })
-    .await
+    blocking(move || understand(&catalogue, &source)).await
 }
 
 /// What a DAG document would do with the tools there are now; nothing is run.
 pub async fn analyse_dag(app: &App, document: String) -> Analysed {
-    let catalogue = known_tools(app);
+    let catalogue = app.known_tools();
     blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
         Ok(analysis) => Analysed::Dag(Box::new(analysis)),
         Err(error) => Analysed::NotUnderstood(Report::from(&error)),
@@ -59,8 +61,158 @@ pub async fn analyse_dag(app: &App, document: String) -> Analysed {
     .await
 }
 
-fn known_tools(app: &App) -> pml_analysis::Catalogue {
-    plan::catalogue(&app.catalogue.snapshot(), |server| app.builtin(server).is_some())
+/// What became of asking for a run.
+pub enum Executed {
+    /// It goes on in this process.
+    Going(Arc<Handle>),
+    /// It was asked for before; this is how it stands.
+    Known(RunId, Standing),
+    /// The program cannot be run, or may not be.
+    Refused(Refused),
+}
+
+/// A program comes in: understood, allowed, started.
+///
+/// # Errors
+/// Nothing can be started or recorded.
+pub async fn execute(
+    app: &Arc<App>,
+    asked: Execution,
+    visible: impl Fn(&ToolId) -> bool,
+) -> Result<Executed, Problem> {
+    if let Some(idempotency) = &asked.idempotency
+        && let Some(known) = asked_before(app, &asked.principal, idempotency).await?
+    {
+        return Ok(known);
+    }
+    app.get_acquainted().await;
+    let analysis = match understood(app, &asked.code).await {
+        Ok(analysis) => analysis,
+        Err(refused) => return Ok(Executed::Refused(refused)),
+    };
+    let config = app.config();
+    let mut bounds = Bounds::new(&config.limits, &config.runs);
+    if let Some(timeout) = asked.timeout {
+        bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+    }
+    let snapshot = app.catalogue.snapshot();
+    let plan = match plan::plan(&snapshot, &app.policy(), *analysis, &asked, bounds, visible) {
+        Ok(plan) => plan,
+        Err(refused) => return Ok(Executed::Refused(refused)),
+    };
+    let Execution { principal, session, caller, idempotency, .. } = asked;
+    let handle = execute::start(app, Asked { principal, session, plan, caller, idempotency }).await?;
+    Ok(Executed::Going(handle))
+}
+
+async fn asked_before(
+    app: &App,
+    principal: &Principal,
+    idempotency: &Idempotency,
+) -> Result<Option<Executed>, Problem> {
+    let (store, whose, key) = (app.store.clone(), principal.clone(), idempotency.key.clone());
+    let known = blocking(move || store.by_idempotency_key(&whose, &key, now_ms())).await?;
+    let Some((id, request)) = known else { return Ok(None) };
+    if request != idempotency.request {
+        return Err(Problem::new(Code::InvalidRequest, "the idempotency key was used for another request")
+            .hint("choose a new key for a new request"));
+    }
+    Ok(Some(match app.runs.here(&id) {
+        Some(handle) => Executed::Going(handle),
+        None => Executed::Known(id.clone(), execute::standing(app, principal, &id).await?),
+    }))
+}
+
+/// Below this, analysing takes less time than handing it to another thread.
+const SMALL_BYTES: usize = 16 * 1024;
+
+async fn understood(app: &App, code: &str) -> Result<Box<pml_analysis::Analysis>, Refused> {
+    let most = app.config().limits.source_bytes;
+    if code.len() as u64 > most {
+        let text = format!("the program has {} bytes and may have {most}", code.len());
+        return Err(Problem::new(Code::TooLarge, text)
+            .hint("write less, or raise `limits.source` in pml.toml")
+            .into());
+    }
+    let analysed = if code.len() <= SMALL_BYTES {
+        understand(&app.known_tools(), code)
+    } else {
+        analyse(app, code.to_owned()).await
+    };
+    match analysed {
+        Analysed::Program(analysis) => plan::without_mistakes(analysis),
+        Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
+        Analysed::Dag(_) => unreachable!("a program was analysed"),
+    }
+}
+
+fn understand(catalogue: &pml_analysis::Catalogue, source: &str) -> Analysed {
+    match pml_analysis::analyse(source, catalogue) {
+        Ok(analysis) => Analysed::Program(Box::new(analysis)),
+        Err(error) => Analysed::NotUnderstood(Report::from(&error)),
+    }
+}
+
+/// A run goes on where its journal ends.
+///
+/// # Errors
+/// There is no such run, or it cannot be read.
+pub async fn resume(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    caller: Caller,
+) -> Result<Resumed, Problem> {
+    execute::resume(app, principal, id, caller).await
+}
+
+/// How a run stands, wherever it is.
+///
+/// # Errors
+/// There is no such run, or it cannot be read.
+pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    execute::standing(app, principal, id).await
+}
+
+/// A run of the principal's that goes on in this process.
+pub fn run_here(app: &App, principal: &Principal, id: &RunId) -> Option<Arc<Handle>> {
+    app.runs.here(id).filter(|handle| handle.principal == *principal)
+}
+
+/// All that is recorded of a run.
+///
+/// # Errors
+/// There is no such run, or its records are no longer kept.
+pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
+    replay::recording(app, principal, id).await
+}
+
+/// A recorded run is run again, offline; with `code`, as if that had been its program.
+///
+/// # Errors
+/// The program cannot be run, or no worker can be had.
+pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> Result<Replayed, Problem> {
+    let plan = match code {
+        None => recording.plan.clone(),
+        Some(code) => {
+            let analysis = understood(app, &code).await.map_err(|refused| refused.problem)?;
+            recording.plan.clone().with_code(code, *analysis)
+        }
+    };
+    replay::replay(app, recording, plan).await
+}
+
+/// A run is ended, wherever it is.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn abort(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    reason: &str,
+) -> Result<Standing, Problem> {
+    execute::abort(app, principal, id, reason).await
 }
 
 /// A tool is called by name: checked against its schema, sent, answered.

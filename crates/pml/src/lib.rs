@@ -5,12 +5,14 @@
 pub mod accepted;
 pub mod api;
 pub mod app;
+pub mod approve;
 pub mod bench;
 pub mod builtin;
 pub mod catalogue;
 pub mod cli;
 pub mod config;
 pub mod discover;
+pub mod execute;
 pub mod flow;
 pub mod gateway;
 pub mod plan;

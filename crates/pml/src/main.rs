@@ -10,6 +10,9 @@ fn main() -> ExitCode {
         if arguments.get(1).is_some_and(|first| first == pml_mcp::guard::COMMAND) {
             return pml_mcp::guard::main(&arguments[2..]);
         }
+        if arguments.get(1).is_some_and(|first| first == pml::execute::WORKER_COMMAND) {
+            pml_sandbox::worker_main();
+        }
     }
     pml::cli::main()
 }

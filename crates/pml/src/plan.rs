@@ -2,9 +2,58 @@
 //!
 //! Analysis is `pml-analysis`'s business; here it gets what it has to know about the tools there are.
 
-use pml_analysis::{Catalogue, Tool};
+use std::time::Duration;
 
-use crate::catalogue::Snapshot;
+use pml_analysis::render::Report;
+use pml_analysis::{Analysis, Catalogue, Complaint, Severity, Tool};
+use pml_mcp::Caller;
+use pml_model::json::Fields;
+use pml_model::{Principal, ToolId};
+use pml_store::Idempotency;
+use serde_json::value::RawValue;
+
+use crate::app::now_ms;
+use crate::approve::{Policy, refusals};
+use crate::catalogue::{self, Snapshot};
+use crate::execute::{Bounds, Granted, Plan};
+use crate::problem::{Code, Problem};
+
+/// A program to be run.
+pub struct Execution {
+    /// Who asks.
+    pub principal: Principal,
+    /// In which session.
+    pub session: String,
+    /// What it is for.
+    pub intent: String,
+    /// The program.
+    pub code: String,
+    /// Its `args`, a JSON object.
+    pub arguments: Box<RawValue>,
+    /// How long it may take, where that is less than it might.
+    pub timeout: Option<Duration>,
+    /// Who hears of it meanwhile.
+    pub caller: Caller,
+    /// What makes a repeated request the same run.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// Why a program is not run.
+#[derive(Debug)]
+pub struct Refused {
+    /// The first reason.
+    pub problem: Problem,
+    /// The line it is about.
+    pub line: Option<u32>,
+    /// All reasons, as a person reads them.
+    pub all: Vec<String>,
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused { all: vec![problem.to_string()], problem, line: None }
+    }
+}
 
 /// The tools of `snapshot` as programs may name them. What a server claims about its tools is not
 /// believed: only the tools of servers that are `ours` are known to change nothing.
@@ -22,6 +71,126 @@ pub fn catalogue(snapshot: &Snapshot, ours: impl Fn(&str) -> bool) -> Catalogue 
         ));
     }
     catalogue
+}
+
+/// The analysis, unless it found mistakes: a program that would fail is not run.
+pub(crate) fn without_mistakes(analysis: Box<Analysis>) -> Result<Box<Analysis>, Refused> {
+    let mistakes = |complaint: &&Complaint| complaint.severity == Severity::Error;
+    let all: Vec<String> = analysis
+        .complaints
+        .iter()
+        .filter(mistakes)
+        .map(|complaint| {
+            let hint = complaint.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("line {}: {}{hint}", complaint.at.line, complaint.message)
+        })
+        .collect();
+    let Some(first) = analysis.complaints.iter().find(mistakes) else { return Ok(analysis) };
+    let mut problem = Problem::new(Code::InvalidProgram, first.message.clone());
+    problem.hint.clone_from(&first.hint);
+    Err(Refused { problem, line: Some(first.at.line), all })
+}
+
+/// Why a text is no program.
+pub(crate) fn not_understood(report: &Report) -> Refused {
+    let mut problem = Problem::new(Code::InvalidProgram, report.message.clone());
+    problem.hint.clone_from(&report.hint);
+    Refused { all: vec![problem.to_string()], problem, line: report.at.map(|at| at.line) }
+}
+
+/// What is run, if the rules allow it: every tool the program can call must be one it may call.
+pub(crate) fn plan(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    analysis: Analysis,
+    asked: &Execution,
+    bounds: Bounds,
+    visible: impl Fn(&ToolId) -> bool,
+) -> Result<Plan, Refused> {
+    if let Some(remark) = analysis.permissions.opaque.first() {
+        let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
+        let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
+        return Err(Refused { line: Some(remark.at.line), ..Refused::from(problem) });
+    }
+    given(&analysis, &asked.arguments, bounds.argument_bytes)?;
+    let mut granted = Vec::with_capacity(analysis.permissions.declared.len());
+    let mut refused = Vec::new();
+    for name in &analysis.permissions.declared {
+        let id = ToolId::parse(name).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        let tool = snapshot.tool(&id)?;
+        if !visible(&id) {
+            let problem = Problem::new(Code::Denied, format!("tool `{id}` is not exposed to this client"));
+            return Err(problem.hint("add it to `expose` in pml.toml").into());
+        }
+        let verdict = policy.of(&id, &tool.definition.annotations);
+        refused.extend(refusals([(&id, &verdict)]));
+        granted.push(Granted {
+            names: names(tool),
+            digest: tool.definition.digest.clone(),
+            idempotent: verdict.idempotent,
+            id,
+        });
+    }
+    if let Some(first) = refused.first() {
+        let problem = Problem::new(Code::Denied, first.to_string()).hint(first.hint());
+        let line = first_line(&analysis, &first.tool().to_string());
+        return Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() });
+    }
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| {
+        Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
+    })?;
+    Ok(Plan::new(
+        asked.intent.clone(),
+        asked.code.clone(),
+        analysis,
+        asked.arguments.clone(),
+        granted,
+        bounds,
+        (u64::from_le_bytes(seed), now_ms()),
+    ))
+}
+
+fn names(tool: &catalogue::Tool) -> Vec<String> {
+    let mut names = vec![tool.id.tool.clone()];
+    if tool.identifier != tool.id.tool {
+        names.push(tool.identifier.clone());
+    }
+    names
+}
+
+fn first_line(analysis: &Analysis, tool: &str) -> Option<u32> {
+    let sites = analysis.program.sites.iter().filter(|site| site.tool.as_deref() == Some(tool));
+    sites.map(|site| site.at.line).min()
+}
+
+/// Whether the program is given what it cannot do without.
+fn given(analysis: &Analysis, arguments: &RawValue, most: u64) -> Result<(), Problem> {
+    let size = arguments.get().len();
+    if size as u64 > most {
+        let text = format!("the arguments of the program have {size} bytes and may have {most}");
+        return Err(
+            Problem::new(Code::TooLarge, text).hint("give less, or raise `limits.arguments` in pml.toml")
+        );
+    }
+    let given = Fields::parse(arguments.get()).map_err(|_| {
+        Problem::new(Code::InvalidArguments, "the arguments of the program are not a JSON object")
+            .hint("give them as `context`, such as {\"path\": \"notes.txt\"}")
+    })?;
+    let required = analysis.parameters.schema["required"].as_array();
+    let missing: Vec<String> = required
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str())
+        .filter(|name| given.get(name).is_none())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the program needs {} in its arguments", missing.join(", "));
+    Err(Problem::new(Code::InvalidArguments, text)
+        .hint("give it as a member of `context` (`--args` in a terminal)"))
 }
 
 #[cfg(test)]

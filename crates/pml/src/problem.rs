@@ -78,6 +78,20 @@ pub enum Code {
     TooLarge,
     /// The request itself is malformed.
     InvalidRequest,
+    /// The rules do not allow it.
+    Denied,
+    /// A tool is no longer what it was.
+    ToolChanged,
+    /// The program has mistakes and is not run.
+    InvalidProgram,
+    /// Too much is going on already.
+    Busy,
+    /// Programs cannot be run here.
+    Sandbox,
+    /// No such run.
+    UnknownRun,
+    /// It was there and is no longer kept.
+    Gone,
     /// The database cannot be used.
     Storage,
     /// The configuration cannot be used.

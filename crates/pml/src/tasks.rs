@@ -25,6 +25,18 @@ pub(crate) async fn get_acquainted(app: Arc<App>) {
     }
 }
 
+/// Has sandboxes ready for the first program.
+pub(crate) async fn warm_up(app: Arc<App>) {
+    tokio::select! {
+        () = tokio::time::sleep(BEFORE_MEETING) => {
+            if let Err(problem) = app.runs.warm_up(app.config().runs.workers) {
+                tracing::error!(%problem, "no program can be run");
+            }
+        }
+        () = app.stopping().cancelled() => {}
+    }
+}
+
 /// Keeps the catalogue in step with what servers tell.
 pub(crate) async fn keep_catalogue(app: Arc<App>, mut hears: mpsc::Receiver<Told>) {
     loop {

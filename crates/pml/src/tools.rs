@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use pml_mcp::client::{Call, Failure, NotSent};
 use pml_mcp::{Caller, RpcError};
 use pml_model::json::{Fields, raw};
-use pml_model::{Principal, ToolId};
+use pml_model::{Digest, Principal, RunId, ToolId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::approve::{self, Refusal, refusals};
 use crate::catalogue::Tool;
 use crate::problem::{Code, Problem};
 use crate::servers::Slot;
@@ -23,7 +24,7 @@ pub struct Context {
     /// Who acts.
     pub principal: Principal,
     /// The run the call belongs to, where it belongs to one.
-    pub run: Option<String>,
+    pub run: Option<RunId>,
     /// Which step of that run.
     pub step: Option<u32>,
     /// Which attempt at that step, from 1.
@@ -36,6 +37,8 @@ pub struct Context {
     pub mode: Mode,
     /// Who can be told and asked things meanwhile.
     pub caller: Caller,
+    /// For a run: the definition the tool had when the run was allowed to call it.
+    pub granted: Option<Digest>,
 }
 
 /// What a call may do.
@@ -57,6 +60,7 @@ impl Context {
             cancel,
             mode: Mode::Real,
             caller,
+            granted: None,
         }
     }
 }
@@ -134,6 +138,31 @@ async fn call_known(
     }
 }
 
+/// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
+/// it when it was planned, and only as long as both still stand.
+fn authorize(app: &App, context: &Context, tool: &Tool) -> Result<(), Problem> {
+    let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
+    let denied = |refusal: &Refusal| Problem::new(Code::Denied, refusal.to_string()).hint(refusal.hint());
+    if context.run.is_none() {
+        // Whoever calls a tool itself has its own way of asking.
+        return match verdict.mode {
+            approve::Mode::Deny => {
+                refusals([(&tool.id, &verdict)]).first().map_or(Ok(()), |r| Err(denied(r)))
+            }
+            approve::Mode::Auto | approve::Mode::Ask => Ok(()),
+        };
+    }
+    if let Some(refusal) = refusals([(&tool.id, &verdict)]).first() {
+        return Err(denied(refusal));
+    }
+    if context.granted.as_ref() != Some(&tool.definition.digest) {
+        let text = format!("the definition of `{}` changed after the run was allowed to call it", tool.id);
+        return Err(Problem::new(Code::ToolChanged, text)
+            .hint("`pml list --changes` shows how; run the program anew"));
+    }
+    Ok(())
+}
+
 async fn checked(
     app: &App,
     context: &Context,
@@ -141,6 +170,9 @@ async fn checked(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
+    if let Err(problem) = authorize(app, context, tool) {
+        return Outcome::NotSent(problem);
+    }
     if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
         return Outcome::NotSent(problem);
     }

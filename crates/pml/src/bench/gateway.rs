@@ -86,7 +86,7 @@ async fn together(connection: &Connection, tool: &str, wait_ms: u64) -> Result<D
     Ok(started.elapsed())
 }
 
-async fn timed(connection: &Connection, tool: &str, wait_ms: u64) -> Result<Duration, Problem> {
+pub(super) async fn timed(connection: &Connection, tool: &str, wait_ms: u64) -> Result<Duration, Problem> {
     let mut params = Fields::default();
     params.set("name", raw(&tool));
     params.set("arguments", raw(&json!({ "text": "hello", "wait_ms": wait_ms })));
@@ -140,7 +140,7 @@ async fn start_and_memory(program: &Path) -> Result<Vec<Figure>, Problem> {
     ])
 }
 
-fn command(program: &Path, home: &Path) -> tokio::process::Command {
+pub(super) fn command(program: &Path, home: &Path) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(program);
     command.env_clear().env("PML_HOME", home).current_dir(home).kill_on_drop(true);
     command
@@ -200,7 +200,7 @@ fn configure(home: &Path, program: &Path, servers: usize, tools: usize) -> Resul
     std::fs::write(home.join("pml.toml"), text).map_err(failed)
 }
 
-async fn open(program: &Path, args: &[&str], home: &Path) -> Result<Connection, Problem> {
+pub(super) async fn open(program: &Path, args: &[&str], home: &Path) -> Result<Connection, Problem> {
     let launch = Launch {
         command: program.display().to_string(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),

@@ -1,9 +1,11 @@
 //! Measures the program by the figures it promises, against something in the same run.
 
+mod attacks;
 mod echo;
 mod flow;
 mod gateway;
 mod ingest;
+mod sandbox;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +38,18 @@ pub enum Bench {
         /// Write what was found to this file, one JSON line for each program
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+    },
+    /// What running a program costs, beside the same in other engines
+    Sandbox {
+        /// Programs per measurement
+        #[arg(long, default_value_t = 200)]
+        rounds: usize,
+    },
+    /// Run hostile programs, each with the end it must come to
+    Attacks {
+        /// A directory with an `engine.jsonl` of programs (`id`, `source`, `required`)
+        #[arg(long)]
+        data: PathBuf,
     },
     /// The server that the gateway is measured with
     #[command(hide = true)]
@@ -89,6 +103,8 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
         Bench::Gateway { calls } => gateway::measure(calls).await,
         Bench::Ingest { data } => ingest::measure(&data),
         Bench::Flow { data, out } => flow::measure(&data, out.as_deref()),
+        Bench::Sandbox { rounds } => sandbox::measure(rounds).await,
+        Bench::Attacks { data } => attacks::measure(&data).await,
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;
             Ok(Vec::new())

@@ -109,7 +109,7 @@ fn output(here: &Here, form: &Form) -> Result<Output, Problem> {
 }
 
 /// The name of a file as people are told, and its text.
-fn read(here: &Here, file: &Path) -> Result<(String, String), Problem> {
+pub(super) fn read(here: &Here, file: &Path) -> Result<(String, String), Problem> {
     let bad = |text: String| Problem::new(Code::InvalidRequest, text);
     let shown = if file == Path::new("-") { "<stdin>".to_owned() } else { file.display().to_string() };
     let cannot = |error: std::io::Error| bad(format!("cannot read `{}`: {error}", printable(&shown)));

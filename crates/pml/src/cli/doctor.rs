@@ -76,6 +76,8 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }
     findings.push(guarded());
+    findings.push(walls());
+    findings.push(sandbox(app).await);
     let trying: Vec<_> =
         app.servers.all().into_iter().map(|slot| async move { try_out(app, &slot).await }).collect();
     for found in futures_util::future::join_all(trying).await {
@@ -107,6 +109,28 @@ fn guarded() -> Finding {
     } else {
         let hint = "on this system a server may outlive PML when PML is killed";
         warn("server processes are not tied to PML".to_owned(), Some(hint.to_owned()))
+    }
+}
+
+/// Which walls stand around programs.
+fn walls() -> Finding {
+    let missing = pml_sandbox::walls().missing();
+    if missing.is_empty() {
+        return good(
+            "programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls"
+                .to_owned(),
+        );
+    }
+    let hint = "programs still run in a process of their own without environment or descriptors; a newer kernel has the rest";
+    warn(format!("programs run without these walls: {}", missing.join(", ")), Some(hint.to_owned()))
+}
+
+/// Whether a program can be run at all.
+async fn sandbox(app: &App) -> Finding {
+    let started = Instant::now();
+    match crate::execute::try_out(app).await {
+        Ok(()) => good(format!("a sandbox was ready after {} ms", started.elapsed().as_millis())),
+        Err(problem) => bad(problem.message, problem.hint),
     }
 }
 

@@ -6,8 +6,10 @@
 mod analyse;
 mod call;
 mod doctor;
+mod execute;
 mod list;
 mod out;
+mod runs;
 mod serve;
 mod servers;
 
@@ -80,6 +82,11 @@ enum Command {
     Discover(call::Discover),
     /// Show what a program or a DAG document would do, without doing it
     Analyse(analyse::Analyse),
+    /// Run a program over tools
+    Execute(execute::Execute),
+    /// Show runs and go on with them
+    #[command(subcommand)]
+    Runs(runs::Runs),
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -171,6 +178,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Call(call) => call::call(&here, call).await,
         Command::Discover(discover) => call::discover(&here, discover).await,
         Command::Analyse(analyse) => analyse::run(&here, analyse).await,
+        Command::Execute(execute) => execute::run(&here, execute).await,
+        Command::Runs(runs) => runs::run(&here, runs).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }

@@ -143,8 +143,7 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
     let program =
         std::env::current_exe().map_or_else(|_| "pml".to_owned(), |path| path.display().to_string());
     let http = json!({ "mcpServers": { "pml": { "type": "http", "url": url, "headers": { "Authorization": format!("Bearer {token}") } } } });
-    let stdio =
-        json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio", "--expose", "full"] } } });
+    let stdio = json!({ "mcpServers": { "pml": { "command": program, "args": ["stdio"] } } });
     let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
     out::line(format!(
         "{bold}PML {} serves {} tools of {} servers at {url}{reset}",
@@ -160,8 +159,8 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
     out::line(pretty(&stdio));
     if *expose.unwrap_or(&app.config().expose) == Expose::Meta {
         out::line(
-            "\nClients here are shown PML's own tools only. One that calls nothing but what is listed needs\n\
-             `pml serve --expose full`, or `expose = \"full\"` in pml.toml.",
+            "\nClients are shown PML's own tools and reach all others through them. To list every tool as well:\n\
+             `--expose full`, or `expose = \"full\"` in pml.toml.",
         );
     }
     for problem in &app.config().problems {

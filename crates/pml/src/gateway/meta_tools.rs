@@ -1,11 +1,14 @@
 //! PML's own tools, as clients see them.
 
+use std::sync::Arc;
+
+use pml_mcp::server::Incoming;
 use pml_model::json::{Fields, raw};
 use pml_model::name::{is_plain, shortened};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::is_callable;
+use super::{execute, is_callable};
 use crate::app::App;
 use crate::catalogue::Snapshot;
 use crate::config::Expose;
@@ -25,23 +28,27 @@ const REMOVED: &[(&str, &str)] = &[
     ("pml_find_capabilities", r#"call `pml_discover` with {"intent": "…"}"#),
     (
         "pml_execute_dag",
-        r#"find the tools with `pml_discover` with {"intent": "…"}, then call each by its `name`"#,
+        r#"write it as a program: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}"#,
     ),
     (
         "pml_execute_code",
-        r#"find the tools with `pml_discover` with {"intent": "…"}, then call each by its `name`"#,
+        r#"call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}"#,
     ),
 ];
 
 /// The definitions of PML's own tools.
 pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
-    vec![raw(&json!({
+    let connected = connected(snapshot);
+    std::iter::once(discover_definition(&connected)).chain(execute::definitions(&connected)).collect()
+}
+
+fn discover_definition(connected: &str) -> Box<RawValue> {
+    raw(&json!({
         "name": "pml_discover",
         "title": "Find tools for an intent",
         "description": format!(
             "Find the right tools for what you want to do. Say it in plain words; get a ranked list with TypeScript \
-             signatures. Call a found tool by its `name`. Connected: {}.",
-            connected(snapshot)
+             signatures. Call found tools from a program with `pml_execute`, or one alone by its `name`. Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
@@ -81,15 +88,16 @@ pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
             "required": ["results", "total"]
         },
         "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
-    }))]
+    }))
 }
 
 /// How the gateway is meant to be used.
 pub(super) fn instructions(snapshot: &Snapshot) -> String {
     format!(
         "PML stands in front of all connected MCP servers. 1. Call `pml_discover` with what you want to do; it ranks \
-         the tools of all servers and gives TypeScript signatures. 2. Call the tool you chose by the `name` in the \
-         result. 3. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
+         the tools of all servers and gives TypeScript signatures. 2. Write the work as one program over those tools and \
+         give it to `pml_execute`; only what it returns comes back. 3. If it answers `running`, call `pml_continue` with its \
+         `workflowId`. 4. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
         connected(snapshot)
     )
 }
@@ -119,9 +127,10 @@ fn plain(text: &str) -> String {
 
 /// Answers a call of one of PML's own tools; `None` where the name is not one of them.
 pub(super) async fn call(
-    app: &App,
+    app: &Arc<App>,
     name: &str,
     arguments: &RawValue,
+    request: &Incoming,
     exposure: &Expose,
 ) -> Option<Box<RawValue>> {
     if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
@@ -133,6 +142,9 @@ pub(super) async fn call(
     }
     match name {
         "pml_discover" => Some(discover(app, arguments, exposure).await),
+        "pml_execute" => Some(execute::execute(app, arguments, request, exposure).await),
+        "pml_continue" => Some(execute::wait(app, arguments, request).await),
+        "pml_abort" => Some(execute::abort(app, arguments, request).await),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 //! The protocol itself is `pml-mcp`'s business; what happens to an intent or a call is `flow`'s.
 //! Here names are resolved, lists are put together and results take their wire shape.
 
+mod execute;
 mod listing;
 mod meta_tools;
 mod passthrough;
@@ -70,7 +71,7 @@ impl Gateway {
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
         if let Some(answer) =
-            meta_tools::call(&self.app, &name, &arguments, &self.exposure(&request.client)).await
+            meta_tools::call(&self.app, &name, &arguments, &request, &self.exposure(&request.client)).await
         {
             return Ok(answer);
         }

@@ -106,7 +106,7 @@ fn reference_servers() -> Home {
     home.configure(&format!(
         "expose = \"full\"\n[servers.everything]\n{}\n[servers.files]\n{files}\n[servers.memory]\n{}\n\
          env = {{ MEMORY_FILE_PATH = {:?} }}\n[servers.clock]\ncommand = {:?}\n[servers.git]\ncommand = {:?}\n\
-         args = [\"--repository\", {:?}]\n",
+         args = [\"--repository\", {:?}]\n[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n",
         npm_server("server-everything"),
         npm_server("server-memory"),
         home.path("memory.jsonl"),
@@ -147,6 +147,7 @@ fn use_reference_servers(home: &Home, door: &Door<'_>, sdk: Sdk) {
         assert_ne!(result["isError"], true, "{sdk:?} {tool}: {result}");
         assert!(text(&result).contains(expected), "{sdk:?} {tool}: {result}");
     }
+    check_program(home, door, sdk);
     check_discovery(&door.call(sdk, "pml_discover", &json!({"intent": "add two numbers", "limit": 5})));
     check_progress(door, sdk);
 }
@@ -170,6 +171,38 @@ fn check_discovery(result: &Value) {
     }
     let scores: Vec<f64> = found.iter().filter_map(|one| one["score"].as_f64()).collect();
     assert!(scores.is_sorted_by(|a, b| a >= b), "best first: {scores:?}");
+}
+
+/// One program over four of the servers, with a decision, a loop and an image.
+fn check_program(home: &Home, door: &Door<'_>, sdk: Sdk) {
+    let code = r#"
+        interface Sum { text: string }
+        const greeting: string = await mcp.files.read_text_file({ path: args.path });
+        const sums: Sum[] = [];
+        for (const b of [1, 2]) {
+            if (b > 1) sums.push({ text: await mcp.everything.get_sum({ a: 40, b }) });
+        }
+        const [image, status] = await Promise.all([
+            mcp.everything["get-tiny-image"]({}),
+            mcp.git.git_status({ repo_path: args.repository }),
+        ]);
+        return { greeting, sums, image, branch: String(status).includes("trunk") };
+    "#;
+    let context = json!({"path": home.path("files/greeting.txt"), "repository": home.path("repository")});
+    let program = json!({"type": "code", "code": code});
+    let asked = json!({"intent": "read and add", "implementation": program, "context": context});
+    let result = door.call(sdk, "pml_execute", &asked);
+    let told = &result["structuredContent"];
+    assert_eq!(told["status"], "success", "{sdk:?}: {result}");
+    assert!(told["result"]["greeting"].to_string().contains("good morning"), "{sdk:?}: {told}");
+    assert_eq!(told["result"]["sums"], json!([{"text": "The sum of 40 and 2 is 42."}]), "{sdk:?}");
+    assert_eq!(told["result"]["branch"], true, "{sdk:?}: {told}");
+    let image =
+        told["result"]["image"].as_array().unwrap().iter().find(|part| part["type"] == "image").unwrap();
+    assert!(image["uri"].as_str().unwrap().starts_with("pml://runs/run_"), "{sdk:?}: {image}");
+    assert!(image.get("data").is_none(), "{sdk:?}: its bytes stay outside the result");
+    let shown = result["content"].as_array().unwrap().iter().find(|part| part["type"] == "image");
+    assert_eq!(shown.unwrap()["mimeType"], "image/png", "{sdk:?}: the client is shown it");
 }
 
 fn check_progress(door: &Door<'_>, sdk: Sdk) {

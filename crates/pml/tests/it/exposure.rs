@@ -24,7 +24,19 @@ fn a_list_of_tools_is_all_a_client_sees_finds_and_calls() {
     let home = Home::new("expose = [\"fs:read\", \"math:*\"]");
     let mut client = home.stdio(&[]);
     let shown = names(&mut client);
-    assert_eq!(shown, ["pml_discover", "fs__read", "math__evaluate", "math__statistics", "math__round"]);
+    assert_eq!(
+        shown,
+        [
+            "pml_discover",
+            "pml_execute",
+            "pml_continue",
+            "pml_abort",
+            "fs__read",
+            "math__evaluate",
+            "math__statistics",
+            "math__round"
+        ]
+    );
     assert_eq!(found(&mut client, "read a file"), ["fs:read"]);
     for hidden in ["fs__delete", "fs:delete", "json:parse"] {
         let refused = client.call(hidden, &json!({"path": "x", "json": "1"}));
@@ -37,7 +49,7 @@ fn a_list_of_tools_is_all_a_client_sees_finds_and_calls() {
 fn without_a_list_every_tool_can_be_found_and_called_though_few_are_shown() {
     let home = Home::new("");
     let mut client = home.stdio(&[]);
-    assert_eq!(names(&mut client), ["pml_discover"]);
+    assert_eq!(names(&mut client), ["pml_discover", "pml_execute", "pml_continue", "pml_abort"]);
     assert!(found(&mut client, "read a file").contains(&"fs:read".to_owned()));
     assert!(text(&client.call("math__evaluate", &json!({"expression": "6*7"}))).contains("42"));
 }

@@ -8,6 +8,7 @@ mod analyse;
 mod cli;
 mod clients;
 mod conformance;
+mod execute;
 mod exposure;
 mod faults;
 mod faulty;

@@ -65,7 +65,8 @@ fn only_the_doors_use_the_flow() {
         .filter(|(path, _)| path.starts_with("crates/pml/src/") && path.ends_with(".rs"))
         .collect();
     let door = |path: &str| {
-        ["crates/pml/src/cli/", "crates/pml/src/gateway/", "crates/pml/src/api.rs"]
+        // Measuring comes in by the same way as everybody else.
+        ["crates/pml/src/cli/", "crates/pml/src/gateway/", "crates/pml/src/api.rs", "crates/pml/src/bench/"]
             .iter()
             .any(|door| path.starts_with(door))
     };

@@ -1,0 +1,247 @@
+//! `pml execute`: runs a program and shows how it goes.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use pml_mcp::caller::{Standing as Known, ToCaller, new_session};
+use pml_mcp::{Caller, Era};
+use pml_model::RunId;
+use pml_model::json::{empty_object, raw};
+use pml_model::name::printable;
+use pml_model::run::Question;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Here, analyse, out};
+use crate::app::Role;
+use crate::execute::{Failure, Handle, Report, Standing};
+use crate::flow::{self, Executed};
+use crate::plan::{Execution, Refused};
+use crate::problem::{Code, Problem};
+
+/// As long as a person is willing to wait.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Arguments of `pml execute`.
+#[derive(Debug, Args)]
+pub(super) struct Execute {
+    /// What it is for
+    intent: Option<String>,
+    /// The program, TypeScript; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    code: PathBuf,
+    /// Its arguments, a JSON object
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    args: String,
+    /// Give up after this many milliseconds
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+}
+
+pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Problem> {
+    let (name, code) = analyse::read(here, &execute.code)?;
+    let arguments: Box<RawValue> = serde_json::from_str(&execute.args).map_err(|error| {
+        Problem::new(Code::InvalidRequest, format!("`--args` is not JSON: {error}"))
+            .hint(r#"write it as --args '{"path": "x"}'"#)
+    })?;
+    let app = here.open(Role::Command).await?;
+    let (caller, messages) = watching();
+    let showing = tokio::spawn(show(messages));
+    let execution = Execution {
+        principal: app.principal.clone(),
+        session: "terminal".to_owned(),
+        intent: execute.intent.unwrap_or_else(|| name.clone()),
+        code: code.clone(),
+        arguments,
+        timeout: execute.timeout.map(Duration::from_millis),
+        caller,
+        idempotency: None,
+    };
+    let ended = match flow::execute(&app, execution, |_| true).await {
+        Ok(Executed::Going(handle)) => Ok(follow(&handle).await),
+        Ok(Executed::Known(_, standing)) => Ok(standing),
+        Ok(Executed::Refused(refused)) => {
+            app.close().await;
+            return Ok(not_run(here, &name, &code, &refused));
+        }
+        Err(problem) => Err(problem),
+    };
+    // Dropping the app's side of the run ends the messages; what was printed last is still shown.
+    app.close().await;
+    if tokio::time::timeout(Duration::from_millis(200), showing).await.is_err() {
+        tracing::debug!("messages of the run are still open");
+    }
+    Ok(tell(here, &ended?, Some((&name, &code))))
+}
+
+/// Waits for a run; whoever interrupts the command ends the run.
+pub(super) async fn follow(handle: &Handle) -> Standing {
+    out::note(format!("{}{}{}", out::DIM, handle.id, out::RESET));
+    tokio::select! {
+        standing = handle.wait(PATIENCE) => standing,
+        () = super::serve::asked_to_stop() => {
+            out::note("stopping the run");
+            handle.cancel();
+            handle.wait(PATIENCE).await
+        }
+    }
+}
+
+/// A caller that hears what a program prints and how far it is, and cannot be asked anything.
+pub(super) fn watching() -> (Caller, mpsc::Receiver<ToCaller>) {
+    Caller::new(Known {
+        session: new_session(),
+        era: Era::Modern,
+        capabilities: empty_object(),
+        progress_token: std::io::stderr().is_terminal().then(|| raw(&"pml-execute")),
+        wants_logs_from: Some(0),
+    })
+}
+
+/// Shows what a program prints and how far it is.
+pub(super) async fn show(mut messages: mpsc::Receiver<ToCaller>) {
+    while let Some(message) = messages.recv().await {
+        let ToCaller::Notify { method, params: Some(params) } = message else { continue };
+        let said: Value = serde_json::from_str(params.get()).unwrap_or_default();
+        if method == "notifications/progress" {
+            let total = said["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
+            let text = said["message"].as_str().map(printable).unwrap_or_default();
+            out::note(format!("{}{}{total} {text}{}", out::DIM, said["progress"], out::RESET));
+        } else {
+            let colour = match said["level"].as_str() {
+                Some("error") => out::BOLD_RED,
+                Some("warning") => out::YELLOW,
+                _ => out::CYAN,
+            };
+            let text = said["data"].as_str().unwrap_or_default();
+            for line in text.lines() {
+                out::note(format!("{colour}│{} {}", out::RESET, printable(line)));
+            }
+        }
+    }
+}
+
+fn not_run(here: &Here, name: &str, code: &str, refused: &Refused) -> ExitCode {
+    if here.json {
+        out::json(
+            &json!({ "status": "failed", "error": refused.problem, "line": refused.line, "reasons": refused.all }),
+        );
+    } else {
+        out::error(&refused.problem);
+        excerpt(name, code, refused.line);
+        if refused.all.len() > 1 {
+            refused.all.iter().for_each(|reason| out::note(format!("  {reason}")));
+        }
+    }
+    ExitCode::FAILURE
+}
+
+/// Prints how a run stands.
+pub(super) fn tell(here: &Here, standing: &Standing, source: Option<(&str, &str)>) -> ExitCode {
+    match standing {
+        Standing::Over(report) => over(here, report, source),
+        Standing::Waiting { question: Some(question), .. } => {
+            asks(here, question);
+            ExitCode::FAILURE
+        }
+        Standing::Waiting { question: None, wake_at } => {
+            if here.json {
+                out::json(&json!({ "status": "running", "wakeAt": wake_at }));
+            } else {
+                out::note("it sleeps; a running `pml serve` or `pml stdio` wakes it, or `pml runs resume`");
+            }
+            ExitCode::SUCCESS
+        }
+        Standing::Running(progress) => {
+            if here.json {
+                out::json(&json!({ "status": "running", "progress": progress }));
+            } else {
+                out::note(format!("running: {} of {} calls ended", progress.ended, progress.calls));
+            }
+            ExitCode::SUCCESS
+        }
+        Standing::Elsewhere => {
+            out::note("another process has the run, or will");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn over(here: &Here, report: &Report, source: Option<(&str, &str)>) -> ExitCode {
+    if here.json {
+        out::json(report);
+    } else if let Some(result) = &report.result {
+        out::line(pretty(result));
+    } else {
+        let fallback = Failure::nothing_known();
+        let error = report.error.as_ref().unwrap_or(&fallback);
+        failure(error, source);
+    }
+    if report.result.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Texts as they are, everything else as JSON a person can read.
+fn pretty(result: &RawValue) -> String {
+    match serde_json::from_str::<Value>(result.get()) {
+        Ok(Value::String(text)) => printable(&text),
+        Ok(value) if value.is_object() || value.is_array() => {
+            serde_json::to_string_pretty(&value).unwrap_or_else(|_| result.get().to_owned())
+        }
+        _ => result.get().to_owned(),
+    }
+}
+
+fn failure(error: &Failure, source: Option<(&str, &str)>) {
+    out::note(format!("{}error{}: {}: {}", out::BOLD_RED, out::RESET, error.code, printable(&error.message)));
+    if let Some((name, code)) = source {
+        excerpt(name, code, error.line);
+    } else if let Some(line) = error.line {
+        out::note(format!("  at line {line}"));
+    }
+    if let Some(hint) = &error.hint {
+        out::note(format!("{}hint{}: {}", out::CYAN, out::RESET, printable(hint)));
+    }
+    if !error.in_doubt.is_empty() {
+        out::note(format!("whether these calls acted is not known: {:?}", error.in_doubt));
+    }
+}
+
+fn excerpt(name: &str, code: &str, line: Option<u32>) {
+    let Some(number) = line else { return };
+    let text = code.lines().nth(number.saturating_sub(1) as usize).unwrap_or_default();
+    out::note(format!("{}  --> {}:{number}{}", out::DIM, printable(name), out::RESET));
+    out::note(format!("{}{number:>4} │{} {}", out::DIM, out::RESET, printable(text)));
+}
+
+/// Prints what a run asks.
+pub(super) fn asks(here: &Here, question: &Question) {
+    if here.json {
+        return out::json(&json!({ "status": "approval_required", "question": question }));
+    }
+    let Question::InDoubt { calls } = question;
+    out::note("the run was interrupted, and whether these calls acted is not known:");
+    for doubt in calls {
+        out::note(format!(
+            "  call {} {}{}{} {}",
+            doubt.call,
+            out::BOLD,
+            doubt.tool,
+            out::RESET,
+            printable(&doubt.arguments)
+        ));
+    }
+    out::note(format!(
+        "{}hint{}: look what happened, then say so: `pml runs resume ID --call N=again`, `N=failed` or `N='{{…}}'` (its result)",
+        out::CYAN,
+        out::RESET
+    ));
+}
+
+/// The name of a run as it is written on a command line.
+pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
+    RunId::parse(text).map_err(|error| Problem::new(Code::InvalidRequest, error.to_string()))
+}

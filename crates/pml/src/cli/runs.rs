@@ -1,0 +1,457 @@
+//! `pml runs`: what ran, how it went, and going on with it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use pml_model::name::{printable, shortened};
+use pml_model::run::{Answer, Question, Resolved, Verdict};
+use pml_model::{RunId, RunState};
+use pml_store::{Answered, Filter, RunRow};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::execute::{asks, follow, run_id, show, tell, watching};
+use super::{Here, analyse, out};
+use crate::app::{App, Role, blocking, now_ms};
+use crate::execute::replay::{Recording, Replayed};
+use crate::execute::{Report, Resumed, Standing, Task};
+use crate::flow;
+use crate::problem::{Code, Problem};
+
+/// What to do with runs.
+#[derive(Debug, Subcommand)]
+pub(super) enum Runs {
+    /// List runs, the latest first
+    List(List),
+    /// Show one: its calls, its path, its result
+    Show(Show),
+    /// Go on with a run that was interrupted or sleeps
+    Resume(Resume),
+    /// End a run
+    Abort {
+        /// The run
+        id: String,
+        /// Why
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Run a recorded run again, offline, from its journal
+    Replay(Replay),
+    /// Write all that is recorded of a run to a file that `replay` reads
+    Export {
+        /// The run
+        id: String,
+        /// Where to; standard output otherwise
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// Arguments of `pml runs list`.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only runs in this state
+    #[arg(long)]
+    state: Option<State>,
+    /// How many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    /// Only runs made before this one
+    #[arg(long, value_name = "ID")]
+    before: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum State {
+    Running,
+    Waiting,
+    Interrupted,
+    Done,
+    Failed,
+    Cancelled,
+    Aborted,
+    Expired,
+}
+
+/// Arguments of `pml runs show`.
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The run
+    id: String,
+    /// Show its calls on a line of time
+    #[arg(long)]
+    timeline: bool,
+}
+
+/// Arguments of `pml runs resume`.
+#[derive(Debug, Args)]
+pub(super) struct Resume {
+    /// The run
+    id: String,
+    /// What became of a call in doubt: N=again, N=failed or N=JSON, its result
+    #[arg(long = "call", value_name = "N=WHAT")]
+    calls: Vec<String>,
+}
+
+/// Arguments of `pml runs replay`.
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// The run, or a file that `pml runs export` wrote
+    run: String,
+    /// A changed program to try on the same record
+    #[arg(long, value_name = "FILE")]
+    code: Option<PathBuf>,
+}
+
+pub(super) async fn run(here: &Here, runs: Runs) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let done = match runs {
+        Runs::List(list) => self::list(here, &app, list).await,
+        Runs::Show(show) => show_run(here, &app, &show).await,
+        Runs::Resume(resume) => self::resume(here, &app, &resume).await,
+        Runs::Abort { id, reason } => abort(here, &app, &id, &reason).await,
+        Runs::Replay(replay) => self::replay(here, &app, &replay).await,
+        Runs::Export { id, output } => export(here, &app, &id, output.as_deref()).await,
+    };
+    app.close().await;
+    done
+}
+
+async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
+    let filter = Filter {
+        state: list.state.map(state),
+        before: list.before.as_deref().map(run_id).transpose()?,
+        limit: list.limit,
+    };
+    let (store, principal) = (app.store.clone(), app.principal.clone());
+    let rows = blocking(move || store.runs(&principal, &filter)).await?;
+    if here.json {
+        out::json(&rows.iter().map(row_json).collect::<Vec<_>>());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        out::note("no runs yet; `pml execute --code FILE` makes one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.id.to_string(),
+                standing(row),
+                row.calls.to_string(),
+                when(row.created_at),
+                printable(&shortened(&row.intent, 48)),
+            ]
+        })
+        .collect();
+    out::line(out::table(&["run", "state", "calls", "begun", "for"], &cells));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn state(state: State) -> RunState {
+    match state {
+        State::Running => RunState::Running,
+        State::Waiting => RunState::Waiting,
+        State::Interrupted => RunState::Interrupted,
+        State::Done => RunState::Done,
+        State::Failed => RunState::Failed,
+        State::Cancelled => RunState::Cancelled,
+        State::Aborted => RunState::Aborted,
+        State::Expired => RunState::Expired,
+    }
+}
+
+/// How a run stands, in a few words.
+fn standing(row: &RunRow) -> String {
+    match (row.state, &row.error_code, row.wake_at, &row.question_id) {
+        (RunState::Failed, Some(code), _, _) => format!("failed {code}"),
+        (RunState::Waiting, _, _, Some(_)) => "waiting for a word".to_owned(),
+        (RunState::Waiting, _, Some(at), None) => format!("sleeps until {}", when(at)),
+        (state, _, _, _) => state.to_string(),
+    }
+}
+
+fn when(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms)
+        .map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+        .unwrap_or_else(|_| ms.to_string())
+}
+
+fn row_json(row: &RunRow) -> serde_json::Value {
+    json!({
+        "workflowId": row.id, "state": row.state, "intent": row.intent, "kind": row.kind.as_str(),
+        "codeHash": row.code_hash, "calls": row.calls, "errorCode": row.error_code, "createdAt": row.created_at,
+        "updatedAt": row.updated_at, "endedAt": row.ended_at, "wakeAt": row.wake_at, "questionId": row.question_id,
+    })
+}
+
+async fn row(app: &App, id: &RunId) -> Result<RunRow, Problem> {
+    let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
+    blocking(move || store.run(&principal, &run)).await?.ok_or_else(|| crate::execute::no_run(id))
+}
+
+async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Problem> {
+    let id = run_id(&show.id)?;
+    let row = row(app, &id).await?;
+    let recording = match flow::recording(app, &app.principal, &id).await {
+        Ok(recording) => Some(recording),
+        Err(problem) if row.purged_at.is_some() => {
+            tracing::debug!(%problem, "only its row is left");
+            None
+        }
+        Err(problem) => return Err(problem),
+    };
+    if here.json {
+        let mut shown = row_json(&row);
+        shown["recording"] = serde_json::to_value(&recording).unwrap_or_default();
+        out::json(&shown);
+        return Ok(ExitCode::SUCCESS);
+    }
+    out::line(format!("{}{}{}  {}", out::BOLD, row.id, out::RESET, standing(&row)));
+    out::line(format!("  for    {}", printable(&row.intent)));
+    out::line(format!("  begun  {}", when(row.created_at)));
+    if let Some(ended) = row.ended_at {
+        out::line(format!("  ended  {} after {} ms", when(ended), ended - row.created_at));
+    }
+    let Some(recording) = recording else {
+        out::note("its journal and results are no longer kept");
+        return Ok(ExitCode::SUCCESS);
+    };
+    match &recording.report {
+        Some(report) => show_report(report, show.timeline),
+        None => out::note(format!("{} calls are in its journal", row.calls.max(recording.calls()))),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_report(report: &Report, timeline: bool) {
+    let path: Vec<String> = report.path.nodes.iter().map(ToString::to_string).collect();
+    if !path.is_empty() {
+        out::line(format!("  path   {}", path.join(" → ")));
+    }
+    for decided in &report.path.decisions {
+        let times = if decided.times > 1 { format!(" ×{}", decided.times) } else { String::new() };
+        out::line(format!("  {}  {}{times}", decided.node, decided.outcome));
+    }
+    for turns in &report.path.loops {
+        out::line(format!("  {}  {} turns", turns.node, turns.turns));
+    }
+    if !report.tasks.is_empty() {
+        out::line("");
+        let span = (report.started_at, report.ended_at.max(report.started_at + 1));
+        let cells: Vec<Vec<String>> =
+            report.tasks.iter().map(|task| task_cells(task, span, timeline)).collect();
+        let last = if timeline { "time" } else { "result" };
+        out::line(out::table(&["call", "node", "tool", "status", "ms", last], &cells));
+    }
+    for line in &report.console {
+        out::line(format!("{}│{} {}", out::CYAN, out::RESET, printable(&line.text)));
+    }
+    out::line("");
+    match (&report.result, &report.error) {
+        (Some(result), _) => out::line(printable(&shortened(result.get(), 2_000))),
+        (None, Some(error)) => {
+            let line = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+            out::line(format!(
+                "{}{}{}: {}{line}",
+                out::BOLD_RED,
+                error.code,
+                out::RESET,
+                printable(&error.message)
+            ));
+        }
+        (None, None) => {}
+    }
+}
+
+/// How wide a line of time is.
+const TIMELINE: i64 = 40;
+
+fn task_cells(task: &Task, (from, to): (i64, i64), timeline: bool) -> Vec<String> {
+    let status = serde_json::to_value(task.status).ok();
+    let last = if timeline {
+        let place =
+            |at: i64| ((at - from).clamp(0, to - from) * TIMELINE / (to - from)).clamp(0, TIMELINE - 1);
+        let begin = place(task.issued_at);
+        let end = place(task.issued_at + task.execution_time_ms.unwrap_or(0));
+        let blank = usize::try_from(begin).unwrap_or(0);
+        let bar = usize::try_from(end - begin + 1).unwrap_or(1);
+        format!("{}{}", " ".repeat(blank), "█".repeat(bar))
+    } else {
+        printable(&shortened(task.result_preview.as_deref().unwrap_or_default(), 60))
+    };
+    vec![
+        task.call.to_string(),
+        task.node_id.map(|node| node.to_string()).unwrap_or_default(),
+        task.tool.clone(),
+        status.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default(),
+        task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
+        last,
+    ]
+}
+
+async fn resume(here: &Here, app: &std::sync::Arc<App>, resume: &Resume) -> Result<ExitCode, Problem> {
+    let id = run_id(&resume.id)?;
+    let said: Vec<Resolved> = resume.calls.iter().map(|text| said(text)).collect::<Result<_, _>>()?;
+    let answered = !said.is_empty();
+    if answered {
+        answer(app, &id, said).await?;
+    }
+    let (caller, messages) = watching();
+    let showing = tokio::spawn(show(messages));
+    let resumed = flow::resume(app, &app.principal, &id, caller).await;
+    let code = match resumed? {
+        Resumed::Going(handle) => tell(here, &follow(&handle).await, None),
+        Resumed::Asks { question, .. } => {
+            asks(here, &question);
+            ExitCode::FAILURE
+        }
+        // A gateway that saw the answer was quicker; it goes on as was said.
+        Resumed::Held if answered => tell(here, &followed_elsewhere(app, &id).await?, None),
+        Resumed::Held => {
+            return Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
+                .hint(format!("`pml runs show {id}` tells how it stands")));
+        }
+        Resumed::Over(_) => tell(here, &flow::standing(app, &app.principal, &id).await?, None),
+    };
+    showing.abort();
+    Ok(code)
+}
+
+/// Waits for a run that another process works on; its end is seen in the database.
+async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
+    loop {
+        let standing = flow::standing(app, &app.principal, id).await?;
+        if !matches!(standing, Standing::Running(_) | Standing::Elsewhere) {
+            return Ok(standing);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What is said of a call in doubt: `3=again`, `3=failed`, `3={"ok":true}`.
+fn said(text: &str) -> Result<Resolved, Problem> {
+    let wrong = || {
+        Problem::new(Code::InvalidRequest, format!("`--call {}` cannot be read", printable(text)))
+            .hint(r#"write N=again, N=failed or N=JSON, such as --call 3=again or --call '3={"id": 7}'"#)
+    };
+    let (call, what) = text.split_once('=').ok_or_else(wrong)?;
+    let call = call.trim().parse().map_err(|_| wrong())?;
+    let verdict = match what.trim() {
+        "again" => Verdict::Again,
+        "failed" => Verdict::Failed,
+        json => {
+            let json: &RawValue = serde_json::from_str(json).map_err(|_| wrong())?;
+            Verdict::Done { result: json.get().to_owned() }
+        }
+    };
+    Ok(Resolved { call, verdict })
+}
+
+async fn answer(app: &App, id: &RunId, said: Vec<Resolved>) -> Result<(), Problem> {
+    let asked = {
+        let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
+        blocking(move || store.standing(&principal, &run)).await?.ok_or_else(|| crate::execute::no_run(id))?
+    };
+    let Some((question, Question::InDoubt { calls })) = asked.question else {
+        return Err(
+            Problem::new(Code::InvalidRequest, format!("run `{id}` asks nothing")).hint("leave `--call` out")
+        );
+    };
+    let silent = calls.iter().find(|doubt| said.iter().all(|said| said.call != doubt.call));
+    let foreign = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call));
+    if let Some(call) = silent.map(|doubt| doubt.call).or(foreign.map(|said| said.call)) {
+        let asked: Vec<String> = calls.iter().map(|doubt| doubt.call.to_string()).collect();
+        return Err(Problem::new(
+            Code::InvalidRequest,
+            format!("call {call}: the question is about {}", asked.join(", ")),
+        )
+        .hint("say of each of them what became of it"));
+    }
+    let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
+    let answer = Answer::Doubts { calls: said };
+    let stored = blocking(move || store.answer(&principal, &run, &question, &answer, now_ms())).await?;
+    match stored {
+        Answered::Stored => Ok(()),
+        Answered::AlreadyAnswered => {
+            Err(Problem::new(Code::InvalidRequest, "somebody has answered already; theirs counts"))
+        }
+        Answered::Gone | Answered::Unknown => {
+            Err(Problem::new(Code::InvalidRequest, format!("run `{id}` no longer asks this")))
+        }
+    }
+}
+
+async fn abort(here: &Here, app: &std::sync::Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
+    let id = run_id(id)?;
+    let standing = flow::abort(app, &app.principal, &id, reason).await?;
+    tell(here, &standing, None);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn replay(here: &Here, app: &App, replay: &Replay) -> Result<ExitCode, Problem> {
+    let recording = match RunId::parse(&replay.run) {
+        Ok(id) => flow::recording(app, &app.principal, &id).await?,
+        Err(_) => {
+            let (_, text) = analyse::read(here, Path::new(&replay.run))?;
+            Recording::parse(&text)?
+        }
+    };
+    let code = match &replay.code {
+        Some(file) => Some(analyse::read(here, file)?.1),
+        None => None,
+    };
+    let replayed = flow::replay(app, &recording, code).await?;
+    if here.json {
+        out::json(&replayed);
+    } else {
+        match &replayed {
+            Replayed::Same { report } => {
+                show_report(report, false);
+                out::note(format!(
+                    "{}the same{}: every call and the result are as recorded",
+                    out::GREEN,
+                    out::RESET
+                ));
+            }
+            Replayed::Differs { report, .. } => {
+                show_report(report, false);
+                out::note(format!(
+                    "{}another end{}: the calls are as recorded, the result is not",
+                    out::YELLOW,
+                    out::RESET
+                ));
+            }
+            Replayed::Unfinished { report } => {
+                show_report(report, false);
+                out::note("the record ends here");
+            }
+            Replayed::Diverged { divergence } => {
+                out::note(format!("{}diverged{}: {divergence}", out::BOLD_RED, out::RESET));
+            }
+        }
+    }
+    let fine = matches!(replayed, Replayed::Same { .. } | Replayed::Unfinished { .. });
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn export(here: &Here, app: &App, id: &str, output: Option<&Path>) -> Result<ExitCode, Problem> {
+    let recording = flow::recording(app, &app.principal, &run_id(id)?).await?;
+    let Some(output) = output else {
+        out::json(&recording);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let path = here.cwd.join(output);
+    let text = serde_json::to_string_pretty(&recording).expect("a recording is plain data");
+    std::fs::write(&path, text + "\n").map_err(|error| {
+        Problem::new(
+            Code::InvalidRequest,
+            format!("cannot write `{}`: {error}", printable(&path.display().to_string())),
+        )
+    })?;
+    out::note(format!("written to {}; it holds the run's values as they were", output.display()));
+    Ok(ExitCode::SUCCESS)
+}

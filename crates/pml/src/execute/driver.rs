@@ -1,0 +1,612 @@
+//! Carries out what the run core decides: the only part of a run that waits.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use pml_mcp::Caller;
+use pml_model::json::{Fields, raw};
+use pml_model::{Principal, RunState};
+use pml_sandbox::{Delivery, Event as Seen, Fault, Level, What, Worker};
+use pml_store::{Change, Entry, Lease, Urgency};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::journal::{Delivered, History, Record};
+use super::observe::{CallSeen, Ending, Observer};
+use super::plan::Plan;
+use super::report::{Failure, Standing};
+use super::run::{Action, Event, Issued, Over, Run};
+use super::value::delivered;
+use crate::app::{App, now_ms};
+use crate::config::Durable;
+use crate::tools::{self, Context, Mode, Outcome};
+
+/// How long calls that may have had an effect are waited for when the run is over.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long servers are given to hear that a call is called off.
+const CALLING_OFF: Duration = Duration::from_secs(1);
+/// How often a client hears of progress at most.
+const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
+
+/// How a run can be told to stop.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    /// Whoever asked no longer wants it.
+    pub(super) cancel: CancellationToken,
+    /// Somebody ends it, and says why.
+    pub(super) abort: watch::Sender<Option<String>>,
+    /// The process ends.
+    pub(super) suspend: CancellationToken,
+}
+
+/// What a driver is made of.
+pub(super) struct Parts {
+    pub(super) app: Arc<App>,
+    pub(super) principal: Principal,
+    pub(super) plan: Arc<Plan>,
+    pub(super) lease: Lease,
+    pub(super) worker: Worker,
+    pub(super) history: History,
+    pub(super) caller: Caller,
+    pub(super) stops: Arc<Stops>,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) acks: mpsc::UnboundedSender<Ack>,
+    pub(super) acked: mpsc::UnboundedReceiver<Ack>,
+}
+
+/// One run under way.
+pub(super) struct Driver {
+    app: Arc<App>,
+    principal: Principal,
+    plan: Arc<Plan>,
+    lease: Lease,
+    caller: Caller,
+    stops: Arc<Stops>,
+    standing: watch::Sender<Standing>,
+    observer: Observer,
+    run: Run<Ending>,
+    worker: Option<Worker>,
+    calls: FuturesUnordered<BoxFuture<'static, (u32, Outcome)>>,
+    called_off: HashMap<u32, CancellationToken>,
+    timers: BTreeSet<(i64, u32)>,
+    grace: Option<Instant>,
+    time: ActiveTime,
+    unwritten: Vec<Entry>,
+    acks: mpsc::UnboundedSender<Ack>,
+    acked: mpsc::UnboundedReceiver<Ack>,
+    /// The times at which recorded calls were asked for.
+    recorded_at: Vec<i64>,
+    told: Option<Instant>,
+    /// A worker has crashed before.
+    crashed: bool,
+    /// What ends the run next.
+    failed: Option<Failure>,
+}
+
+/// What the journal says.
+#[derive(Debug)]
+pub(super) enum Ack {
+    Stored(u32),
+    Failed(pml_store::Error),
+}
+
+/// Whether the run goes on in this process.
+enum Next {
+    On,
+    Left,
+}
+
+impl Driver {
+    /// A run that begins, or goes on after what `history` holds.
+    pub(super) fn new(parts: Parts) -> Driver {
+        let (rules, tools) = parts.plan.rules();
+        let mut driver = Driver {
+            run: Run::new(rules, tools, parts.plan.start),
+            observer: Observer::new(Arc::clone(&parts.plan)),
+            time: ActiveTime::new(Duration::from_millis(parts.plan.limits.wall_ms)),
+            recorded_at: parts.history.calls.iter().map(|call| call.at).collect(),
+            app: parts.app,
+            principal: parts.principal,
+            plan: parts.plan,
+            lease: parts.lease,
+            caller: parts.caller,
+            stops: parts.stops,
+            standing: parts.standing,
+            worker: None,
+            calls: FuturesUnordered::new(),
+            called_off: HashMap::new(),
+            timers: BTreeSet::new(),
+            grace: None,
+            unwritten: Vec::new(),
+            acks: parts.acks,
+            acked: parts.acked,
+            told: None,
+            crashed: false,
+            failed: None,
+        };
+        driver.begin(parts.worker, parts.history);
+        driver
+    }
+
+    fn begin(&mut self, mut worker: Worker, history: History) {
+        worker.begin(&self.plan.for_worker());
+        self.worker = Some(worker);
+        for action in self.run.replay(history.calls, history.deliveries) {
+            if let Action::Deliver { at, what } = action {
+                self.deliver(at, &what);
+            }
+        }
+    }
+
+    /// Goes on until the run is over, put aside or lost.
+    pub(super) async fn drive(mut self) {
+        loop {
+            self.time.follow(self.run.is_active());
+            let event = self.next_event().await;
+            match event {
+                Some(Heard::Event(event)) => {
+                    let now = now_ms();
+                    let actions = self.run.on(event, now);
+                    for action in actions {
+                        if let Next::Left = self.act(action, now).await {
+                            self.call_off().await;
+                            return;
+                        }
+                    }
+                    self.write(Urgency::Lazy);
+                }
+                Some(Heard::Crashed(failure)) => self.once_more(failure).await,
+                Some(Heard::Lost) => {
+                    self.standing.send_replace(Standing::Elsewhere);
+                    self.call_off().await;
+                    return;
+                }
+                None => {}
+            }
+        }
+    }
+
+    async fn next_event(&mut self) -> Option<Heard> {
+        if let Some(failure) = self.failed.take() {
+            return self.stop(Ending::Failed(failure));
+        }
+        let due = self.timers.first().map(|(at, _)| *at);
+        let deadline = self.time.deadline();
+        let (grace, stopping) = (self.grace, self.grace.is_some());
+        let mut aborted = self.stops.abort.subscribe();
+        tokio::select! {
+            biased;
+            () = self.stops.cancel.cancelled(), if !stopping => self.stop(Ending::Cancelled),
+            () = self.stops.suspend.cancelled(), if !stopping => self.stop(Ending::Suspended),
+            Ok(reason) = aborted.wait_for(Option::is_some), if !stopping => {
+                let reason = reason.clone();
+                self.stop(Ending::Aborted(reason.filter(|reason| !reason.is_empty())))
+            }
+            Some((call, outcome)) = self.calls.next() => {
+                self.called_off.remove(&call);
+                self.answered(call, outcome)
+            }
+            Some(ack) = self.acked.recv() => self.acked(ack),
+            seen = next_of(&mut self.worker) => self.seen(seen),
+            () = sleep_until_ms(due) => {
+                let (_, timer) = self.timers.pop_first()?;
+                Some(Heard::Event(Event::TimerDue { timer }))
+            }
+            () = sleep_until(deadline) => self.stop(Ending::Failed(self.out_of_time())),
+            () = sleep_until(grace) => {
+                self.grace = None;
+                Some(Heard::Event(Event::GraceOver))
+            }
+        }
+    }
+
+    fn stop(&self, ending: Ending) -> Option<Heard> {
+        Some(Heard::Event(Event::Stop(ending)))
+    }
+
+    fn out_of_time(&self) -> Failure {
+        let time = self.plan.limits.wall_ms;
+        Failure::new("TIMEOUT", format!("the run took longer than {time} ms"))
+            .hint("do less at once, give `timeoutMs`, or raise `limits.wall` in pml.toml")
+    }
+
+    fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
+        let tool = self.tool_of(call)?;
+        let most = usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX);
+        let what = delivered(self.lease.run(), call, &tool, outcome, most);
+        Some(Heard::Event(Event::Answered(what)))
+    }
+
+    fn tool_of(&self, call: u32) -> Option<String> {
+        self.observer.tool(call).map(str::to_owned)
+    }
+
+    fn acked(&mut self, ack: Ack) -> Option<Heard> {
+        match ack {
+            Ack::Stored(call) => Some(Heard::Event(Event::Stored { call })),
+            Ack::Failed(pml_store::Error::Fenced { .. }) => Some(Heard::Lost),
+            Ack::Failed(error) => self.stop(Ending::Failed(storage(&error))),
+        }
+    }
+
+    /// What the worker says, as the run core understands it.
+    fn seen(&mut self, seen: Result<Seen, Fault>) -> Option<Heard> {
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(fault) => return self.fault(&fault),
+        };
+        // While the past is gone through again nobody is told anew.
+        if !self.run.is_replaying() {
+            self.tell(&seen);
+        }
+        self.observer.see(&seen);
+        let event = match seen {
+            Seen::Call { call, point, context, handle, arguments, .. } => {
+                let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
+                let seen = CallSeen { call, point, context, handle, arguments };
+                Event::Issued(self.observer.issued(seen, at))
+            }
+            Seen::Timer { timer, delay_ms } => Event::TimerSet { timer, delay_ms },
+            Seen::TimerCleared { timer } => {
+                self.timers.retain(|(_, set)| *set != timer);
+                Event::TimerCleared { timer }
+            }
+            Seen::Quiet { taken, .. } => Event::Quiet { taken },
+            Seen::Ended(ending) => Event::Ended(self.observer.ending(&ending)),
+            Seen::Console { .. }
+            | Seen::ConsoleCut
+            | Seen::Progress { .. }
+            | Seen::Hint { .. }
+            | Seen::Reached(_) => {
+                return None;
+            }
+        };
+        Some(Heard::Event(event))
+    }
+
+    fn fault(&mut self, fault: &Fault) -> Option<Heard> {
+        self.worker = None;
+        let failure = match fault {
+            Fault::Cpu => {
+                let time = self.plan.limits.cpu_ms;
+                Failure::new("TIMEOUT", format!("the program computed for {time} ms without an end"))
+                    .hint("look for an endless loop, or raise `limits.cpu` in pml.toml")
+            }
+            Fault::Died { .. } => {
+                let failure = Failure::new("WORKER_CRASHED", fault.to_string())
+                    .hint("run it again; if it happens again, please report the program");
+                return Some(Heard::Crashed(failure));
+            }
+            Fault::Broke(how) => {
+                tracing::error!(run = %self.lease.run(), how, "a sandbox worker broke its protocol and was killed");
+                Failure::new("DENIED", fault.to_string())
+            }
+        };
+        self.stop(Ending::Failed(failure))
+    }
+
+    /// Begins again in another worker, once, if the program has done nothing yet.
+    async fn once_more(&mut self, failure: Failure) {
+        let untouched =
+            self.observer.progress().calls == 0 && self.recorded_at.is_empty() && self.timers.is_empty();
+        if untouched && !self.crashed {
+            self.crashed = true;
+            if let Ok(worker) = super::take_worker(&self.app).await {
+                let (rules, tools) = self.plan.rules();
+                self.run = Run::new(rules, tools, self.plan.start);
+                self.observer = Observer::new(Arc::clone(&self.plan));
+                self.begin(worker, History::default());
+                return;
+            }
+        }
+        self.failed = Some(failure);
+    }
+
+    async fn act(&mut self, action: Action<Ending>, now: i64) -> Next {
+        match action {
+            Action::Record(record) => {
+                if let Record::Delivered { at, what } = &record {
+                    self.observer.delivered(what, *at);
+                    self.tell_progress();
+                }
+                self.unwritten.push(record.entry(now));
+            }
+            Action::Promise { call } => {
+                self.unwritten.push(Record::Sending { call, at: now }.entry(now));
+                self.promise(call);
+            }
+            Action::Send(issued) => self.send(issued),
+            Action::Deliver { at, what } => self.deliver(at, &what),
+            Action::Cancel { call } => {
+                if let Some(token) = self.called_off.remove(&call) {
+                    token.cancel();
+                }
+            }
+            Action::Wake { timer, at } => {
+                self.timers.insert((at, timer));
+            }
+            Action::Kill => self.worker = None,
+            Action::Grace => self.grace = Some(Instant::now() + GRACE),
+            Action::Park { wake_at } => return self.park(wake_at).await,
+            Action::Finish(over) => return self.finish(over, now).await,
+            Action::Diverged(divergence) => {
+                self.worker = None;
+                let failure = Failure::new(
+                    "DIVERGED",
+                    format!("the program does not do what was recorded: {divergence}"),
+                )
+                .hint("nothing was sent; run it anew");
+                let over = Over { ending: Ending::Failed(failure), in_doubt: Vec::new() };
+                return self.finish(over, now).await;
+            }
+        }
+        Next::On
+    }
+
+    fn deliver(&mut self, at: i64, what: &Delivered) {
+        if self.run.is_replaying() {
+            self.observer.will_be_delivered(what.clone(), at);
+        }
+        let Some(worker) = &mut self.worker else { return };
+        worker.deliver(&Delivery { now_ms: at, what: for_worker(what) });
+    }
+
+    fn send(&mut self, issued: Issued) {
+        let granted = &self.plan.tools[issued.handle as usize];
+        let cancel = CancellationToken::new();
+        self.called_off.insert(issued.call, cancel.clone());
+        let context = Context {
+            principal: self.principal.clone(),
+            run: Some(self.lease.run().clone()),
+            step: Some(issued.call),
+            attempt: 1,
+            deadline: None,
+            cancel,
+            mode: Mode::Real,
+            caller: Caller::silent(),
+            granted: Some(granted.digest.clone()),
+        };
+        let (app, id) = (Arc::clone(&self.app), granted.id.clone());
+        self.calls.push(Box::pin(async move {
+            let arguments: &RawValue = serde_json::from_str(&issued.arguments)
+                .expect("the worker's side has checked that it is JSON");
+            (issued.call, tools::call(&app, &context, &id, arguments, Fields::default()).await)
+        }));
+    }
+
+    /// Hands what is not written yet to the store.
+    fn write(&mut self, urgency: Urgency) {
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let acks = self.acks.clone();
+        self.app.store.append(
+            &self.lease,
+            std::mem::take(&mut self.unwritten),
+            None,
+            urgency,
+            move |stored| {
+                if let Err(error) = stored {
+                    // A run that is over no longer listens.
+                    drop(acks.send(Ack::Failed(error)));
+                }
+            },
+        );
+    }
+
+    /// Writes that `call` is about to be sent, and hears when that is on disk.
+    fn promise(&mut self, call: u32) {
+        let urgency = match self.app.config().runs.durable {
+            Durable::Full => Urgency::Durable,
+            Durable::Normal => Urgency::Soon,
+        };
+        let acks = self.acks.clone();
+        self.app.store.append(
+            &self.lease,
+            std::mem::take(&mut self.unwritten),
+            None,
+            urgency,
+            move |stored| {
+                let ack = stored.map_or_else(Ack::Failed, |()| Ack::Stored(call));
+                drop(acks.send(ack));
+            },
+        );
+    }
+
+    /// Writes everything and waits until it is stored.
+    async fn settle(&mut self, change: Change) -> Result<(), pml_store::Error> {
+        let (stored, told) = oneshot::channel();
+        self.app.store.append(
+            &self.lease,
+            std::mem::take(&mut self.unwritten),
+            Some(change),
+            Urgency::Soon,
+            move |outcome| drop(stored.send(outcome)),
+        );
+        told.await
+            .unwrap_or_else(|_| Err(pml_store::Error::Stopped { path: self.app.store.path().to_owned() }))
+    }
+
+    async fn park(&mut self, wake_at: i64) -> Next {
+        let change = Change {
+            state: Some(RunState::Waiting),
+            wake_at: Some(Some(wake_at)),
+            calls: Some(self.observer.progress().calls),
+            release: true,
+            at: now_ms(),
+            ..Change::default()
+        };
+        let standing = match self.settle(change).await {
+            Ok(()) => Standing::Waiting { question: None, wake_at: Some(wake_at) },
+            Err(error) => {
+                tracing::error!(run = %self.lease.run(), %error, "a run could not be put aside");
+                Standing::Elsewhere
+            }
+        };
+        self.standing.send_replace(standing);
+        Next::Left
+    }
+
+    async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {
+        self.worker = None;
+        if let Ending::Suspended = over.ending {
+            return self.suspend(&over.in_doubt).await;
+        }
+        let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
+        let change = Change {
+            state: Some(report.state),
+            wake_at: Some(None),
+            outcome: Some(raw(&report).get().as_bytes().to_vec()),
+            error_code: report.error.as_ref().map(|error| error.code.clone()),
+            calls: Some(self.observer.progress().calls),
+            release: true,
+            at: now_ms(),
+            ..Change::default()
+        };
+        match self.settle(change).await {
+            Ok(()) => {}
+            Err(pml_store::Error::Fenced { .. }) => {
+                self.standing.send_replace(Standing::Elsewhere);
+                return Next::Left;
+            }
+            // What is not on disk has not happened, for whoever is told.
+            Err(error) => {
+                report.state = RunState::Failed;
+                report.result = None;
+                report.error = Some(storage(&error));
+            }
+        }
+        self.standing.send_replace(Standing::Over(Arc::new(report)));
+        Next::Left
+    }
+
+    /// Leaves the run to another process.
+    async fn suspend(&mut self, in_doubt: &[u32]) -> Next {
+        let change = Change {
+            state: Some(RunState::Interrupted),
+            calls: Some(self.observer.progress().calls),
+            release: true,
+            at: now_ms(),
+            ..Change::default()
+        };
+        if let Err(error) = self.settle(change).await {
+            tracing::error!(run = %self.lease.run(), %error, ?in_doubt, "a run could not be left in good order");
+        }
+        self.standing.send_replace(Standing::Elsewhere);
+        Next::Left
+    }
+
+    /// Gives servers a moment to hear that calls are called off.
+    async fn call_off(&mut self) {
+        self.worker = None;
+        self.called_off.values().for_each(CancellationToken::cancel);
+        let rest = async { while self.calls.next().await.is_some() {} };
+        if tokio::time::timeout(CALLING_OFF, rest).await.is_err() {
+            tracing::debug!(run = %self.lease.run(), "a call did not end when it was called off");
+        }
+    }
+
+    fn tell(&mut self, seen: &Seen) {
+        match seen {
+            Seen::Console { level, text } => {
+                let level = match level {
+                    Level::Debug => "debug",
+                    Level::Log | Level::Info => "info",
+                    Level::Warn => "warning",
+                    Level::Error => "error",
+                };
+                self.caller.log(&raw(&serde_json::json!({ "level": level, "logger": "pml", "data": text })));
+            }
+            Seen::Progress { .. } => self.tell_progress(),
+            _ => {}
+        }
+    }
+
+    fn tell_progress(&mut self) {
+        let progress = self.observer.progress().clone();
+        let now = Instant::now();
+        if self.caller.wants_progress() && self.told.is_none_or(|told| now - told >= BETWEEN_PROGRESS) {
+            self.told = Some(now);
+            self.caller.progress(&raw(&progress.for_client()));
+        }
+        self.standing.send_replace(Standing::Running(progress));
+    }
+}
+
+enum Heard {
+    Event(Event<Ending>),
+    /// The worker ended by itself.
+    Crashed(Failure),
+    /// Another process has the run.
+    Lost,
+}
+
+fn storage(error: &pml_store::Error) -> Failure {
+    Failure::new("STORAGE", format!("the run could not be recorded: {error}"))
+        .hint("what was sent is in the journal as far as it goes: `pml runs show` tells")
+}
+
+/// As a worker is given it.
+pub(super) fn for_worker(what: &Delivered) -> What {
+    match what {
+        Delivered::Result { call, value, .. } => What::Result { call: *call, json: value.get().to_owned() },
+        Delivered::Error { call, error } => What::Error { call: *call, error: error.for_worker() },
+        Delivered::Timer { timer } => What::Timer { timer: *timer },
+    }
+}
+
+async fn next_of(worker: &mut Option<Worker>) -> Result<Seen, Fault> {
+    match worker {
+        Some(worker) => worker.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until_ms(at: Option<i64>) {
+    match at {
+        Some(at) => {
+            let wait = u64::try_from(at.saturating_sub(now_ms())).unwrap_or(0);
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Time that counts: the program computes or a call is under way.
+struct ActiveTime {
+    left: Duration,
+    since: Option<Instant>,
+}
+
+impl ActiveTime {
+    fn new(limit: Duration) -> ActiveTime {
+        ActiveTime { left: limit, since: Some(Instant::now()) }
+    }
+
+    fn follow(&mut self, active: bool) {
+        match (active, self.since) {
+            (true, None) => self.since = Some(Instant::now()),
+            (false, Some(since)) => {
+                self.left = self.left.saturating_sub(since.elapsed());
+                self.since = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.since.and_then(|since| since.checked_add(self.left))
+    }
+}

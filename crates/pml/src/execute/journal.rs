@@ -1,0 +1,288 @@
+//! What is written down of a run, and what a later process reads in it.
+
+use pml_model::Digest;
+use pml_model::run::{Doubt, Question, Resolved, Verdict};
+use pml_store::{Entry, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::run::Issued;
+
+/// Something the program was given: what replay gives it again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Delivered {
+    /// The value of a call.
+    Result {
+        /// Which.
+        call: u32,
+        /// What the program sees.
+        value: Box<RawValue>,
+        /// Images and the like, for which the value holds handles.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Part>,
+    },
+    /// The failure of a call.
+    Error {
+        /// Which.
+        call: u32,
+        /// What the program can catch.
+        error: CallError,
+    },
+    /// A timer.
+    Timer {
+        /// Which.
+        timer: u32,
+    },
+}
+
+/// A part of a result that is not text: the program holds its handle, whoever is shown the result gets the part.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// What the handle is called.
+    pub(super) uri: String,
+    /// As the tool gave it.
+    pub(super) content: Box<RawValue>,
+}
+
+/// Why a call failed, as the program can catch it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CallError {
+    /// For programs.
+    pub(super) code: String,
+    /// For people.
+    pub(super) message: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hint: Option<String>,
+    /// The tool's own words, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<String>,
+    /// It was sent, and whether the tool acted is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unknown: bool,
+}
+
+/// Something to be written down.
+#[derive(Debug)]
+pub(super) enum Record {
+    /// The program asked for a call.
+    Issued {
+        /// `server:tool`.
+        tool: String,
+        /// The call.
+        issued: Issued,
+    },
+    /// A call that is not idempotent is about to be sent.
+    Sending {
+        /// Which.
+        call: u32,
+        /// When.
+        at: i64,
+    },
+    /// The program is given something.
+    Delivered {
+        /// When.
+        at: i64,
+        /// What.
+        what: Delivered,
+    },
+    /// A call in doubt had no effect and is to be sent again.
+    Again {
+        /// Which.
+        call: u32,
+        /// When that was said.
+        at: i64,
+    },
+}
+
+impl Record {
+    /// As the store keeps it. `now` is when it is written.
+    pub(super) fn entry(&self, now: i64) -> Entry {
+        let empty = Entry {
+            kind: Kind::Issued,
+            call: None,
+            frame: 0,
+            node: None,
+            tool: None,
+            digest: None,
+            at: now,
+            body: Vec::new(),
+        };
+        match self {
+            Record::Issued { tool, issued } => Entry {
+                call: Some(issued.call),
+                node: issued.node.clone(),
+                tool: Some(tool.clone()),
+                digest: Some(issued.digest.clone()),
+                body: issued.arguments.as_bytes().to_vec(),
+                ..empty
+            },
+            Record::Sending { call, at } => {
+                Entry { kind: Kind::Sending, call: Some(*call), at: *at, ..empty }
+            }
+            Record::Again { call, at } => Entry { kind: Kind::Again, call: Some(*call), at: *at, ..empty },
+            Record::Delivered { at, what } => Entry {
+                kind: Kind::Delivered,
+                call: what.call(),
+                at: *at,
+                body: serde_json::to_vec(what).expect("a delivery is plain data"),
+                ..empty
+            },
+        }
+    }
+}
+
+impl Delivered {
+    /// The call it ends.
+    pub(super) fn call(&self) -> Option<u32> {
+        match self {
+            Delivered::Result { call, .. } | Delivered::Error { call, .. } => Some(*call),
+            Delivered::Timer { .. } => None,
+        }
+    }
+}
+
+/// A call as it was recorded.
+#[derive(Debug, Clone)]
+pub(super) struct LoggedCall {
+    /// `server:tool`.
+    pub(super) tool: String,
+    /// The node of the structure it belongs to.
+    pub(super) node: Option<String>,
+    /// Of its arguments.
+    pub(super) digest: Digest,
+    /// What it was called with.
+    pub(super) arguments: String,
+    /// When the program asked for it.
+    pub(super) at: i64,
+    /// When it was about to be sent, where that had to be known beforehand.
+    pub(super) sending: Option<i64>,
+    /// When its end was recorded.
+    pub(super) ended: Option<i64>,
+}
+
+/// All that was recorded.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// In the order they were asked for.
+    pub(super) calls: Vec<LoggedCall>,
+    /// In the order they were made.
+    pub(super) deliveries: Vec<(i64, Delivered)>,
+}
+
+/// A journal that no version of this program writes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("entry {0} of the journal cannot be read")]
+pub(super) struct Unreadable(usize);
+
+impl History {
+    /// Reads the entries of a run, in their order.
+    pub(super) fn read(entries: Vec<Entry>) -> Result<History, Unreadable> {
+        let mut history = History::default();
+        for (index, entry) in entries.into_iter().enumerate() {
+            history.take(entry).ok_or(Unreadable(index))?;
+        }
+        Ok(history)
+    }
+
+    fn take(&mut self, entry: Entry) -> Option<()> {
+        match entry.kind {
+            Kind::Issued => {
+                // Numbers are given in the order of asking, so they need not be looked for.
+                if entry.call? as usize != self.calls.len() + 1 {
+                    return None;
+                }
+                self.calls.push(LoggedCall {
+                    tool: entry.tool?,
+                    node: entry.node,
+                    digest: entry.digest?,
+                    arguments: String::from_utf8(entry.body).ok()?,
+                    at: entry.at,
+                    sending: None,
+                    ended: None,
+                });
+            }
+            Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
+            Kind::Again => self.call(entry.call?)?.sending = None,
+            Kind::Delivered => {
+                let what: Delivered = serde_json::from_slice(&entry.body).ok()?;
+                if let Some(call) = what.call() {
+                    self.call(call)?.ended = Some(entry.at);
+                }
+                self.deliveries.push((entry.at, what));
+            }
+        }
+        Some(())
+    }
+
+    fn call(&mut self, number: u32) -> Option<&mut LoggedCall> {
+        self.calls.get_mut((number as usize).checked_sub(1)?)
+    }
+
+    /// What nobody knows: calls that were about to be sent and have no end.
+    pub(super) fn doubts(&self) -> Option<Question> {
+        let doubt = |(index, call): (usize, &LoggedCall)| {
+            let sent_at = call.sending.filter(|_| call.ended.is_none())?;
+            Some(Doubt {
+                call: u32::try_from(index + 1).ok()?,
+                node: call.node.clone(),
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+                sent_at,
+            })
+        };
+        let calls: Vec<Doubt> = self.calls.iter().enumerate().filter_map(doubt).collect();
+        (!calls.is_empty()).then_some(Question::InDoubt { calls })
+    }
+
+    /// The records that a person's word on calls in doubt amounts to.
+    ///
+    /// # Errors
+    /// It is silent about one of them, or speaks of another; the number of that call.
+    pub(super) fn resolve(&self, said: &[Resolved], now: i64) -> Result<Vec<Record>, u32> {
+        let Some(Question::InDoubt { calls }) = self.doubts() else { return Ok(Vec::new()) };
+        if let Some(foreign) = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call)) {
+            return Err(foreign.call);
+        }
+        let record = |doubt: &Doubt| {
+            let said = said.iter().find(|said| said.call == doubt.call).ok_or(doubt.call)?;
+            let call = doubt.call;
+            let what = match &said.verdict {
+                Verdict::Again => return Ok(Record::Again { call, at: now }),
+                Verdict::Done { result } => {
+                    let value = RawValue::from_string(result.clone()).map_err(|_| call)?;
+                    Delivered::Result { call, value, parts: Vec::new() }
+                }
+                Verdict::Failed => Delivered::Error { call, error: CallError::given_up(&doubt.tool) },
+            };
+            Ok(Record::Delivered { at: now, what })
+        };
+        calls.iter().map(record).collect()
+    }
+}
+
+impl CallError {
+    /// As a worker is told of it.
+    pub(super) fn for_worker(&self) -> pml_sandbox::CallError {
+        pml_sandbox::CallError {
+            code: self.code.clone(),
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            data: self.data.clone(),
+        }
+    }
+
+    /// A person says that a call in doubt failed.
+    fn given_up(tool: &str) -> CallError {
+        CallError {
+            code: "OUTCOME_UNKNOWN".to_owned(),
+            message: format!(
+                "whether `{tool}` acted is not known; a person decided to go on as if it had failed"
+            ),
+            hint: None,
+            data: None,
+            unknown: true,
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Watches a run and can tell what it did, live or replayed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use pml_model::json::raw;
+use pml_model::structure::NodeId;
+use pml_model::{Digest, RunState};
+use pml_sandbox::{Ending as Ended, Event as Seen, Level, Limit, Thrown};
+use serde_json::value::RawValue;
+
+use super::journal::{Delivered, Part};
+use super::path::{Sites, Way};
+use super::plan::Plan;
+use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
+use super::run::Issued;
+
+/// How a program came to its end.
+#[derive(Debug, Clone)]
+pub(super) enum Ending {
+    /// It returned this; JSON.
+    Value(String),
+    /// It did not get that far.
+    Failed(Failure),
+    /// Whoever asked for it no longer wants it.
+    Cancelled,
+    /// Somebody ended it.
+    Aborted(Option<String>),
+    /// This process ends; another may go on.
+    Suspended,
+}
+
+/// What is known of a run so far.
+#[derive(Debug)]
+pub(super) struct Observer {
+    plan: Arc<Plan>,
+    way: Way,
+    tasks: Vec<Task>,
+    parts: Vec<Part>,
+    console: Vec<Line>,
+    console_cut: bool,
+    hint: Option<Box<RawValue>>,
+    progress: Progress,
+    /// What to do about calls that failed.
+    hints: HashMap<u32, String>,
+    /// The lines of the source the calls stand at, in their order.
+    lines: Vec<Option<u32>>,
+    /// Deliveries that are on their way to a program that is gone through again.
+    coming: VecDeque<(i64, Delivered)>,
+    caught_up: u32,
+}
+
+impl Observer {
+    pub(super) fn new(plan: Arc<Plan>) -> Observer {
+        Observer {
+            plan,
+            way: Way::default(),
+            tasks: Vec::new(),
+            parts: Vec::new(),
+            console: Vec::new(),
+            console_cut: false,
+            hint: None,
+            progress: Progress::default(),
+            hints: HashMap::new(),
+            lines: Vec::new(),
+            coming: VecDeque::new(),
+            caught_up: 0,
+        }
+    }
+
+    /// How far it has come.
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// A call the program asks for, at `at`.
+    pub(super) fn issued(&mut self, seen: CallSeen, at: i64) -> Issued {
+        let tool = self.plan.tools[seen.handle as usize].id.to_string();
+        let found = Sites::new(&self.plan.program).call(seen.point, seen.context, &tool);
+        self.lines.push(found.map(|site| site.at.line));
+        let site = found.map(|site| site.node);
+        if let Some(node) = site {
+            self.way.visit(node);
+        }
+        self.progress.calls += 1;
+        self.tasks.push(Task {
+            call: seen.call,
+            node_id: site,
+            tool,
+            status: TaskStatus::Cancelled,
+            result_preview: None,
+            result_size: None,
+            issued_at: at,
+            execution_time_ms: None,
+        });
+        let digest = Digest::of(seen.arguments.as_bytes());
+        Issued {
+            call: seen.call,
+            handle: seen.handle,
+            node: site.map(|node| node.to_string()),
+            arguments: seen.arguments.into(),
+            digest,
+        }
+    }
+
+    /// The program will be given something that it was given before.
+    pub(super) fn will_be_delivered(&mut self, what: Delivered, at: i64) {
+        self.coming.push_back((at, what));
+    }
+
+    /// The program was given something, at `at`.
+    pub(super) fn delivered(&mut self, what: &Delivered, at: i64) {
+        let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
+        self.progress.ended += 1;
+        task.execution_time_ms = Some(at - task.issued_at);
+        match what {
+            Delivered::Result { value, parts, .. } => {
+                task.status = TaskStatus::Success;
+                task.result_preview = Some(preview(value.get()));
+                task.result_size = Some(value.get().len());
+                self.parts.extend(parts.iter().cloned());
+            }
+            Delivered::Error { error, .. } => {
+                task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
+                task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
+                if let Some(hint) = &error.hint {
+                    self.hints.insert(task.call, hint.clone());
+                }
+            }
+            Delivered::Timer { .. } => {}
+        }
+    }
+
+    fn catch_up(&mut self, taken: u32) {
+        while self.caught_up < taken
+            && let Some((at, what)) = self.coming.pop_front()
+        {
+            self.caught_up += 1;
+            self.delivered(&what, at);
+        }
+    }
+
+    /// Takes in what the program says of itself.
+    pub(super) fn see(&mut self, seen: &Seen) {
+        match seen {
+            // Only when a delivery is taken is it sure that the call it answers has been seen.
+            Seen::Quiet { taken, .. } => self.catch_up(*taken),
+            Seen::Ended(_) => self.catch_up(u32::MAX),
+            Seen::Reached(all) => {
+                let sites = Sites::new(&self.plan.program);
+                for reached in all {
+                    self.way.take(reached, &sites, &self.plan.structure);
+                }
+            }
+            Seen::Console { level, text } => {
+                self.console.push(Line { level: word(*level).to_owned(), text: text.clone() });
+            }
+            Seen::ConsoleCut => self.console_cut = true,
+            Seen::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
+            Seen::Progress { done, total, message } => {
+                self.progress.done = Some(*done);
+                self.progress.total = *total;
+                self.progress.message = message.clone();
+            }
+            Seen::Call { .. } | Seen::Timer { .. } | Seen::TimerCleared { .. } => {}
+        }
+    }
+
+    /// The node a call belongs to.
+    fn node_of(&self, call: u32) -> Option<NodeId> {
+        self.tasks.get(call as usize - 1)?.node_id
+    }
+
+    /// The line a call stands at.
+    fn line_of(&self, call: u32) -> Option<u32> {
+        *self.lines.get(call as usize - 1)?
+    }
+
+    /// The tool of a call.
+    pub(super) fn tool(&self, call: u32) -> Option<&str> {
+        self.tasks.get((call as usize).checked_sub(1)?).map(|task| task.tool.as_str())
+    }
+
+    /// How the program says it ended.
+    pub(super) fn ending(&self, ended: &Ended) -> Ending {
+        let failure = match ended {
+            Ended::Value(json) => return Ending::Value(json.clone()),
+            Ended::Thrown(thrown) => self.thrown(thrown),
+            Ended::Unhandled(thrown) => {
+                let failure = self.thrown(thrown);
+                let message = format!("nobody handled an error: {}", failure.message);
+                Failure { message, ..failure }.hint("put `await` before the call, or catch its error")
+            }
+            Ended::Deadlock => Failure::new(
+                "DEADLOCK",
+                "the program waits for something that cannot come: no call and no timer is left",
+            )
+            .hint("look for a promise that nothing resolves"),
+            Ended::Limit(Limit::Memory) => out_of_memory(&self.plan),
+            Ended::Limit(Limit::Calls) => {
+                let most = self.plan.limits.calls;
+                Failure::new("TOOL_CALL_LIMIT", format!("the program made more than {most} calls"))
+                    .hint("call less often, or raise `limits.calls` in pml.toml")
+            }
+            Ended::Limit(Limit::Result) => {
+                let most = self.plan.limits.result_bytes;
+                Failure::new("RESULT_TOO_LARGE", format!("the program returned more than {most} bytes"))
+                    .hint("return less, or raise `limits.result` in pml.toml")
+            }
+        };
+        Ending::Failed(failure)
+    }
+
+    /// An uncaught error, in the words and lines of the source.
+    fn thrown(&self, thrown: &Thrown) -> Failure {
+        let code = thrown.code.as_deref().unwrap_or("PROGRAM_ERROR");
+        let tool = thrown.call.and_then(|call| self.tool(call));
+        let message = match (thrown.name.as_str(), thrown.message.as_str()) {
+            // The program has the tool's own words; whoever reads this does not know whose they are.
+            ("ToolError", message) if code == "TOOL_ERROR" => {
+                tool.map_or_else(|| message.to_owned(), |tool| format!("`{tool}` failed: {message}"))
+            }
+            ("ToolError", message) => message.to_owned(),
+            (name, "") => name.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        };
+        Failure {
+            hint: thrown.call.and_then(|call| self.hints.get(&call).cloned()),
+            node_id: thrown.call.and_then(|call| self.node_of(call)).map(|node| node.to_string()),
+            // An error that came from outside has no place in the program but that of its call.
+            line: thrown
+                .call
+                .and_then(|call| self.line_of(call))
+                .or_else(|| self.plan.source_line(thrown.line)),
+            ..Failure::new(code, message)
+        }
+    }
+
+    /// What there is to tell.
+    pub(super) fn report(&self, ending: &Ending, in_doubt: &[u32], ended_at: i64) -> Report {
+        let (state, result, error) = match ending {
+            Ending::Value(json) => (RunState::Done, RawValue::from_string(json.clone()).ok(), None),
+            Ending::Failed(failure) => (RunState::Failed, None, Some(failure.clone())),
+            Ending::Cancelled => {
+                (RunState::Cancelled, None, Some(Failure::new("CANCELLED", "the run was cancelled")))
+            }
+            Ending::Aborted(reason) => {
+                let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                (
+                    RunState::Aborted,
+                    None,
+                    Some(Failure::new("ABORTED", format!("the run was aborted{reason}"))),
+                )
+            }
+            Ending::Suspended => (RunState::Interrupted, None, None),
+        };
+        let mut tasks = self.tasks.clone();
+        for task in &mut tasks {
+            if in_doubt.contains(&task.call) {
+                task.status = TaskStatus::Unknown;
+            }
+        }
+        let text = result.as_ref().map(|result| result.get()).unwrap_or_default();
+        Report {
+            state,
+            parts: self.parts.iter().filter(|part| text.contains(&part.uri)).cloned().collect(),
+            error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
+            result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),
+            tasks,
+            path: self.way.path(&self.plan.structure),
+            console: self.console.clone(),
+            console_cut: self.console_cut,
+            hint: self.hint.clone(),
+            started_at: self.plan.start,
+            ended_at,
+        }
+    }
+}
+
+/// A call as the worker tells of it.
+#[derive(Debug)]
+pub(super) struct CallSeen {
+    pub(super) call: u32,
+    pub(super) point: u32,
+    pub(super) context: u32,
+    pub(super) handle: u32,
+    pub(super) arguments: String,
+}
+
+/// The program wanted more memory than it may have.
+pub(super) fn out_of_memory(plan: &Plan) -> Failure {
+    let most = plan.limits.heap_bytes;
+    Failure::new("MEMORY", format!("the program needs more than {most} bytes of memory"))
+        .hint("work on less at a time, or raise `limits.heap` in pml.toml")
+}
+
+/// The word for a level of the console.
+pub(super) fn word(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Log => "log",
+        Level::Info => "info",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    }
+}

@@ -1,0 +1,200 @@
+//! What a code run is made of: everything that is needed to run it, or to run it again exactly.
+
+use pml_analysis::{Analysis, Program};
+use pml_model::structure::Structure;
+use pml_model::{Digest, ToolId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::run::{Rule, Rules};
+use crate::config::Limits;
+
+/// A program, analysed and allowed, with all it may use.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// What it is for, in the asker's words.
+    pub intent: String,
+    /// The text that was asked for.
+    pub source: String,
+    /// Of that text.
+    pub code_hash: String,
+    /// Which rules made the program that is run.
+    pub analysis_version: u32,
+    /// Which engine and surface it is run by.
+    pub engine: String,
+    /// What is run.
+    pub program: Program,
+    /// What it can do.
+    pub structure: Structure,
+    /// `args`, JSON.
+    pub arguments: Box<RawValue>,
+    /// What its random numbers are made of.
+    pub seed: u64,
+    /// Its time when it starts, in milliseconds since 1970.
+    pub start: i64,
+    /// The tools it sees, by handle.
+    pub tools: Vec<Granted>,
+    /// What it may use up.
+    pub limits: Bounds,
+}
+
+/// A tool a run may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Granted {
+    /// The tool.
+    pub id: ToolId,
+    /// What the program can call it by.
+    pub names: Vec<String>,
+    /// Its definition when the run was planned; with another it is another tool.
+    pub digest: Digest,
+    /// Calling it twice is calling it once.
+    pub idempotent: bool,
+}
+
+/// What a run may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bounds {
+    /// Calls in all.
+    pub calls: u32,
+    /// Calls at one time.
+    pub concurrent: usize,
+    /// Calls at one time to one server.
+    pub concurrent_per_server: usize,
+    /// Memory of the program.
+    pub heap_bytes: u64,
+    /// Stack of the program.
+    pub stack_bytes: u64,
+    /// Computing time.
+    pub cpu_ms: u64,
+    /// Time, waiting for a person or for a distant timer not counted.
+    pub wall_ms: u64,
+    /// Arguments of one call.
+    pub argument_bytes: u64,
+    /// Result of one call, and of the program.
+    pub result_bytes: u64,
+    /// What it may print.
+    pub console_bytes: u64,
+    /// How deep values may nest.
+    pub nesting: u32,
+    /// How far away a timer must be for the run to be put aside.
+    pub park_after_ms: u64,
+}
+
+impl Plan {
+    /// A plan for an analysed program.
+    pub fn new(
+        intent: String,
+        source: String,
+        analysis: Analysis,
+        arguments: Box<RawValue>,
+        tools: Vec<Granted>,
+        limits: Bounds,
+        (seed, start): (u64, i64),
+    ) -> Plan {
+        Plan {
+            intent,
+            source,
+            code_hash: analysis.identity.code_hash,
+            analysis_version: analysis.identity.analysis_version,
+            engine: pml_sandbox::ENGINE.to_owned(),
+            program: analysis.program,
+            structure: analysis.structure,
+            arguments,
+            seed,
+            start,
+            tools,
+            limits,
+        }
+    }
+
+    /// The same run with another program. It sees the tools the recorded one saw.
+    #[must_use]
+    pub fn with_code(self, source: String, analysis: Analysis) -> Plan {
+        Plan {
+            source,
+            code_hash: analysis.identity.code_hash,
+            analysis_version: analysis.identity.analysis_version,
+            program: analysis.program,
+            structure: analysis.structure,
+            ..self
+        }
+    }
+
+    pub(super) fn rules(&self) -> (Rules, Vec<Rule>) {
+        let rules = Rules {
+            concurrent: self.limits.concurrent,
+            concurrent_per_server: self.limits.concurrent_per_server,
+            park_after_ms: i64::try_from(self.limits.park_after_ms).unwrap_or(i64::MAX),
+        };
+        let rule = |granted: &Granted| Rule {
+            tool: granted.id.to_string(),
+            server: granted.id.server.to_string(),
+            idempotent: granted.idempotent,
+        };
+        (rules, self.tools.iter().map(rule).collect())
+    }
+
+    /// What a worker is given.
+    pub(super) fn for_worker(&self) -> pml_sandbox::Program {
+        let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
+            point: entry.point,
+            context: entry.context,
+            function: entry.function,
+            enters: entry.enters,
+        };
+        let granted = |(handle, tool): (usize, &Granted)| pml_sandbox::Granted {
+            server: tool.id.server.to_string(),
+            names: tool.names.clone(),
+            handle: u32::try_from(handle).unwrap_or(u32::MAX),
+        };
+        pml_sandbox::Program {
+            js: self.program.js.clone(),
+            probe: self.program.probe.clone(),
+            entries: self.program.entries.iter().map(entry).collect(),
+            arguments: self.arguments.get().to_owned(),
+            seed: self.seed,
+            now_ms: self.start,
+            tools: self.tools.iter().enumerate().map(granted).collect(),
+            limits: pml_sandbox::Limits {
+                heap_bytes: self.limits.heap_bytes,
+                stack_bytes: self.limits.stack_bytes,
+                console_bytes: self.limits.console_bytes,
+                argument_bytes: self.limits.argument_bytes,
+                result_bytes: self.limits.result_bytes,
+                nesting: self.limits.nesting,
+                calls: self.limits.calls,
+                cpu: std::time::Duration::from_millis(self.limits.cpu_ms),
+            },
+        }
+    }
+
+    /// The line of the source that a line of the program comes from.
+    pub(super) fn source_line(&self, line: u32) -> Option<u32> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        self.program.lines.get(index).copied().filter(|line| *line > 0)
+    }
+}
+
+impl Bounds {
+    /// The bounds a configuration sets.
+    pub fn new(limits: &Limits, runs: &crate::config::Runs) -> Bounds {
+        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Bounds {
+            calls: limits.calls,
+            concurrent: limits.concurrent as usize,
+            concurrent_per_server: limits.concurrent_per_server as usize,
+            heap_bytes: limits.heap_bytes,
+            stack_bytes: limits.stack_bytes,
+            cpu_ms: ms(limits.cpu),
+            wall_ms: ms(limits.wall),
+            argument_bytes: limits.arguments_bytes,
+            result_bytes: limits.result_bytes,
+            console_bytes: limits.console_bytes,
+            nesting: limits.nesting,
+            park_after_ms: ms(runs.park_after),
+        }
+    }
+}

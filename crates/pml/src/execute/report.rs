@@ -1,0 +1,206 @@
+//! What is told of a run when it is over.
+
+use pml_model::RunState;
+use pml_model::run::Question;
+use pml_model::structure::NodeId;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::journal::Part;
+use super::path::Path;
+
+/// How many characters of a result stand in a list of calls.
+const PREVIEW_CHARACTERS: usize = 240;
+
+/// All there is to tell of a run that is over or put aside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// How it stands.
+    pub state: RunState,
+    /// What the program returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Images and the like that the result names by their handles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) parts: Vec<Part>,
+    /// Why there is no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// Its calls, in the order they were asked for.
+    pub tasks: Vec<Task>,
+    /// Which way it went.
+    pub path: Path,
+    /// What it printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub console: Vec<Line>,
+    /// It printed more than is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub console_cut: bool,
+    /// What the program would be called, in its own words; JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Box<RawValue>>,
+    /// When it began, in milliseconds since 1970.
+    pub started_at: i64,
+    /// When it ended.
+    pub ended_at: i64,
+}
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// For programs; stable.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The node it happened at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    /// The line of the source it happened at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Calls that were sent and whose effect is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_doubt: Vec<u32>,
+}
+
+impl Report {
+    /// Images and the like that the result names, as their tools gave them.
+    pub fn contents(&self) -> impl Iterator<Item = &RawValue> {
+        self.parts.iter().map(|part| &*part.content)
+    }
+}
+
+impl Failure {
+    /// For a run that says nothing of why it has no result.
+    pub fn nothing_known() -> Failure {
+        Failure::new("UNKNOWN", "the run has no result and does not say why")
+    }
+
+    /// A failure without a place.
+    pub(super) fn new(code: &str, message: impl Into<String>) -> Failure {
+        Failure {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            node_id: None,
+            line: None,
+            in_doubt: Vec::new(),
+        }
+    }
+
+    /// The same with a hint.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// One call of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its number, in the order they were asked for.
+    pub call: u32,
+    /// The node of the structure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// `server:tool`.
+    pub tool: String,
+    /// What became of it.
+    pub status: TaskStatus,
+    /// The beginning of its result, or its error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_preview: Option<String>,
+    /// The size of its result in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_size: Option<usize>,
+    /// When it was asked for.
+    pub issued_at: i64,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_time_ms: Option<i64>,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It gave a result.
+    Success,
+    /// It gave an error.
+    Error,
+    /// The program ended first: it was not sent, or called off.
+    Cancelled,
+    /// It was sent, and whether the tool acted is not known.
+    Unknown,
+}
+
+/// One line a program printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// `log`, `info`, `warn`, `error`, `debug`.
+    pub level: String,
+    /// The text.
+    pub text: String,
+}
+
+/// How a run stands for someone who waits for it.
+#[derive(Debug, Clone)]
+pub enum Standing {
+    /// It goes on.
+    Running(Progress),
+    /// It waits: for an answer, or for a time.
+    Waiting {
+        /// What it asks.
+        question: Option<Question>,
+        /// When it goes on by itself.
+        wake_at: Option<i64>,
+    },
+    /// It is over.
+    Over(std::sync::Arc<Report>),
+    /// This process no longer has it; another does, or will.
+    Elsewhere,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Calls asked for.
+    pub calls: u32,
+    /// Calls ended.
+    pub ended: u32,
+    /// What the program says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// Of how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// In words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Progress {
+    /// As a client is notified of it.
+    pub(super) fn for_client(&self) -> serde_json::Value {
+        let said = self.message.clone();
+        match self.done {
+            Some(done) => serde_json::json!({ "progress": done, "total": self.total, "message": said }),
+            None => {
+                let message = format!("{} of {} calls ended", self.ended, self.calls);
+                serde_json::json!({ "progress": self.ended, "message": message })
+            }
+        }
+    }
+}
+
+/// The beginning of a value as it is shown.
+pub(super) fn preview(json: &str) -> String {
+    pml_model::name::shortened(json, PREVIEW_CHARACTERS)
+}

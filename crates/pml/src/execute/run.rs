@@ -1,0 +1,468 @@
+//! What happens next in a run: a pure transition function.
+//!
+//! [`Run::on`] takes an event and says what is to be done; it waits for nothing, reads no clock and sends
+//! nothing. Where the calls come from (a program in a worker, the tasks of a DAG) is not its business, nor is how a
+//! call is made. A run that is resumed starts with its journal: what was delivered is delivered again, what the program
+//! then asks for is compared with what it asked for, and nothing is sent before both agree to the end.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use pml_model::Digest;
+
+use super::journal::{Delivered, LoggedCall, Record};
+
+/// What a run may do at once, and when it is put aside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Calls at one time.
+    pub(super) concurrent: usize,
+    /// Calls at one time to one server.
+    pub(super) concurrent_per_server: usize,
+    /// A run that only waits for timers further away than this gives its worker back.
+    pub(super) park_after_ms: i64,
+}
+
+/// What a tool's handle means to the run.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// `server:tool`.
+    pub(super) tool: String,
+    /// The part before the colon.
+    pub(super) server: String,
+    /// Calling it twice is calling it once.
+    pub(super) idempotent: bool,
+}
+
+/// A call the program asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Issued {
+    /// Its number, in the order they were asked for, from 1.
+    pub(super) call: u32,
+    /// Which tool.
+    pub(super) handle: u32,
+    /// The node of the structure it belongs to.
+    pub(super) node: Option<String>,
+    /// What it is called with: the bytes that are recorded and sent.
+    pub(super) arguments: std::sync::Arc<str>,
+    /// Of those bytes.
+    pub(super) digest: Digest,
+}
+
+/// Something happened.
+#[derive(Debug)]
+pub(super) enum Event<E> {
+    /// The program asked for a call.
+    Issued(Issued),
+    /// The program asked to be woken.
+    TimerSet { timer: u32, delay_ms: u64 },
+    /// It no longer does.
+    TimerCleared { timer: u32 },
+    /// The program has taken this many deliveries and has nothing left to do.
+    Quiet { taken: u32 },
+    /// The program is over.
+    Ended(E),
+    /// That this call is about to be sent is on disk.
+    Stored { call: u32 },
+    /// A call has an end.
+    Answered(Delivered),
+    /// A timer is due.
+    TimerDue { timer: u32 },
+    /// The program is not to go on.
+    Stop(E),
+    /// Calls that were still waited for have had their time.
+    GraceOver,
+}
+
+/// Something is to be done, in the order given.
+#[derive(Debug)]
+pub(super) enum Action<E> {
+    /// Keep this; with the next commit is soon enough.
+    Record(Record),
+    /// Keep that this call is about to be sent, and say so when it is on disk.
+    Promise { call: u32 },
+    /// Make this call.
+    Send(Issued),
+    /// Give this to the program.
+    Deliver { at: i64, what: Delivered },
+    /// Tell the server that nobody waits for this call any more.
+    Cancel { call: u32 },
+    /// Say when it is this time.
+    Wake { timer: u32, at: i64 },
+    /// Put the run aside until then.
+    Park { wake_at: i64 },
+    /// End the program.
+    Kill,
+    /// Wait a little for calls whose end should be known.
+    Grace,
+    /// The run is over.
+    Finish(Over<E>),
+    /// The program is not the one that was recorded.
+    Diverged(Divergence),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) struct Over<E> {
+    /// Why.
+    pub(super) ending: E,
+    /// Calls that were sent and whose end is not known, and that may have had an effect.
+    pub(super) in_doubt: Vec<u32>,
+}
+
+/// Where a program does not do what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Divergence {
+    /// It makes another call.
+    Other { call: u32, recorded: String, now: String },
+    /// It makes the same call with other arguments.
+    Arguments { call: u32, tool: String },
+    /// It does not make a call that was made.
+    Missing { call: u32, recorded: String },
+}
+
+impl std::fmt::Display for Divergence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Divergence::Other { call, recorded, now } => {
+                write!(f, "call {call} was `{recorded}` and is now `{now}`")
+            }
+            Divergence::Arguments { call, tool } => {
+                write!(f, "call {call}, `{tool}`, is made with other arguments than were recorded")
+            }
+            Divergence::Missing { call, recorded } => {
+                write!(f, "call {call}, `{recorded}`, is no longer made")
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It waits for its turn.
+    Waiting,
+    /// It waits for the journal.
+    Promised,
+    /// Its end is waited for.
+    Sent,
+}
+
+#[derive(Debug)]
+struct Call {
+    issued: Issued,
+    stage: Stage,
+}
+
+/// A run as it stands.
+#[derive(Debug)]
+pub(super) struct Run<E> {
+    rules: Rules,
+    tools: Vec<Rule>,
+    /// Calls without an end.
+    calls: BTreeMap<u32, Call>,
+    waiting: VecDeque<u32>,
+    at_once: HashMap<String, usize>,
+    /// When those that are set are due.
+    timers: BTreeMap<u32, i64>,
+    issued: u32,
+    delivered: u32,
+    taken: Option<u32>,
+    /// The program's time at its start and after each delivery.
+    times: Vec<i64>,
+    replay: Option<Replay>,
+    ending: Option<E>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Replay {
+    calls: Vec<LoggedCall>,
+    deliveries: u32,
+    timers: HashSet<u32>,
+    /// Calls without an end, to be made once the program stands where it stood.
+    held: Vec<(Issued, bool)>,
+}
+
+impl<E> Run<E> {
+    /// A run that begins at `start`.
+    pub(super) fn new(rules: Rules, tools: Vec<Rule>, start: i64) -> Run<E> {
+        Run {
+            rules,
+            tools,
+            calls: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            at_once: HashMap::new(),
+            timers: BTreeMap::new(),
+            issued: 0,
+            delivered: 0,
+            taken: None,
+            times: vec![start],
+            replay: None,
+            ending: None,
+            closed: false,
+        }
+    }
+
+    /// Takes up what was recorded. Call it first, once.
+    pub(super) fn replay(
+        &mut self,
+        calls: Vec<LoggedCall>,
+        deliveries: Vec<(i64, Delivered)>,
+    ) -> Vec<Action<E>> {
+        if calls.is_empty() && deliveries.is_empty() {
+            return Vec::new();
+        }
+        let timers = deliveries.iter().filter_map(|(_, what)| match what {
+            Delivered::Timer { timer } => Some(*timer),
+            Delivered::Result { .. } | Delivered::Error { .. } => None,
+        });
+        self.replay = Some(Replay {
+            calls,
+            deliveries: u32::try_from(deliveries.len()).unwrap_or(u32::MAX),
+            timers: timers.collect(),
+            held: Vec::new(),
+        });
+        deliveries.into_iter().map(|(at, what)| self.deliver(at, what)).collect()
+    }
+
+    /// The program is still being brought to where it stood.
+    pub(super) fn is_replaying(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// The program computes or a call is under way; otherwise it waits, and that is not its time.
+    pub(super) fn is_active(&self) -> bool {
+        !self.calls.is_empty() || self.taken != Some(self.delivered) || self.closed
+    }
+
+    /// Takes in what happened at `now` and says what is to be done.
+    pub(super) fn on(&mut self, event: Event<E>, now: i64) -> Vec<Action<E>> {
+        let mut actions = Vec::new();
+        match event {
+            Event::Issued(issued) => self.on_issued(issued, &mut actions),
+            Event::TimerSet { timer, delay_ms } => self.on_timer(timer, delay_ms, now, &mut actions),
+            Event::TimerCleared { timer } => {
+                self.timers.remove(&timer);
+            }
+            Event::Quiet { taken } => self.on_quiet(taken, now, &mut actions),
+            Event::Stored { call } => self.on_stored(call, &mut actions),
+            Event::Answered(what) => self.on_answered(what, now, &mut actions),
+            Event::TimerDue { timer } => {
+                if self.ending.is_none() && self.timers.remove(&timer).is_some() {
+                    actions.push(Action::Record(Record::Delivered {
+                        at: now,
+                        what: Delivered::Timer { timer },
+                    }));
+                    actions.push(self.deliver(now, Delivered::Timer { timer }));
+                }
+            }
+            Event::Ended(ending) => match self.missing() {
+                Some(divergence) => actions.push(Action::Diverged(divergence)),
+                None => self.end(ending, false, &mut actions),
+            },
+            Event::Stop(ending) => self.end(ending, true, &mut actions),
+            Event::GraceOver => self.give_up(&mut actions),
+        }
+        actions
+    }
+
+    fn on_issued(&mut self, issued: Issued, actions: &mut Vec<Action<E>>) {
+        self.issued = issued.call;
+        if self.ending.is_some() {
+            return;
+        }
+        let Some(replay) = &mut self.replay else {
+            self.take_on(issued, actions);
+            return;
+        };
+        let Some(logged) = replay.calls.get(issued.call as usize - 1) else {
+            replay.held.push((issued, false));
+            return;
+        };
+        let now = &self.tools[issued.handle as usize].tool;
+        if logged.tool != *now {
+            let (recorded, now) = (logged.tool.clone(), now.clone());
+            actions.push(Action::Diverged(Divergence::Other { call: issued.call, recorded, now }));
+        } else if logged.digest != issued.digest {
+            actions.push(Action::Diverged(Divergence::Arguments { call: issued.call, tool: now.clone() }));
+        } else if logged.ended.is_none() {
+            replay.held.push((issued, true));
+        }
+    }
+
+    /// A new call: recorded, and made when its turn comes.
+    fn take_on(&mut self, issued: Issued, actions: &mut Vec<Action<E>>) {
+        let tool = self.tools[issued.handle as usize].tool.clone();
+        actions.push(Action::Record(Record::Issued { tool, issued: issued.clone() }));
+        self.queue(issued);
+        self.pump(actions);
+    }
+
+    fn queue(&mut self, issued: Issued) {
+        self.waiting.push_back(issued.call);
+        self.calls.insert(issued.call, Call { issued, stage: Stage::Waiting });
+    }
+
+    /// Makes the calls whose turn has come.
+    fn pump(&mut self, actions: &mut Vec<Action<E>>) {
+        let mut passed_over = VecDeque::new();
+        while let Some(number) = self.waiting.pop_front() {
+            if self.calls.len() - self.waiting.len() - passed_over.len() > self.rules.concurrent {
+                self.waiting.push_front(number);
+                break;
+            }
+            let Some(call) = self.calls.get_mut(&number) else { continue };
+            let rule = &self.tools[call.issued.handle as usize];
+            let at_once = self.at_once.entry(rule.server.clone()).or_default();
+            if *at_once >= self.rules.concurrent_per_server {
+                passed_over.push_back(number);
+                continue;
+            }
+            *at_once += 1;
+            if rule.idempotent {
+                call.stage = Stage::Sent;
+                actions.push(Action::Send(call.issued.clone()));
+            } else {
+                call.stage = Stage::Promised;
+                actions.push(Action::Promise { call: number });
+            }
+        }
+        passed_over.append(&mut self.waiting);
+        self.waiting = passed_over;
+    }
+
+    fn on_stored(&mut self, number: u32, actions: &mut Vec<Action<E>>) {
+        if self.ending.is_some() {
+            return;
+        }
+        if let Some(call) = self.calls.get_mut(&number)
+            && call.stage == Stage::Promised
+        {
+            call.stage = Stage::Sent;
+            actions.push(Action::Send(call.issued.clone()));
+        }
+    }
+
+    fn on_answered(&mut self, what: Delivered, now: i64, actions: &mut Vec<Action<E>>) {
+        let (Delivered::Result { call: number, .. } | Delivered::Error { call: number, .. }) = &what else {
+            return;
+        };
+        let Some(call) = self.calls.remove(number) else { return };
+        if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
+            *at_once -= 1;
+        }
+        actions.push(Action::Record(Record::Delivered { at: now, what: what.clone() }));
+        if self.ending.is_some() {
+            self.finish_if_done(actions);
+            return;
+        }
+        actions.push(self.deliver(now, what));
+        self.pump(actions);
+    }
+
+    fn deliver(&mut self, at: i64, what: Delivered) -> Action<E> {
+        self.delivered += 1;
+        self.times.push(at);
+        Action::Deliver { at, what }
+    }
+
+    fn on_timer(&mut self, timer: u32, delay_ms: u64, now: i64, actions: &mut Vec<Action<E>>) {
+        if self.ending.is_some() || self.replay.as_ref().is_some_and(|replay| replay.timers.contains(&timer))
+        {
+            return;
+        }
+        // Counted from the program's own time, so that a resumed run is woken when it was going to be; but no timer
+        // takes longer than it was set for, also where the clock was set back meanwhile.
+        let step = self.taken.map_or(0, |taken| taken as usize + 1).min(self.times.len() - 1);
+        let at = self.times[step].min(now).saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
+        self.timers.insert(timer, at);
+        actions.push(Action::Wake { timer, at });
+    }
+
+    fn on_quiet(&mut self, taken: u32, now: i64, actions: &mut Vec<Action<E>>) {
+        self.taken = Some(taken);
+        if self.ending.is_some() {
+            return;
+        }
+        if self.replay.as_ref().is_some_and(|replay| taken >= replay.deliveries) {
+            if let Some(divergence) = self.missing() {
+                actions.push(Action::Diverged(divergence));
+                return;
+            }
+            for (issued, recorded) in self.replay.take().into_iter().flat_map(|replay| replay.held) {
+                if recorded {
+                    self.queue(issued);
+                } else {
+                    self.take_on(issued, actions);
+                }
+            }
+            self.pump(actions);
+        }
+        if let Some(wake_at) = self.parks(now) {
+            actions.push(Action::Kill);
+            actions.push(Action::Park { wake_at });
+            self.closed = true;
+        }
+    }
+
+    /// Nothing to do before a timer that is far away.
+    fn parks(&self, now: i64) -> Option<i64> {
+        let idle = self.replay.is_none()
+            && !self.closed
+            && self.calls.is_empty()
+            && self.taken == Some(self.delivered);
+        let next = *self.timers.values().min()?;
+        (idle && next > now.saturating_add(self.rules.park_after_ms)).then_some(next)
+    }
+
+    /// A call that was recorded and that the program has not made.
+    fn missing(&self) -> Option<Divergence> {
+        let logged = self.replay.as_ref()?.calls.get(self.issued as usize)?;
+        Some(Divergence::Missing { call: self.issued + 1, recorded: logged.tool.clone() })
+    }
+
+    fn end(&mut self, ending: E, kill: bool, actions: &mut Vec<Action<E>>) {
+        if self.ending.is_some() || self.closed {
+            return;
+        }
+        self.ending = Some(ending);
+        self.timers.clear();
+        self.waiting.clear();
+        if kill {
+            actions.push(Action::Kill);
+        }
+        let (tools, mut cancelled) = (&self.tools, Vec::new());
+        self.calls.retain(|number, call| {
+            let keep = call.stage == Stage::Sent && !tools[call.issued.handle as usize].idempotent;
+            if !keep && call.stage == Stage::Sent {
+                cancelled.push(*number);
+            }
+            keep
+        });
+        actions.extend(cancelled.into_iter().map(|call| Action::Cancel { call }));
+        if !self.calls.is_empty() {
+            actions.push(Action::Grace);
+        }
+        self.finish_if_done(actions);
+    }
+
+    fn finish_if_done(&mut self, actions: &mut Vec<Action<E>>) {
+        if self.calls.is_empty()
+            && let Some(ending) = self.ending.take()
+        {
+            self.closed = true;
+            actions.push(Action::Finish(Over { ending, in_doubt: Vec::new() }));
+        }
+    }
+
+    fn give_up(&mut self, actions: &mut Vec<Action<E>>) {
+        let Some(ending) = self.ending.take() else { return };
+        let in_doubt: Vec<u32> = self.calls.keys().copied().collect();
+        actions.extend(in_doubt.iter().map(|call| Action::Cancel { call: *call }));
+        self.calls.clear();
+        self.closed = true;
+        actions.push(Action::Finish(Over { ending, in_doubt }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

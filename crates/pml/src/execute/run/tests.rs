@@ -1,0 +1,210 @@
+//! The run core, event by event.
+
+use pml_model::Digest;
+use serde_json::value::RawValue;
+
+use super::*;
+use crate::execute::journal::CallError;
+
+/// Handle 0 only reads; 1 changes things.
+fn run(concurrent: usize) -> Run<&'static str> {
+    let rule = |tool: &str, idempotent| Rule { tool: tool.to_owned(), server: "s".to_owned(), idempotent };
+    let rules = Rules { concurrent, concurrent_per_server: 2, park_after_ms: 10_000 };
+    Run::new(rules, vec![rule("s:read", true), rule("s:write", false)], 1_000)
+}
+
+fn issued(call: u32, handle: u32) -> Event<&'static str> {
+    Event::Issued(call_of(call, handle, "{}"))
+}
+
+fn call_of(call: u32, handle: u32, arguments: &str) -> Issued {
+    Issued { call, handle, node: None, arguments: arguments.into(), digest: Digest::of(arguments.as_bytes()) }
+}
+
+fn result(call: u32) -> Delivered {
+    let value = RawValue::from_string(call.to_string()).unwrap();
+    Delivered::Result { call, value, parts: Vec::new() }
+}
+
+fn logged(tool: &str, arguments: &str, ended: bool) -> LoggedCall {
+    LoggedCall {
+        tool: tool.to_owned(),
+        node: None,
+        digest: Digest::of(arguments.as_bytes()),
+        arguments: arguments.to_owned(),
+        at: 1_000,
+        sending: None,
+        ended: ended.then_some(1_001),
+    }
+}
+
+/// Actions in a few words.
+fn words(actions: &[Action<&'static str>]) -> Vec<String> {
+    let word = |action: &Action<&'static str>| match action {
+        Action::Record(Record::Issued { issued, .. }) => format!("record call {}", issued.call),
+        Action::Record(Record::Delivered { what, .. }) => format!("record end {:?}", what.call()),
+        Action::Record(_) => "record".to_owned(),
+        Action::Promise { call } => format!("promise {call}"),
+        Action::Send(issued) => format!("send {}", issued.call),
+        Action::Deliver { what, .. } => match what {
+            Delivered::Timer { timer } => format!("deliver timer {timer}"),
+            other => format!("deliver {}", other.call().unwrap()),
+        },
+        Action::Cancel { call } => format!("cancel {call}"),
+        Action::Wake { timer, at } => format!("wake {timer} at {at}"),
+        Action::Park { wake_at } => format!("park until {wake_at}"),
+        Action::Kill => "kill".to_owned(),
+        Action::Grace => "grace".to_owned(),
+        Action::Finish(over) if over.in_doubt.is_empty() => format!("finish {}", over.ending),
+        Action::Finish(over) => format!("finish {} in doubt {:?}", over.ending, over.in_doubt),
+        Action::Diverged(divergence) => format!("diverged: {divergence}"),
+    };
+    actions.iter().map(word).collect()
+}
+
+fn on(run: &mut Run<&'static str>, event: Event<&'static str>) -> Vec<String> {
+    words(&run.on(event, 2_000))
+}
+
+#[test]
+fn a_reading_call_is_sent_at_once_and_a_writing_one_when_its_promise_is_stored() {
+    let mut run = run(8);
+    assert_eq!(on(&mut run, issued(1, 0)), ["record call 1", "send 1"]);
+    assert_eq!(on(&mut run, issued(2, 1)), ["record call 2", "promise 2"]);
+    assert_eq!(on(&mut run, Event::Stored { call: 2 }), ["send 2"]);
+    assert!(on(&mut run, Event::Stored { call: 2 }).is_empty(), "a promise is kept once");
+    assert_eq!(on(&mut run, Event::Answered(result(2))), ["record end Some(2)", "deliver 2"]);
+    assert!(on(&mut run, Event::Answered(result(2))).is_empty(), "a call ends once");
+}
+
+#[test]
+fn calls_wait_for_their_turn_and_other_servers_do_not_wait_for_them() {
+    let mut run = run(3);
+    run.tools.push(Rule { tool: "t:read".to_owned(), server: "t".to_owned(), idempotent: true });
+    for call in 1..=3 {
+        on(&mut run, issued(call, 0));
+    }
+    assert_eq!(on(&mut run, issued(4, 2)), ["record call 4", "send 4"], "the third of `s` lets it pass");
+    assert_eq!(on(&mut run, issued(5, 2)), ["record call 5"], "three are under way");
+    assert_eq!(on(&mut run, Event::Answered(result(4))), ["record end Some(4)", "deliver 4", "send 5"]);
+    assert_eq!(on(&mut run, Event::Answered(result(1))), ["record end Some(1)", "deliver 1", "send 3"]);
+}
+
+#[test]
+fn a_program_that_ends_leaves_reading_calls_and_waits_for_writing_ones() {
+    let mut run = run(8);
+    on(&mut run, issued(1, 0));
+    on(&mut run, issued(2, 1));
+    on(&mut run, Event::Stored { call: 2 });
+    on(&mut run, issued(3, 1));
+    assert_eq!(on(&mut run, Event::Ended("value")), ["cancel 1", "grace"]);
+    assert!(on(&mut run, Event::Stored { call: 3 }).is_empty(), "nothing is sent after the end");
+    assert_eq!(on(&mut run, Event::Answered(result(2))), ["record end Some(2)", "finish value"]);
+    assert!(on(&mut run, Event::GraceOver).is_empty());
+}
+
+#[test]
+fn what_has_no_end_when_the_grace_is_over_is_in_doubt() {
+    let mut run = run(8);
+    on(&mut run, issued(1, 1));
+    on(&mut run, Event::Stored { call: 1 });
+    assert_eq!(on(&mut run, Event::Stop("cancelled")), ["kill", "grace"]);
+    assert!(on(&mut run, Event::Stop("again")).is_empty(), "a run ends once");
+    assert_eq!(on(&mut run, Event::GraceOver), ["cancel 1", "finish cancelled in doubt [1]"]);
+}
+
+#[test]
+fn a_failed_call_is_delivered_as_well() {
+    let mut run = run(8);
+    on(&mut run, issued(1, 0));
+    let error = CallError { code: "X".into(), message: "x".into(), hint: None, data: None, unknown: false };
+    let failed = Delivered::Error { call: 1, error };
+    assert_eq!(on(&mut run, Event::Answered(failed)), ["record end Some(1)", "deliver 1"]);
+}
+
+#[test]
+fn a_run_is_put_aside_only_when_a_distant_timer_is_all_it_waits_for() {
+    let mut run = run(8);
+    on(&mut run, issued(1, 0));
+    assert_eq!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 60_000 }), ["wake 1 at 61000"]);
+    assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty(), "a call is under way");
+    on(&mut run, Event::Answered(result(1)));
+    assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty(), "its end is not taken yet");
+    assert_eq!(on(&mut run, Event::Quiet { taken: 1 }), ["kill", "park until 61000"]);
+}
+
+#[test]
+fn a_near_timer_is_waited_for_and_a_cleared_one_is_not() {
+    let mut run = run(8);
+    on(&mut run, Event::TimerSet { timer: 1, delay_ms: 5_000 });
+    on(&mut run, Event::TimerSet { timer: 2, delay_ms: 20_000 });
+    assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty());
+    on(&mut run, Event::TimerCleared { timer: 1 });
+    assert!(on(&mut run, Event::TimerDue { timer: 1 }).is_empty());
+    assert_eq!(on(&mut run, Event::TimerDue { timer: 2 }), ["record end None", "deliver timer 2"]);
+}
+
+#[test]
+fn a_resumed_run_gets_what_it_got_and_sends_what_has_no_end_when_it_stands_where_it_stood() {
+    let mut run = run(8);
+    let calls = vec![logged("s:read", "{}", true), logged("s:read", "{}", false)];
+    let given = words(&run.replay(calls, vec![(1_500, result(1))]));
+    assert_eq!(given, ["deliver 1"]);
+    assert!(on(&mut run, issued(1, 0)).is_empty(), "it has its end in the journal");
+    assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty());
+    assert!(on(&mut run, issued(2, 0)).is_empty(), "the past is not over");
+    assert!(on(&mut run, issued(3, 1)).is_empty());
+    assert_eq!(on(&mut run, Event::Quiet { taken: 1 }), ["record call 3", "send 2", "promise 3"]);
+    assert!(!run.is_replaying());
+}
+
+#[test]
+fn timers_of_a_resumed_run_are_due_when_they_were() {
+    let mut run = run(8);
+    run.replay(
+        vec![logged("s:read", "{}", true)],
+        vec![(5_000, result(1)), (9_000, Delivered::Timer { timer: 1 })],
+    );
+    on(&mut run, issued(1, 0));
+    on(&mut run, Event::Quiet { taken: 0 });
+    assert!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 4_000 }).is_empty(), "it is in the journal");
+    assert_eq!(on(&mut run, Event::TimerSet { timer: 2, delay_ms: 3_600_000 }), ["wake 2 at 3605000"]);
+}
+
+#[test]
+fn the_first_difference_ends_a_resumed_run_and_nothing_is_sent() {
+    let log = || vec![logged("s:read", "{}", true), logged("s:write", "{}", false)];
+    let mut other = run(8);
+    other.replay(log(), vec![(1_500, result(1))]);
+    assert_eq!(on(&mut other, issued(1, 1)), ["diverged: call 1 was `s:read` and is now `s:write`"]);
+    let mut arguments = run(8);
+    arguments.replay(log(), vec![(1_500, result(1))]);
+    let seen = on(&mut arguments, Event::Issued(call_of(1, 0, r#"{"a":1}"#)));
+    assert_eq!(seen, ["diverged: call 1, `s:read`, is made with other arguments than were recorded"]);
+    let mut missing = run(8);
+    missing.replay(log(), vec![(1_500, result(1))]);
+    on(&mut missing, issued(1, 0));
+    on(&mut missing, Event::Quiet { taken: 0 });
+    assert_eq!(
+        on(&mut missing, Event::Quiet { taken: 1 }),
+        ["diverged: call 2, `s:write`, is no longer made"]
+    );
+    let mut early = run(8);
+    early.replay(log(), vec![(1_500, result(1))]);
+    on(&mut early, issued(1, 0));
+    assert_eq!(on(&mut early, Event::Ended("value")), ["diverged: call 2, `s:write`, is no longer made"]);
+}
+
+#[test]
+fn time_counts_while_the_program_computes_or_a_call_is_under_way() {
+    let mut run = run(8);
+    assert!(run.is_active(), "it begins");
+    on(&mut run, Event::TimerSet { timer: 1, delay_ms: 5_000 });
+    on(&mut run, Event::Quiet { taken: 0 });
+    assert!(!run.is_active(), "it waits for a timer");
+    on(&mut run, Event::TimerDue { timer: 1 });
+    assert!(run.is_active(), "it computes");
+    on(&mut run, issued(1, 0));
+    on(&mut run, Event::Quiet { taken: 1 });
+    assert!(run.is_active(), "a call is under way");
+}
