@@ -63,6 +63,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        self.steps = self.steps.saturating_add(1);
         let span = expression.span();
         match expression {
             Expression::BooleanLiteral(it) => Value::literal(it.value, span),

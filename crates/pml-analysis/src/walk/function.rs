@@ -15,7 +15,7 @@ use super::repeat::{Exit, Head};
 use super::value::{
     Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
 };
-use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Walk};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, MAX_STEPS, Walk};
 use crate::analysis::Entry;
 use crate::marks::Place;
 
@@ -96,7 +96,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(active) = self.frames.iter().rposition(|frame| frame.function == closure.function) {
             return self.again(active, &given, call, effectful, closure.code.is_async());
         }
-        if self.frames.len() >= MAX_CALL_DEPTH {
+        if self.frames.len() >= MAX_CALL_DEPTH || self.steps >= MAX_STEPS {
             let values: Vec<Value<'a>> = given.into_iter().map(|(value, _, _)| value).collect();
             return self.computed(closure.code.span(), &values);
         }

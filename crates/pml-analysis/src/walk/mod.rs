@@ -88,6 +88,7 @@ pub(crate) fn walk<'a>(
         variant: 0,
         contexts: FxHashMap::default(),
         next_context: 1,
+        steps: 0,
         entries: Vec::new(),
         entered: FxHashSet::default(),
         context: 0,
@@ -268,6 +269,8 @@ struct Walk<'a, 's> {
     variant: u32,
     contexts: FxHashMap<(u32, u32), u32>,
     next_context: u32,
+    /// Expressions gone through so far, each as often as it was.
+    steps: u32,
     entries: Vec<Entry>,
     entered: FxHashSet<(u32, u32, FunctionIndex)>,
     context: u32,
@@ -303,6 +306,9 @@ struct Walk<'a, 's> {
 /// How often functions may be followed into before they are no longer told apart by caller. Programs of
 /// the largest size with a helper called on every line stay well below.
 const MAX_FOLLOWED: u32 = 20_000;
+/// How many expressions are gone through before calls of local functions are no longer followed: functions that call each
+/// other twice would otherwise double the work with each of them. The largest programs have a tenth of this.
+const MAX_STEPS: u32 = 1_000_000;
 /// How deep calls of local functions are followed.
 const MAX_CALL_DEPTH: usize = 48;
 
