@@ -52,8 +52,8 @@ pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
 
 fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     let allocator = oxc_allocator::Allocator::default();
-    let mut program = parse::parse(&allocator, source)?;
     let lines = lines::Lines::new(source);
+    let mut program = parse::parse(&allocator, &lines)?;
     let (found, scoping, annotated) = {
         let (semantic, wrong) = parse::scopes(&lines, &program)?;
         let scoping = semantic.into_scoping();

@@ -70,11 +70,12 @@ impl<'s> Lines<'s> {
 
 fn starts(text: &[u8]) -> Vec<u32> {
     let mut starts = vec![0];
-    for (at, byte) in text.iter().enumerate() {
-        let length = match byte {
-            b'\n' => 1,
-            b'\r' if text.get(at + 1) != Some(&b'\n') => 1,
-            0xE2 if matches!(text.get(at + 1..at + 3), Some([0x80, 0xA8 | 0xA9])) => 3,
+    for at in memchr::memchr3_iter(b'\n', b'\r', 0xE2, text) {
+        let length = match &text[at..] {
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => continue,
+            [b'\r', ..] => 1,
+            [0xE2, 0x80, 0xA8 | 0xA9, ..] => 3,
             _ => continue,
         };
         starts.push((at + length) as u32);

@@ -29,40 +29,40 @@ pub(crate) const MAX_DEPTH: usize = 500;
 /// [`nesting`] did not see them; what it lets pass needs less than 100. Only what is used becomes memory.
 const STACK_BYTES: usize = 512 * 1024 * 1024;
 
-/// Parses `source` and makes sure of everything that can be known without scopes. The tree has no module
+/// Parses the text of `lines` and makes sure of everything that can be known without scopes. The tree has no module
 /// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
 ///
 /// # Errors
 /// It is too large, too deep, not TypeScript, or not the body of an async function.
-pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str) -> Result<Program<'a>, Error> {
+pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<Program<'a>, Error> {
+    let source = lines.source();
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: MAX_SOURCE_BYTES });
     }
-    let lines = Lines::new(source);
-    if let Some(error) = wrong::fenced(&lines) {
+    if let Some(error) = wrong::fenced(lines) {
         return Err(error);
     }
     if let Some(at) = source.find('\0') {
         let span = Span::new(at as u32, at as u32 + 1);
         return Err(refuse::unsupported(
-            &lines,
+            lines,
             span,
             "the text has a NUL character",
             Some("write `\\0` where a text must contain one"),
         ));
     }
-    nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(&lines, refusal))?;
+    nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(lines, refusal))?;
     let parsed =
         Parser::new(allocator, source, SourceType::ts().with_module(true)).with_options(options()).parse();
     let first = wrong::first(
         parsed.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref())),
     );
     if let Some(found) = first {
-        return Err(wrong::syntax(&lines, &found));
+        return Err(wrong::syntax(lines, &found));
     }
     let mut program = parsed.program;
-    refuse::check(&lines, &program, MAX_DEPTH)?;
-    without_module(&lines, &mut program)?;
+    refuse::check(lines, &program, MAX_DEPTH)?;
+    without_module(lines, &mut program)?;
     program.hashbang = None;
     Ok(program)
 }

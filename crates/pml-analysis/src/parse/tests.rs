@@ -8,8 +8,9 @@ use super::*;
 fn understood(source: &str) -> Result<(), Error> {
     on_large_stack(|| {
         let allocator = Allocator::default();
-        let program = parse(&allocator, source)?;
-        let (_, beside) = scopes(&Lines::new(source), &program)?;
+        let lines = Lines::new(source);
+        let program = parse(&allocator, &lines)?;
+        let (_, beside) = scopes(&lines, &program)?;
         beside.into_iter().next().map_or(Ok(()), Err)
     })?
 }
@@ -331,7 +332,7 @@ fn forms_a_file_may_have_are_read() {
 fn the_tree_has_no_module_left() {
     let allocator = Allocator::default();
     let source = "#!/usr/bin/env node\nimport type { A } from 'a'; export {}; return 1";
-    let program = parse(&allocator, source).unwrap();
+    let program = parse(&allocator, &Lines::new(source)).unwrap();
     assert_eq!((program.body.len(), program.hashbang.is_none()), (1, true));
 }
 
