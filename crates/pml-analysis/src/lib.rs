@@ -47,7 +47,7 @@ pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     if source.len() > parse::MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
     }
-    parse::on_large_stack(|| understand(source, catalogue))?
+    parse::on_large_stack(source, || understand(source, catalogue))?
 }
 
 fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {

@@ -4,8 +4,11 @@
 //! module but not in such a body is refused here, with a reason. Types are never an error. The parser
 //! recurses: its work is bounded by [`nesting`] beforehand, and it belongs on [`on_large_stack`].
 
+use std::cell::Cell;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 
+use corosensei::stack::DefaultStack;
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
@@ -28,6 +31,8 @@ pub(crate) const MAX_DEPTH: usize = 500;
 /// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source would need 450 MiB if
 /// [`nesting`] did not see them; what it lets pass needs less than 100. Only what is used becomes memory.
 const STACK_BYTES: usize = 512 * 1024 * 1024;
+/// The stack of a program up to this size is used again.
+const SMALL_SOURCE_BYTES: usize = 8 * 1024;
 
 /// Parses the text of `lines` and makes sure of everything that can be known without scopes. The tree has no module
 /// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
@@ -226,14 +231,30 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
     }
 }
 
-/// Runs `work` on a stack of its own, large enough for the deepest program; a panic there is an error here. A stack
-/// and not a thread: another thread often means another core with cold caches, which took longer than the work.
+thread_local! {
+    /// The stack of the last small program: mapping one, and touching its first pages, takes as long as a tenth of
+    /// the work.
+    static SPARE_STACK: Cell<Option<DefaultStack>> = const { Cell::new(None) };
+}
+
+/// Runs `work` on `source` on a stack of its own, large enough for the deepest program; a panic there is an error here.
+/// A stack and not a thread: another thread often means another core with cold caches, which took longer than the work.
 ///
 /// # Errors
-/// `work` panicked.
-pub(crate) fn on_large_stack<R>(work: impl FnOnce() -> R) -> Result<R, Error> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stacker::grow(STACK_BYTES, work)))
-        .map_err(|panic| Error::Crashed { reason: reason(&*panic) })
+/// `work` panicked, or there is no memory for a stack.
+pub(crate) fn on_large_stack<R>(source: &str, work: impl FnOnce() -> R) -> Result<R, Error> {
+    let mut stack = match SPARE_STACK.take() {
+        Some(stack) => stack,
+        None => {
+            DefaultStack::new(STACK_BYTES).map_err(|error| Error::Crashed { reason: error.to_string() })?
+        }
+    };
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| corosensei::on_stack(&mut stack, work)));
+    // A stack keeps the memory that was touched, and long programs can be deep.
+    if source.len() <= SMALL_SOURCE_BYTES {
+        SPARE_STACK.set(Some(stack));
+    }
+    result.map_err(|panic| Error::Crashed { reason: reason(&*panic) })
 }
 
 fn reason(panic: &(dyn std::any::Any + Send)) -> String {

@@ -6,7 +6,7 @@ use oxc_allocator::Allocator;
 use super::*;
 
 fn understood(source: &str) -> Result<(), Error> {
-    on_large_stack(|| {
+    on_large_stack(source, || {
         let allocator = Allocator::default();
         let lines = Lines::new(source);
         let program = parse(&allocator, &lines)?;
@@ -364,7 +364,7 @@ fn limits_are_named() {
 
 #[test]
 fn a_panic_of_the_analysis_is_an_error() {
-    let result = on_large_stack(|| -> u32 { panic!("no such node") });
+    let result = on_large_stack("", || -> u32 { panic!("no such node") });
     assert_eq!(result, Err(Error::Crashed { reason: "internal error: no such node".to_owned() }));
-    assert_eq!(on_large_stack(|| 1), Ok(1));
+    assert_eq!(on_large_stack("", || 1), Ok(1));
 }
