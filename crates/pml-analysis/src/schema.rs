@@ -158,8 +158,41 @@ fn is_leaf(map: &Map<String, Value>) -> bool {
 }
 
 fn unique<'s>(names: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
+    let mut found = Vec::new();
     let mut seen = std::collections::HashSet::new();
-    names.filter(|name| seen.insert(*name)).collect()
+    for name in names {
+        // A look at each is quicker as long as they are few, as they mostly are.
+        let is_new = match found.len() {
+            0..16 => !found.contains(&name),
+            _ => {
+                seen.extend(found[seen.len()..].iter().copied());
+                !seen.contains(name)
+            }
+        };
+        if is_new {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Whether other schemas speak about the same place.
+fn leads_on(map: &Map<String, Value>) -> bool {
+    map.keys().any(|key| {
+        matches!(
+            key.as_str(),
+            "$ref"
+                | "$dynamicRef"
+                | "$recursiveRef"
+                | "allOf"
+                | "anyOf"
+                | "oneOf"
+                | "if"
+                | "then"
+                | "else"
+                | "dependentSchemas"
+        )
+    })
 }
 
 /// The schema a reference leads to; only within the document.
@@ -186,7 +219,7 @@ fn percent_decoded(text: &str) -> Option<String> {
 
 /// Whether a schema begins a document of its own, whose references lead elsewhere.
 fn is_foreign(root: &Value, map: &Map<String, Value>) -> bool {
-    map.contains_key("$id") && !root.as_object().is_some_and(|root| ptr::eq(root, map))
+    !root.as_object().is_some_and(|root| ptr::eq(root, map)) && map.keys().any(|key| key == "$id")
 }
 
 /// All schemas that speak about the same place of a value.
@@ -259,6 +292,9 @@ impl<'s> Place<'s> {
             return;
         }
         self.parts.push(Part { map, certain });
+        if !leads_on(map) {
+            return;
+        }
         if let Some(reference) = map.get("$ref") {
             match reference.as_str().and_then(|reference| resolve(root, reference)) {
                 Some(target) => self.gather(root, target, certain),
@@ -412,6 +448,9 @@ fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> Types {
     }
     *fuel -= 1;
     let mut allowed = own_types(map);
+    if !leads_on(map) {
+        return allowed;
+    }
     let target = map.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(root, reference));
     for branch in target.into_iter().chain(map.get("allOf").and_then(Value::as_array).into_iter().flatten()) {
         allowed = allowed.and(types_within(root, branch, fuel));
@@ -425,22 +464,24 @@ fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> Types {
 
 /// What `type`, `nullable`, `enum`, `const` and `default` say, without what the schema refers to.
 fn own_types(map: &Map<String, Value>) -> Types {
-    let listed = |values: &Vec<Value>| values.iter().fold(Types(0), |all, value| all.or(Types::of(value)));
-    let declared = match map.get("type") {
-        Some(Value::String(name)) => Types::named(name),
-        Some(Value::Array(names)) if !names.is_empty() => {
-            names.iter().fold(Types(0), |all, name| all.or(name.as_str().map_or(Types::ALL, Types::named)))
+    let listed = |values: &[Value]| values.iter().fold(Types(0), |all, value| all.or(Types::of(value)));
+    let (mut declared, mut constant, mut choice, mut more) = (None, None, None, Types(0));
+    for (key, said) in map {
+        match (key.as_str(), said) {
+            ("type", Value::String(name)) => declared = Some(Types::named(name)),
+            ("type", Value::Array(names)) if !names.is_empty() => {
+                let named = names.iter().map(|name| name.as_str().map_or(Types::ALL, Types::named));
+                declared = Some(named.fold(Types(0), Types::or));
+            }
+            ("const", value) => constant = Some(Types::of(value)),
+            ("enum", Value::Array(values)) if !values.is_empty() => choice = Some(listed(values)),
+            // Many generators declare `string` with a default of `null`: what is filled in is allowed, too.
+            ("default", value) => more = more.or(Types::of(value)),
+            ("nullable", Value::Bool(true)) => more = more.or(Types::NULL),
+            _ => {}
         }
-        _ => match (map.get("const"), map.get("enum")) {
-            (Some(value), _) => Types::of(value),
-            (None, Some(Value::Array(values))) if !values.is_empty() => listed(values),
-            _ => Types::ALL,
-        },
-    };
-    // Many generators declare `string` with a default of `null`: what is filled in is allowed, too.
-    let filled_in = map.get("default").map_or(Types(0), Types::of);
-    let nullable = map.get("nullable") == Some(&Value::Bool(true));
-    declared.or(filled_in).or(if nullable { Types::NULL } else { Types(0) })
+    }
+    declared.or(constant).or(choice).unwrap_or(Types::ALL).or(more)
 }
 
 #[cfg(test)]

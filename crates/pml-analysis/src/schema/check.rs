@@ -63,27 +63,48 @@ fn is_plainly_right(schema: &Value, argument: &Argument) -> bool {
             .all(|field| super::plain_member(schema, &field.name).is_some_and(|s| fits(s, &field.value)))
 }
 
-/// A value whose place says one type and nothing else, and which is of that type or not a literal.
+/// A value whose place says one type, or lists values, and nothing else; it is of that type and listed, or no literal.
 fn fits(schema: &Value, value: &Argument) -> bool {
     let Some(map) = schema.as_object() else { return false };
-    let mut wanted = None;
+    let (mut types, mut listed, mut inner) = (None, None, None);
     for (key, said) in map {
-        match key.as_str() {
-            "type" => wanted = said.as_str(),
-            "title" | "description" | "format" => {}
+        match (key.as_str(), said) {
+            ("type", _) => types = Some(said),
+            ("enum", Value::Array(values)) => listed = Some(values),
+            ("items", Value::Object(_)) => inner = Some(said),
+            ("title" | "description" | "format", _) => {}
             _ => return false,
         }
     }
-    match (value, wanted) {
-        (Argument::Reference { .. } | Argument::Parameter { .. } | Argument::Item { .. }, _) => true,
-        (Argument::Expression { .. }, _) | (Argument::Template { .. }, Some("string")) => true,
-        (Argument::Literal { value }, Some(wanted)) => match value {
-            Value::String(_) => wanted == "string",
-            Value::Number(number) => wanted == "number" || wanted == "integer" && !number.is_f64(),
-            Value::Bool(_) => wanted == "boolean",
-            Value::Null | Value::Array(_) | Value::Object(_) => false,
-        },
-        _ => false,
+    let wanted = types.and_then(Value::as_str);
+    match value {
+        Argument::Reference { .. } | Argument::Parameter { .. } | Argument::Item { .. } => true,
+        Argument::Expression { .. } => true,
+        Argument::Template { .. } => wanted == Some("string") && listed.is_none(),
+        Argument::Literal { value } => {
+            listed.is_none_or(|values| values.contains(value))
+                && match (wanted, types) {
+                    (Some(wanted), _) => is_of_type(value, wanted),
+                    (None, Some(_)) => false,
+                    (None, None) => listed.is_some(),
+                }
+        }
+        Argument::Array { items } => {
+            wanted == Some("array")
+                && listed.is_none()
+                && inner.is_none_or(|inner| items.iter().all(|item| fits(inner, item)))
+        }
+        Argument::Object { .. } => false,
+    }
+}
+
+/// Whether a plain value is of a type, seen at a glance.
+fn is_of_type(value: &Value, wanted: &str) -> bool {
+    match value {
+        Value::String(_) => wanted == "string",
+        Value::Number(number) => wanted == "number" || wanted == "integer" && !number.is_f64(),
+        Value::Bool(_) => wanted == "boolean",
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
 }
 
