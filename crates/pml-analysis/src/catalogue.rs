@@ -1,18 +1,18 @@
 //! The tools and capabilities a program may name.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use pml_model::ToolId;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// All of them, by the names programs use.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    servers: HashMap<String, HashMap<String, usize>>,
+    servers: FxHashMap<String, FxHashMap<String, usize>>,
     tools: Vec<Tool>,
-    capabilities: HashMap<String, Capability>,
+    capabilities: FxHashMap<String, Capability>,
 }
 
 /// One tool.
