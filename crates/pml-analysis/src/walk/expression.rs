@@ -577,7 +577,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A promise used as if it were its value.
-    pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: &str) {
+    pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: impl std::fmt::Display) {
         if let Value::Promise(_, Some(pending)) = value {
             let what = self.pendings[*pending as usize].what.clone();
             self.pendings[*pending as usize].consumed = true;

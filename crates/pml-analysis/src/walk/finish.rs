@@ -411,8 +411,23 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// What a node is declared to give.
+    fn output_schema(&self, node: u32) -> Option<&Json> {
+        match &self.nodes[node as usize].kind {
+            DraftKind::Call(Call { target: Target::Tool { server, name }, .. }) => {
+                self.catalogue.tool(server, name)?.output()
+            }
+            _ => None,
+        }
+    }
+
     /// The nearest later call that a declared output could feed.
     fn schema_edges(&mut self) {
+        let providers: Vec<(u32, &Json)> =
+            (0..self.nodes.len() as u32).filter_map(|node| Some((node, self.output_schema(node)?))).collect();
+        if providers.is_empty() {
+            return;
+        }
         let mut after: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         let mut fed: rustc_hash::FxHashSet<(u32, u32)> = rustc_hash::FxHashSet::default();
         for (from, to, link) in &self.edges {
@@ -424,12 +439,7 @@ impl<'a> Walk<'a, '_> {
             }
         }
         let mut found = Vec::new();
-        for from in 0..self.nodes.len() as u32 {
-            let DraftKind::Call(call) = &self.nodes[from as usize].kind else { continue };
-            let Target::Tool { server, name } = &call.target else { continue };
-            let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
-                continue;
-            };
+        for (from, output) in providers {
             // What a loop leads to can follow what is in it.
             let mut starts: Vec<u32> = self.nodes[from as usize].loops.to_vec();
             starts.push(from);
@@ -457,11 +467,10 @@ impl<'a> Walk<'a, '_> {
             self.use_parameters(&call);
             let Some(input) = self.input_schema(&call) else { continue };
             let findings = schema::check_arguments(input, argument);
-            let tool = self.name_of(&call.target);
             let id = self.nodes[node].id;
             for finding in findings {
                 let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
-                let message = format!("`{tool}`: {}", finding.message);
+                let message = format!("`{}`: {}", self.name_of(&call.target), finding.message);
                 if matches!(finding.code, Code::WrongType | Code::UnknownArgument) {
                     // What the tool refuses is no example of what it takes.
                     self.decided.insert(span);
@@ -554,10 +563,10 @@ impl<'a> Walk<'a, '_> {
 
     fn name_of(&self, target: &Target) -> String {
         match target {
-            Target::Tool { server, name } => self
-                .catalogue
-                .tool(server, name)
-                .map_or_else(|| format!("{server}:{name}"), |tool| tool.id.to_string()),
+            Target::Tool { server, name } => match self.catalogue.tool(server, name) {
+                Some(tool) => [tool.id.server.as_str(), ":", &tool.id.tool].concat(),
+                None => [server, ":", name].concat(),
+            },
             Target::Capability(name) => name.to_string(),
         }
     }
@@ -612,9 +621,11 @@ impl<'a> Walk<'a, '_> {
         match target {
             Target::Capability(name) => Some(name.to_string()),
             Target::Tool { server, name } => {
+                if self.catalogue.tool(server, name).is_some() {
+                    return None;
+                }
                 let id = format!("{server}:{name}");
-                let is_tool = self.catalogue.tool(server, name).is_some();
-                (!is_tool && self.catalogue.capability(&id).is_some()).then_some(id)
+                self.catalogue.capability(&id).is_some().then_some(id)
             }
         }
     }

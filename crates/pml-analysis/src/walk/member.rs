@@ -32,7 +32,7 @@ impl<'a> Walk<'a, '_> {
             Value::Promise(inner, pending) => {
                 if !matches!(name.as_str(), "then" | "catch" | "finally") {
                     let promise = Value::Promise(Rc::clone(&inner), pending);
-                    self.unawaited(&promise, span, &format!("is asked for `{name}`"));
+                    self.unawaited(&promise, span, format_args!("is asked for `{name}`"));
                 }
                 self.member((*inner).clone(), key, key_span, span)
             }

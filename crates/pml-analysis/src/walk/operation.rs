@@ -29,7 +29,7 @@ impl<'a> Walk<'a, '_> {
             let given = self.arguments(&it.arguments);
             return self.unknown_call(it.span, &[object], &given);
         };
-        self.unawaited(&object, object_expression.span(), &format!("is asked for `{name}`"));
+        self.unawaited(&object, object_expression.span(), format_args!("is asked for `{name}`"));
         let object = super::expression::settled(&object);
         if matches!(object, Value::Unknown) {
             let given = self.arguments(&it.arguments);

@@ -15,7 +15,8 @@ pub(crate) struct Path(Option<Rc<Vec<Step>>>);
 
 impl Path {
     pub(crate) fn then(&self, step: Step) -> Path {
-        let mut steps = self.steps().to_vec();
+        let mut steps = Vec::with_capacity(self.steps().len() + 1);
+        steps.extend_from_slice(self.steps());
         steps.push(step);
         Path(Some(Rc::new(steps)))
     }
