@@ -93,6 +93,7 @@ mod system {
 
     pub(super) fn confine() -> io::Result<Walls> {
         close_all_but_stdin()?;
+        die_of_faults();
         set_parent_process_death_signal(Some(Signal::KILL))?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         set_no_new_privs(true)?;
@@ -125,6 +126,15 @@ mod system {
             unsafe { libc::close(descriptor) };
         }
         Ok(())
+    }
+
+    /// The runtime's own handler wants to change handlers before it lets a fault be fatal, which will not be
+    /// permitted: the same fault would come for ever.
+    fn die_of_faults() {
+        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+            // SAFETY: the default action needs nothing of this process.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
     }
 
     fn landlock_version() -> i64 {
@@ -211,7 +221,9 @@ mod system {
 
 fn limit(limits: &[(rustix::process::Resource, u64)]) -> io::Result<()> {
     for (resource, most) in limits {
-        let limit = rustix::process::Rlimit { current: Some(*most), maximum: Some(*most) };
+        // A second between the two, so that a worker dies of the signal that says why.
+        let grace = u64::from(*resource == rustix::process::Resource::Cpu);
+        let limit = rustix::process::Rlimit { current: Some(*most), maximum: Some(*most + grace) };
         rustix::process::setrlimit(*resource, limit)?;
     }
     Ok(())

@@ -94,7 +94,7 @@ impl Processes {
     ) -> io::Result<Processes> {
         let (orders, received) = mpsc::channel();
         std::thread::Builder::new().name("pml-workers".to_owned()).spawn(move || {
-            Thread { recipe, received, started, owed: Vec::new(), pause: FIRST_PAUSE }.serve()
+            Thread { recipe, received, started, owed: Vec::new(), pause: FIRST_PAUSE }.serve();
         })?;
         Ok(Processes { orders })
     }

@@ -122,7 +122,7 @@ pub(super) fn result<'js>(
                 hint: None,
                 data: None,
             };
-            reject(ctx, world, call, open, error)
+            reject(ctx, world, call, &open, error)
         }
     }
 }
@@ -135,14 +135,14 @@ pub(super) fn error<'js>(
     error: CallError,
 ) -> rquickjs::Result<()> {
     let Some(open) = world.calls.open.borrow_mut().remove(&call) else { return Ok(()) };
-    reject(ctx, world, call, open, error)
+    reject(ctx, world, call, &open, error)
 }
 
 fn reject<'js>(
     ctx: &Ctx<'js>,
     world: &World<'js>,
     call: u32,
-    open: Open<'js>,
+    open: &Open<'js>,
     error: CallError,
 ) -> rquickjs::Result<()> {
     let data = match error.data.map(|json| ctx.json_parse(json)) {

@@ -147,9 +147,15 @@ fn member(error: &Object<'_>, name: &str) -> Option<String> {
     }
 }
 
+/// Leaves at most `most` bytes of `text`, and no part of a letter.
+pub(super) fn cut(text: &mut String, most: usize) {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+}
+
 fn short(mut text: String) -> String {
     if text.len() > THROWN_BYTES {
-        text.truncate(text.floor_char_boundary(THROWN_BYTES - '…'.len_utf8()));
+        cut(&mut text, THROWN_BYTES - '…'.len_utf8());
         text.push('…');
     }
     text

@@ -34,6 +34,7 @@ const LARGEST_INTEGER: i64 = (1 << 53) - 1;
 pub(super) struct Look<'js> {
     kinds: Vec<Kind>,
     names: Vec<String>,
+    is_array: Function<'js>,
     map_for_each: Function<'js>,
     set_for_each: Function<'js>,
     get_time: Function<'js>,
@@ -89,6 +90,7 @@ impl<'js> Look<'js> {
         Ok(Look {
             kinds: names.iter().map(|name| kind(name)).collect(),
             names,
+            is_array: kept.get("isArray")?,
             map_for_each: kept.get("mapForEach")?,
             set_for_each: kept.get("setForEach")?,
             get_time: kept.get("getTime")?,
@@ -124,12 +126,13 @@ impl<'js> Look<'js> {
         }
     }
 
-    fn kind(&self, value: &Value<'js>) -> Kind {
+    fn kind(&self, value: &Value<'js>) -> rquickjs::Result<Kind> {
         if value.is_proxy() {
-            // What it stands for is asked of the engine; one for a function has been refused.
-            return if value.is_array() { Kind::Array } else { Kind::Plain };
+            // One for a function has been refused; one that was revoked throws.
+            let is_array = self.is_array.call((value.clone(),))?;
+            return Ok(if is_array { Kind::Array } else { Kind::Plain });
         }
-        self.kinds.get(raw::class(value) as usize).copied().unwrap_or(Kind::Other)
+        Ok(self.kinds.get(raw::class(value) as usize).copied().unwrap_or(Kind::Other))
     }
 }
 
@@ -270,7 +273,7 @@ impl<'js> Text<'_, 'js> {
         if self.above.len() >= self.size.nesting {
             return Err(Stop::Deep);
         }
-        let kind = self.look.kind(&value);
+        let kind = self.look.kind(&value)?;
         self.above.push(value.clone());
         let object = value.into_object().ok_or(Stop::Thrown)?;
         match kind {

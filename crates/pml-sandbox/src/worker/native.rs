@@ -7,7 +7,7 @@ use rquickjs::{Ctx, Exception, Function, Object, Value};
 
 use super::json::Problem;
 use super::world::{KINDS, LEVELS, World};
-use super::{raw, timers};
+use super::{errors, raw, timers};
 use crate::message::{Event, Reached};
 
 /// The longest words of progress.
@@ -66,7 +66,7 @@ fn progress<'js>(
     let mut message =
         message.0.filter(|it| it.is_string() && raw::units(it) <= 1 << 20).and_then(|it| raw::text(&it));
     if let Some(message) = &mut message {
-        message.truncate(message.floor_char_boundary(WORDS_BYTES));
+        errors::cut(message, WORDS_BYTES);
     }
     world.progress(Event::Progress { done, total: number(total), message });
     Ok(())

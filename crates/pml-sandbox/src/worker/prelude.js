@@ -2,7 +2,8 @@
 //
 // Run once, before anything of the program, so whatever is taken from the engine here is the engine's own. The
 // program may change every object it can reach, so nothing below looks anything up in them later: no iteration of
-// arrays, no methods, no descriptors that inherit.
+// arrays, no methods, no descriptors that inherit, and no template literals, which this engine puts together with
+// whatever `String.prototype.concat` is.
 (function (native) {
   "use strict";
   const { apply, construct, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -60,6 +61,7 @@
 
   for (const name of ["SharedArrayBuffer", "Atomics", "WeakRef", "FinalizationRegistry", "performance", "navigator",
     "DOMException", "gc", "print", "std", "os", "bjson", "scriptArgs"]) delete globalThis[name];
+  for (const name of ["fileName", "lineNumber", "columnNumber"]) delete getPrototypeOf(() => {})[name];
   delete Error.prepareStackTrace;
   delete Error.stackTraceLimit;
 
@@ -169,12 +171,12 @@
   const shape = (value, depth, above) => {
     switch (typeof value) {
       case "string": return quoted(cut(value, TEXT));
-      case "bigint": return `${cut(String(value), TEXT)}n`;
+      case "bigint": return cut(String(value), TEXT) + "n";
       case "symbol": return apply(symbolToString, value, NOTHING);
-      case "number": return is(value, -0) ? "-0" : `${value}`;
+      case "number": return is(value, -0) ? "-0" : "" + value;
       case "object": break;
       case "function": return functionShape(value);
-      default: return `${value}`;
+      default: return "" + value;
     }
     if (value === null) return "null";
     for (let at = above; at !== null; at = at.above) if (at.value === value) return "[Circular]";
@@ -188,21 +190,21 @@
         const time = apply(getTime, value, NOTHING);
         return time === time ? apply(toISOString, value, NOTHING) : "Invalid Date";
       }
-      case "RegExp": return `/${apply(regexpSource, value, NOTHING)}/${apply(regexpFlags, value, NOTHING)}`;
+      case "RegExp": return "/" + apply(regexpSource, value, NOTHING) + "/" + apply(regexpFlags, value, NOTHING);
       case "Error": return errorShape(value, depth, inside);
       case "Number": case "String": case "Boolean": case "BigInt": case "Symbol":
-        return `[${kind}: ${shape(apply(unbox[kind], value, NOTHING), depth, inside)}]`;
-      case "ArrayBuffer": return `ArrayBuffer { byteLength: ${apply(bufferLength, value, NOTHING)} }`;
+        return "[" + kind + ": " + shape(apply(unbox[kind], value, NOTHING), depth, inside) + "]";
+      case "ArrayBuffer": return "ArrayBuffer { byteLength: " + apply(bufferLength, value, NOTHING) + " }";
       case "Proxy": return "[Proxy]";
       case "Object": case "Arguments": return members(value, depth, inside, named(value));
       default:
         if (kind in typed) return list(value, apply(typedLength, value, NOTHING), depth, inside, kind);
-        return `${kind} {}`;
+        return kind + " {}";
     }
   };
   const functionShape = (value) => {
     const name = native.kind(value) === "Proxy" ? undefined : data(value, "name");
-    return typeof name === "string" && name !== "" ? `[Function: ${cut(name, ITEMS)}]` : "[Function (anonymous)]";
+    return typeof name === "string" && name !== "" ? ("[Function: " + cut(name, ITEMS) + "]") : "[Function (anonymous)]";
   };
   const named = (value) => {
     const prototype = getPrototypeOf(value);
@@ -210,52 +212,52 @@
     if (native.kind(prototype) === "Proxy") return "";
     const maker = data(prototype, "constructor");
     const name = typeof maker === "function" && native.kind(maker) !== "Proxy" ? data(maker, "name") : undefined;
-    return typeof name === "string" && name !== "" && name !== "Object" ? `${cut(name, ITEMS)} ` : "";
+    return typeof name === "string" && name !== "" && name !== "Object" ? (cut(name, ITEMS) + " ") : "";
   };
   const list = (value, length, depth, inside, kind) => {
-    const start = kind === "" ? "[" : `${kind}(${length}) [`;
-    if (length === 0) return `${start}]`;
-    if (depth >= DEPTH) return kind === "" ? "[Array]" : `[${kind}]`;
+    const start = kind === "" ? "[" : (kind + "(" + length + ") [");
+    if (length === 0) return start + "]";
+    if (depth >= DEPTH) return kind === "" ? "[Array]" : "[" + kind + "]";
     let text = start, i = 0;
     for (; i < length && i < ITEMS && room > 0; i++) {
       const found = getOwnPropertyDescriptor(value, i);
       text += i === 0 ? " " : ", ";
       text += found === undefined ? "<empty>" : member(found, depth, inside);
     }
-    return i < length ? `${text}, … ${length - i} more ]` : `${text} ]`;
+    return i < length ? (text + ", … " + (length - i) + " more ]") : text + " ]";
   };
   const entries = (value, size, forEach, kind, depth, inside) => {
-    if (size === 0) return `${kind}(0) {}`;
-    if (depth >= DEPTH) return `[${kind}]`;
-    let text = `${kind}(${size}) {`, i = 0;
+    if (size === 0) return kind + "(0) {}";
+    if (depth >= DEPTH) return "[" + kind + "]";
+    let text = (kind + "(" + size + ") {"), i = 0;
     apply(forEach, value, [(item, key) => {
       if (i++ >= ITEMS || room <= 0) return;
       text += i === 1 ? " " : ", ";
-      if (kind === "Map") text += `${show(key, depth + 1, inside)} => `;
+      if (kind === "Map") text += show(key, depth + 1, inside) + " => ";
       text += show(item, depth + 1, inside);
     }]);
-    return i > ITEMS ? `${text}, … ${i - ITEMS} more }` : `${text} }`;
+    return i > ITEMS ? (text + ", … " + (i - ITEMS) + " more }") : text + " }";
   };
   const errorShape = (value, depth, inside) => {
     const name = value.name, message = value.message;
     let text = typeof name === "string" ? cut(name, ITEMS) : "Error";
-    if (typeof message === "string" && message !== "") text += `: ${cut(message, TEXT)}`;
+    if (typeof message === "string" && message !== "") text += ": " + cut(message, TEXT);
     const cause = getOwnPropertyDescriptor(value, "cause");
-    return cause === undefined || depth >= DEPTH ? `[${text}]` : `[${text}] { cause: ${member(cause, depth, inside)} }`;
+    return cause === undefined || depth >= DEPTH ? "[" + text + "]" : ("[" + text + "] { cause: " + member(cause, depth, inside) + " }");
   };
   const members = (value, depth, inside, name) => {
     const keys = ownKeys(value), length = keys.length;
-    if (length > 0 && depth >= DEPTH) return `[${name === "" ? "Object" : apply(slice, name, [0, -1])}]`;
-    let text = `${name}{`, i = 0, told = 0;
+    if (length > 0 && depth >= DEPTH) return "[" + (name === "" ? "Object" : apply(slice, name, [0, -1])) + "]";
+    let text = (name + "{"), i = 0, told = 0;
     for (; i < length && told < ITEMS && room > 0; i++) {
       const key = keys[i], found = getOwnPropertyDescriptor(value, key);
       if (found === undefined || found.enumerable !== true) continue;
-      const word = typeof key === "symbol" ? `[${apply(symbolToString, key, NOTHING)}]` : isName(key) ? key : quoted(cut(key, TEXT));
+      const word = typeof key === "symbol" ? "[" + apply(symbolToString, key, NOTHING) + "]" : isName(key) ? key : quoted(cut(key, TEXT));
       room -= word.length;
-      text += `${told++ === 0 ? " " : ", "}${word}: ${member(found, depth, inside)}`;
+      text += ((told++ === 0 ? " " : ", ") + word + ": " + member(found, depth, inside));
     }
-    if (i < length) return `${text}, … ${length - i} more }`;
-    return told === 0 ? `${text}}` : `${text} }`;
+    if (i < length) return text + ", … " + (length - i) + " more }";
+    return told === 0 ? (text + "}") : text + " }";
   };
   const member = (found, depth, inside) =>
     getOwnPropertyDescriptor(found, "value") === undefined ? "[Getter]" : show(found.value, depth + 1, inside);
@@ -296,7 +298,7 @@
   const numberText = (value, how) => {
     if (typeof value === "symbol") return "NaN";
     const number = Number(value);
-    return how === "i" ? `${number < 0 ? -floor(-number) : floor(number)}` : `${number}`;
+    return how === "i" ? ("" + (number < 0 ? -floor(-number) : floor(number))) : "" + number;
   };
   const floor = Math.floor;
 
@@ -315,7 +317,7 @@
     apply(mapSet, counts, [name, so]);
     return so;
   };
-  const since = (name) => `${name}: ${now() - (apply(mapGet, starts, [name]) ?? now())}ms`;
+  const since = (name) => (name + ": " + (now() - (apply(mapGet, starts, [name]) ?? now())) + "ms");
   const DEBUG = 0, LOG = 1, INFO = 2, WARN = 3, ERROR = 4;
   const console = {
     log(...values) { say(LOG, values); },
@@ -329,7 +331,7 @@
     assert(holds, ...values) {
       if (!holds) say(ERROR, ["Assertion failed" + (values.length > 0 ? ": " : "") + line(values, TEXT)]);
     },
-    count(name) { say(LOG, [`${label(name)}: ${count(label(name))}`]); },
+    count(name) { say(LOG, [label(name) + ": " + count(label(name))]); },
     countReset(name) { apply(mapSet, counts, [label(name), 0]); },
     group(...values) {
       if (values.length > 0) say(LOG, values);
@@ -346,7 +348,7 @@
   // ── Copies ──
 
   const uncloneable = (what) => {
-    const error = new Error(`${what} cannot be cloned`);
+    const error = new Error(what + " cannot be cloned");
     hidden(error, "name", "DataCloneError");
     return error;
   };
@@ -390,7 +392,7 @@
           const buffer = clone(apply(typedBuffer, value, NOTHING), known);
           return keep(new typed[kind](buffer, apply(typedOffset, value, NOTHING), apply(typedLength, value, NOTHING)));
         }
-        throw uncloneable(kind === "Promise" ? "a promise" : `an object of kind ${kind}`);
+        throw uncloneable(kind === "Promise" ? "a promise" : ("an object of kind " + kind));
     }
   };
   const ERRORS = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
@@ -511,7 +513,7 @@
       tested(point, value, context, more);
       return typeof value === "function" ? (...given) => apply(value, object, given) : value;
     },
-    case(point, index, context = 0) { reach(CASE, point, context, index, `${point}:${index}`); },
+    case(point, index, context = 0) { reach(CASE, point, context, index, point + ":" + index); },
     loop(point, context = 0) { reach(LOOP, point, context, 0, point); },
     turn(point, context = 0) { reach(TURN, point, context, 0, point); },
     caught(point, context = 0) { reach(CAUGHT, point, context, 0, point); },
@@ -531,7 +533,7 @@
 
   return {
     addTool, addEntry, begin, probe, drain, toolError, typeError, rangeError, origin, inspect,
-    mapForEach, setForEach, getTime, toISOString, typedLength,
+    isArray: Array.isArray, mapForEach, setForEach, getTime, toISOString, typedLength,
     unboxNumber: unbox.Number, unboxString: unbox.String, unboxBoolean: unbox.Boolean, unboxBigInt: unbox.BigInt,
   };
 })

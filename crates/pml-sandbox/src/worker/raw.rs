@@ -58,7 +58,7 @@ pub(super) fn text(value: &Value<'_>) -> Option<String> {
         if start.is_null() {
             return None;
         }
-        let bytes = std::slice::from_raw_parts(start.cast::<u8>(), length.assume_init() as usize);
+        let bytes = std::slice::from_raw_parts(start.cast::<u8>(), length.assume_init());
         let text = well_formed(bytes);
         qjs::JS_FreeCString(ctx, start);
         Some(text)

@@ -152,7 +152,7 @@ impl<'js> World<'js> {
         let Some(left) = self.console_left.get() else { return };
         let is_cut = text.len() + 1 > left;
         if is_cut {
-            text.truncate(text.floor_char_boundary(left.saturating_sub(1)));
+            errors::cut(&mut text, left.saturating_sub(1));
         }
         self.console_left.set((!is_cut).then(|| left - text.len() - 1));
         if !is_cut || !text.is_empty() {

@@ -39,15 +39,49 @@ fn sent(value: &str) -> String {
 
 fn conversions() {
     let cases = [
-        "null", "true", "'text'", "'\\ud800a\\u0000\\n\\\\\"\\u2028é😀'", "0", "-0", "1.5", "1e21", "1e-7", "5e-324",
-        "9007199254740993", "0.1 + 0.2", "10n", "-9007199254740991n", "undefined", "[undefined, , 1]", "{ a: undefined, b: 1 }",
-        "new Date(0)", "new Date(8.64e15)", "new Map([['a', 1], ['__proto__', 2]])", "new Set([1, 'a', [2]])",
-        "new Uint8Array([1, 255])", "new Float64Array([0.5])", "new BigInt64Array([5n])", "new TypeError('bad')",
-        "new (class A { x = 1; #y = 2; get z() { return 3 } })", "Object.create({ inherited: 1 })", "Object('s')", "Object(1)", "Object(false)", "Object(2n)",
-        "(function () { return arguments })(1, 2)", "Object.assign([1], { extra: 2 })", "{ [Symbol('s')]: 1, 2: 3, 1: 4 }",
-        "JSON.parse('{\"__proto__\":{\"x\":1}}')", "Object.defineProperty({}, 'hidden', { value: 1 })",
-        "new Proxy([1, 2], {})", "new Proxy({ a: 1 }, { get: () => 5 })", "Object.freeze({ a: 1 })", "(() => { const a = {}; return [a, a] })()",
-        "{ toJSON: 1 }", "{ then: 1 }",
+        "null",
+        "true",
+        "'text'",
+        "'\\ud800a\\u0000\\n\\\\\"\\u2028é😀'",
+        "0",
+        "-0",
+        "1.5",
+        "1e21",
+        "1e-7",
+        "5e-324",
+        "9007199254740993",
+        "0.1 + 0.2",
+        "10n",
+        "-9007199254740991n",
+        "undefined",
+        "[undefined, , 1]",
+        "{ a: undefined, b: 1 }",
+        "new Date(0)",
+        "new Date(8.64e15)",
+        "new Map([['a', 1], ['__proto__', 2]])",
+        "new Set([1, 'a', [2]])",
+        "new Uint8Array([1, 255])",
+        "new Float64Array([0.5])",
+        "new BigInt64Array([5n])",
+        "new TypeError('bad')",
+        "new (class A { x = 1; #y = 2; get z() { return 3 } })",
+        "Object.create({ inherited: 1 })",
+        "Object('s')",
+        "Object(1)",
+        "Object(false)",
+        "Object(2n)",
+        "(function () { return arguments })(1, 2)",
+        "Object.assign([1], { extra: 2 })",
+        "{ [Symbol('s')]: 1, 2: 3, 1: 4 }",
+        "JSON.parse('{\"__proto__\":{\"x\":1}}')",
+        "Object.defineProperty({}, 'hidden', { value: 1 })",
+        "new Proxy([1, 2], {})",
+        "new Proxy(new Proxy([], {}), {})",
+        "new Proxy({ a: 1 }, { get: () => 5 })",
+        "Object.freeze({ a: 1 })",
+        "(() => { const a = {}; return [a, a] })()",
+        "{ toJSON: 1 }",
+        "{ then: 1 }",
     ];
     let table: String = cases.iter().map(|case| format!("{case} → {}\n", sent(case))).collect();
     expect![[r#"
@@ -87,24 +121,46 @@ fn conversions() {
         { [Symbol('s')]: 1, 2: 3, 1: 4 } → {"v":{"1":4,"2":3}}
         JSON.parse('{"__proto__":{"x":1}}') → {"v":{"__proto__":{"x":1}}}
         Object.defineProperty({}, 'hidden', { value: 1 }) → {"v":{}}
-        new Proxy([1, 2], {}) → {"v":{"0":1,"1":2}}
+        new Proxy([1, 2], {}) → {"v":[1,2]}
+        new Proxy(new Proxy([], {}), {}) → {"v":[]}
         new Proxy({ a: 1 }, { get: () => 5 }) → {"v":{"a":5}}
         Object.freeze({ a: 1 }) → {"v":{"a":1}}
         (() => { const a = {}; return [a, a] })() → {"v":[{},{}]}
         { toJSON: 1 } → {"v":{"toJSON":1}}
         { then: 1 } → {"v":{"then":1}}
-    "#]].assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 fn what_has_no_json_is_refused_by_name() {
     let cases = [
-        "NaN", "[1, -Infinity]", "() => 1", "class {}", "Symbol('s')", "Promise.resolve(1)", "mcp.fs.read({})", "new WeakMap()", "/a/",
-        "new ArrayBuffer(2)", "(function* () {})()", "2n ** 53n", "new Date(NaN)", "new Map([[1, 2]])", "new Map([['k', () => 1]])",
-        "{ 'a b': [{ c: NaN }] }", "new Set([NaN])", "new Float32Array([NaN])", "(() => { const a = { b: {} }; a.b.c = a; return a })()",
-        "new Proxy(() => {}, {})", "{ get g() { throw new RangeError('from a getter') } }", "[][Symbol.iterator]()",
+        "NaN",
+        "[1, -Infinity]",
+        "() => 1",
+        "class {}",
+        "Symbol('s')",
+        "Promise.resolve(1)",
+        "mcp.fs.read({})",
+        "new WeakMap()",
+        "/a/",
+        "new ArrayBuffer(2)",
+        "(function* () {})()",
+        "2n ** 53n",
+        "new Date(NaN)",
+        "new Map([[1, 2]])",
+        "new Map([['k', () => 1]])",
+        "{ 'a b': [{ c: NaN }] }",
+        "new Set([NaN])",
+        "new Float32Array([NaN])",
+        "(() => { const a = { b: {} }; a.b.c = a; return a })()",
+        "new Proxy(() => {}, {})",
+        "{ get g() { throw new RangeError('from a getter') } }",
+        "[][Symbol.iterator]()",
     ];
     let one = |case: &str| {
-        let js = format!("try {{ await mcp.fs.write_file({{ v: {case} }}) }} catch (error) {{ return `${{error.name}} ${{error.code}} ${{error.message}}` }}");
+        let js = format!(
+            "try {{ await mcp.fs.write_file({{ v: {case} }}) }} catch (error) {{ return `${{error.name}} ${{error.code}} ${{error.message}}` }}"
+        );
         format!("{case} → {}\n", value_of(&js))
     };
     let table: String = cases.iter().map(|case| one(case)).collect();
@@ -132,7 +188,8 @@ fn what_has_no_json_is_refused_by_name() {
         { get g() { throw new RangeError('from a getter') } } → "RangeError undefined from a getter"
         [][Symbol.iterator]() → "TypeError INVALID_ARGUMENTS the argument `$.v` is an object of kind Array Iterator"
     "#]].assert_eq(&table);
-    expect!["threw TypeError: the result `$.a[0]` is a function [RESULT_NOT_JSON]"].assert_eq(&value_of("return { a: [() => 1] }"));
+    expect!["threw TypeError: the result `$.a[0]` is a function [RESULT_NOT_JSON]"]
+        .assert_eq(&value_of("return { a: [() => 1] }"));
     expect![[r#"threw object: [Object: null prototype] { fs: [Object: null prototype] { read: [Function: read], "write-file": [Function: write-file], write_file: [Function: write-file] }, "my-server": [Object: null prototype] { go: [Function: go] } }"#]].assert_eq(&value_of("return new Promise(() => {}).constructor.reject(mcp)"));
 }
 
@@ -145,12 +202,16 @@ fn arguments_are_one_object() {
         assert!(ended.contains("[INVALID_ARGUMENTS]"), "{wrong}: {ended}");
     }
     let ended = value_of("return await mcp.fs.read`../../etc/passwd`");
-    expect!["threw TypeError: the arguments of a tool must be one object [INVALID_ARGUMENTS] at 1:21"].assert_eq(&ended);
+    expect!["threw TypeError: the arguments of a tool must be one object [INVALID_ARGUMENTS] at 1:21"]
+        .assert_eq(&ended);
     assert_eq!(value_of("return await mcp.fs.read.call(null, { a: 1 }, { b: 2 })"), r#"{"a":1}"#);
     assert_eq!(value_of("return await mcp.fs.read.bind({ a: 2 })({ a: 1 })"), r#"{"a":1}"#);
     assert_eq!(value_of("return await mcp.fs.read.apply(null, [{ a: 1 }])"), r#"{"a":1}"#);
     // Like an async function it never throws at once.
-    assert_eq!(value_of("const made = mcp.fs.read(null); made.catch(() => {}); return made instanceof Promise"), "true");
+    assert_eq!(
+        value_of("const made = mcp.fs.read(null); made.catch(() => {}); return made instanceof Promise"),
+        "true"
+    );
 }
 
 fn the_true_members_are_sent() {
@@ -217,7 +278,12 @@ fn sizes_are_limited() {
         assert!(told.contains(too_large) && !told.contains("call"), "{js}: {told}");
     }
     expect!["threw RangeError: the arguments have more than 262144 bytes (limits.arguments) [ARGS_TOO_LARGE] at 1:28"].assert_eq(&value_of("await mcp.fs.read({ a: 'x'.repeat(1e7) })"));
-    assert!(value_of("let deep = {}; for (let i = 0; i < 127; i++) deep = { deep }; return await mcp.fs.read(deep)").starts_with("{"));
+    assert!(
+        value_of(
+            "let deep = {}; for (let i = 0; i < 127; i++) deep = { deep }; return await mcp.fs.read(deep)"
+        )
+        .starts_with("{")
+    );
     assert_eq!(value_of("return 'x'.repeat(5e6)"), "Ended(Limit(Result))");
     assert_eq!(value_of("return 'x'.repeat(4e6)").len(), 4_000_002);
     let mut few = program("for (;;) mcp.fs.read({})");
@@ -235,7 +301,8 @@ fn results_are_data() {
     let answer = |event: &Event| match event {
         Event::Call { call, .. } => Some(What::Result {
             call: *call,
-            json: r#"{"__proto__":{"x":1},"constructor":1,"toJSON":2,"then":3,"big":12345678901234567890}"#.to_owned(),
+            json: r#"{"__proto__":{"x":1},"constructor":1,"toJSON":2,"then":3,"big":12345678901234567890}"#
+                .to_owned(),
         }),
         _ => None,
     };
@@ -283,12 +350,14 @@ fn failed_calls_are_tool_errors() {
     expect![[r#"
         call 1 of 1 at 0@0 {}
         threw ToolError: no such file [TOOL_FAILED] call 1
-    "#]].assert_eq(&story(&program("await mcp.fs.read({});\n\nawait 1"), fail));
+    "#]]
+    .assert_eq(&story(&program("await mcp.fs.read({});\n\nawait 1"), fail));
     expect![[r#"
         call 1 of 1 at 0@0 {}
         call 2 of 1 at 0@0 {}
         unhandled ToolError: no such file [TOOL_FAILED] call 1
-    "#]].assert_eq(&story(&program("mcp.fs.read({}); await mcp.fs.read({}).catch(() => {}); return 1"), fail));
+    "#]]
+    .assert_eq(&story(&program("mcp.fs.read({}); await mcp.fs.read({}).catch(() => {}); return 1"), fail));
 }
 
 fn an_error_of_the_host_cannot_be_forged() {
@@ -300,7 +369,8 @@ fn an_error_of_the_host_cannot_be_forged() {
     expect![[r#"
         call 1 of 1 at 0@0 {}
         threw ToolError: forged at 3:37
-    "#]].assert_eq(&story(&program(js), fail));
+    "#]]
+    .assert_eq(&story(&program(js), fail));
     assert_eq!(value_of("throw Object.assign(new Error('x'), { code: 'DENIED' })"), "threw Error: x at 1:25");
 }
 
@@ -319,7 +389,9 @@ fn a_call_ends_once() {
         })
         .collect();
     assert_eq!(taken, [0, 1, 2]);
-    assert!(matches!(events.last(), Some(Event::Ended(pml_sandbox::Ending::Value(json))) if json == "[{\"a\":1},{}]"));
+    assert!(
+        matches!(events.last(), Some(Event::Ended(pml_sandbox::Ending::Value(json))) if json == "[{\"a\":1},{}]")
+    );
 }
 
 fn calls_are_numbered_in_the_order_they_are_made() {

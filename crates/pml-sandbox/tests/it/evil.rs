@@ -20,6 +20,7 @@ pub(crate) fn main(how: &str) -> ! {
         "garbage" => say(b"GET / HTTP/1.1\r\n\r\n"),
         "huge" => say(&(1_u32 << 31).to_le_bytes()),
         "early" => say(&frame(&[1, 4])),
+        "fault" => fault(),
         how => {
             say(&frame(&[0]));
             let mut program = [0; 4096];
@@ -83,16 +84,19 @@ fn after_begin(socket: &mut UnixStream, how: &str) {
             socket.write_all(&call(1, 0, 1, "{}")[..6]).unwrap();
             std::process::exit(0);
         }
-        "crash" => {
-            rustix_abort();
-        }
+        "crash" => std::process::abort(),
         other => panic!("no such evil: {other}"),
     };
     socket.write_all(&bytes).unwrap();
 }
 
-fn rustix_abort() -> ! {
-    std::process::abort()
+/// Goes behind the walls and reads where there is nothing.
+#[allow(unsafe_code)]
+fn fault() -> ! {
+    pml_sandbox::confine().unwrap();
+    // SAFETY: not at all; it is to end the process.
+    let got = unsafe { std::ptr::read_volatile(std::ptr::dangling::<u8>()) };
+    std::process::exit(got.into())
 }
 
 /// Goes behind the walls and tries them; says the errors it got as the text of one console line.

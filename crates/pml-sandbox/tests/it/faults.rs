@@ -75,7 +75,8 @@ fn a_worker_that_lies_is_ended() {
         value: something that is not JSON: EOF while parsing an object at line 1 column 1
         console: 131073 bytes on the console, more than 65536
         half: half a frame
-    "#]].assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
 }
 
 fn a_worker_that_does_not_lie_is_not() {
@@ -83,10 +84,23 @@ fn a_worker_that_does_not_lie_is_not() {
 }
 
 fn a_worker_that_never_becomes_ready_is_not_given() {
-    for how in ["dies", "garbage", "huge", "early"] {
-        let taken = block_on(async { Pool::open(settings(&["evil-worker", how])).unwrap().take().await.map(drop) });
-        assert!(matches!(taken, Err(Unavailable::Failed(_))), "{how}: {taken:?}");
+    let mut table = String::new();
+    for how in ["dies", "garbage", "huge", "early", "fault"] {
+        let taken =
+            block_on(async { Pool::open(settings(&["evil-worker", how])).unwrap().take().await.map(drop) });
+        match taken {
+            Err(Unavailable::Failed(why)) => table.push_str(&format!("{how}: {why}\n")),
+            other => panic!("{how}: {other:?}"),
+        }
     }
+    expect![[r#"
+        dies: the worker process died (exit code 3)
+        garbage: the worker process was ended because it sent a frame of 542393671 bytes, more than 16777216
+        huge: the worker process was ended because it sent a frame of 2147483648 bytes, more than 16777216
+        early: the worker process was ended because it sent an event before a program began
+        fault: the worker process died (signal 11)
+    "#]]
+    .assert_eq(&table);
 }
 
 fn a_crash_is_told() {
@@ -97,7 +111,8 @@ fn a_crash_is_told() {
             let mut worker = pool().take().await.unwrap();
             worker.begin(&program("await mcp.fs.read({}); return 1"));
             while !matches!(worker.next().await, Ok(Event::Quiet { .. })) {}
-            let killed = std::process::Command::new("kill").args([name, &worker.pid().to_string()]).status().unwrap();
+            let killed =
+                std::process::Command::new("kill").args([name, &worker.pid().to_string()]).status().unwrap();
             assert!(killed.success());
             worker.next().await
         });

@@ -1,6 +1,8 @@
 //! The crate from outside, with real worker processes: this binary is host and worker, and what a worker must not
 //! be as well.
 
+#![allow(clippy::unwrap_used)]
+
 mod boundary;
 mod endings;
 mod evil;

@@ -74,7 +74,8 @@ fn giving_up_the_wait_gives_back_the_place() {
 
 /// In a process of its own, because there all children are of one pool.
 fn an_idle_worker_that_died_is_passed_over() {
-    let host = std::process::Command::new(std::env::current_exe().unwrap()).arg("lonely-host").output().unwrap();
+    let host =
+        std::process::Command::new(std::env::current_exe().unwrap()).arg("lonely-host").output().unwrap();
     assert!(host.status.success(), "{}", String::from_utf8_lossy(&host.stderr));
 }
 
@@ -90,7 +91,13 @@ pub(crate) fn lonely_host() {
                     _ => std::thread::yield_now(),
                 }
             };
-            assert!(std::process::Command::new("kill").args(["-KILL", &idle.to_string()]).status().unwrap().success());
+            assert!(
+                std::process::Command::new("kill")
+                    .args(["-KILL", &idle.to_string()])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
             while is_alive(idle) {
                 std::thread::yield_now();
             }
@@ -108,9 +115,9 @@ fn is_ready(pid: u32) -> bool {
 }
 
 fn children() -> Vec<u32> {
-    let lists = std::fs::read_dir("/proc/self/task").unwrap().map(|task| {
-        std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()
-    });
+    let lists = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
     lists.collect::<String>().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
@@ -160,7 +167,10 @@ fn no_descriptor_and_no_variable_gets_in() {
             let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
             line.split_whitespace().nth(1).unwrap_or_default().to_owned()
         };
-        assert_eq!((field("NoNewPrivs:"), field("Seccomp:"), field("Threads:")), ("1".into(), "2".into(), "1".into()));
+        assert_eq!(
+            (field("NoNewPrivs:"), field("Seccomp:"), field("Threads:")),
+            ("1".into(), "2".into(), "1".into())
+        );
         // Only root may look into a worker; where this is root, look.
         if let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", worker.pid())) {
             assert_eq!(entries.count(), 1);

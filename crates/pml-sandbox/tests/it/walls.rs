@@ -46,7 +46,8 @@ fn a_broken_worker_can_do_nothing() {
         userfaultfd refused
         unshare refused
         mprotect refused
-        mmap refused"#]].assert_eq(&told);
+        mmap refused"#]]
+    .assert_eq(&told);
 }
 
 fn asking_does_not_confine() {

@@ -1,0 +1,87 @@
+//! How long things take here: `cargo run --release -p pml-sandbox --example timing`.
+
+#![allow(clippy::print_stdout)]
+
+use std::time::{Duration, Instant};
+
+use pml_sandbox::{Delivery, Event, Granted, Limits, Pool, Program, Settings, What, Worker};
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("sandbox-worker") {
+        pml_sandbox::worker_main();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build();
+    runtime.expect("a runtime").block_on(measure());
+}
+
+async fn measure() {
+    let here = std::env::current_exe().expect("this program has a path");
+    let settings = Settings { size: 1, ..Settings::new(here, vec!["sandbox-worker".into()]) };
+    let started = Instant::now();
+    let pool = Pool::open(settings).expect("a thread");
+    drop(pool.take().await.expect("a worker"));
+    println!("start of the pool to ready: {:?}", started.elapsed());
+
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let mut worker = pool.take().await.expect("a worker");
+        // The next one is being started meanwhile; a run is measured when that is done.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let begun = Instant::now();
+        worker.begin(&program("return 1"));
+        until_end(&mut worker).await;
+        times.push(begun.elapsed());
+    }
+    tell("begin to end of `return 1`", times);
+
+    let calls = 1_000;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let mut worker = pool.take().await.expect("a worker");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        worker.begin(&program("for (let i = 0; i < 1000; i++) await mcp.s.t({ i }); return 1"));
+        let begun = Instant::now();
+        until_end(&mut worker).await;
+        times.push(begun.elapsed() / calls);
+    }
+    tell("one call and its result", times);
+
+    let worker = pool.take().await.expect("a worker");
+    let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", worker.pid())).unwrap_or_default();
+    for line in memory.lines().filter(|line| line.starts_with("Rss") || line.starts_with("Private_Dirty")) {
+        println!("idle worker: {line}");
+    }
+}
+
+fn tell(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    println!("{what}: {:?} at best, {:?} median", times[0], times[times.len() / 2]);
+}
+
+async fn until_end(worker: &mut Worker) {
+    let mut call = 0;
+    loop {
+        match worker.next().await.expect("a program that ends") {
+            Event::Call { call: number, .. } => call = number,
+            Event::Quiet { .. } => {
+                let what = What::Result { call, json: "{\"ok\":true}".to_owned() };
+                worker.deliver(&Delivery { now_ms: 0, what });
+            }
+            Event::Ended(_) => return,
+            _ => {}
+        }
+    }
+}
+
+fn program(js: &str) -> Program {
+    Program {
+        js: js.to_owned(),
+        probe: "P".to_owned(),
+        entries: Vec::new(),
+        arguments: "{}".to_owned(),
+        seed: 1,
+        now_ms: 0,
+        tools: vec![Granted { server: "s".to_owned(), names: vec!["t".to_owned()], handle: 1 }],
+        limits: Limits::default(),
+    }
+}
