@@ -7,6 +7,7 @@ use std::io;
 
 /// Processor seconds after which the kernel ends a worker whose host does not: the host's own limit comes first.
 const CPU_SECONDS: u64 = 600;
+/// What a worker may have beyond what its program file and its allocator have taken when it starts.
 const ADDRESS_SPACE_BYTES: u64 = 512 << 20;
 
 /// Which walls stand.
@@ -97,10 +98,11 @@ mod system {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         set_no_new_privs(true)?;
+        let address_space = address_space().saturating_add(ADDRESS_SPACE_BYTES);
         // Rules are made through a descriptor, so this comes before the limit on them.
         let files = no_files().is_ok_and(|status| status != RulesetStatus::NotEnforced);
         super::limit(&[
-            (Resource::As, ADDRESS_SPACE_BYTES),
+            (Resource::As, address_space),
             (Resource::Nproc, 0),
             (Resource::Core, 0),
             (Resource::Fsize, 0),
@@ -110,6 +112,14 @@ mod system {
         let network = files && landlock_version() >= FIRST_WITH_NETWORK;
         let calls = few_calls().is_ok();
         Ok(Walls { limits: true, privileges: true, parent: true, files, network, calls })
+    }
+
+    /// What this process has reserved so far.
+    fn address_space() -> u64 {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages: u64 =
+            statm.split_ascii_whitespace().next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        pages * rustix::param::page_size() as u64
     }
 
     fn close_all_but_stdin() -> io::Result<()> {

@@ -118,6 +118,7 @@ impl App {
         app.apply_servers(&config, &eras, |_| true).await;
         tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
         tokio::spawn(execute::keep(Arc::clone(&app), role == Role::Gateway));
+        tokio::spawn(execute::keep_leases(Arc::clone(&app)));
         if role == Role::Gateway {
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));

@@ -100,9 +100,18 @@ pub async fn execute(
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
-    let Execution { principal, session, caller, idempotency, .. } = asked;
-    let handle = execute::start(app, Asked { principal, session, plan, caller, idempotency }).await?;
-    Ok(Executed::Going(handle))
+    let Execution { principal, session, caller, idempotency, patience, .. } = asked;
+    let again = (principal.clone(), idempotency.clone());
+    match execute::start(app, Asked { principal, session, plan, caller, idempotency, patience }).await {
+        Ok(handle) => Ok(Executed::Going(handle)),
+        // Somebody was quicker with the same key: theirs is the run.
+        Err(problem) => match again {
+            (principal, Some(idempotency)) => {
+                asked_before(app, &principal, &idempotency).await?.ok_or(problem)
+            }
+            (_, None) => Err(problem),
+        },
+    }
 }
 
 async fn asked_before(

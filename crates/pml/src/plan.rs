@@ -36,6 +36,8 @@ pub struct Execution {
     pub caller: Caller,
     /// What makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
+    /// How long it may wait for its turn.
+    pub patience: Duration,
 }
 
 /// Why a program is not run.

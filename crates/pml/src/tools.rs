@@ -217,6 +217,10 @@ async fn downstream(
             Ok(connection) => connection,
             Err(unavailable) => return Outcome::NotSent(unavailable.0),
         };
+        // Starting it may have told of other definitions than those the call was allowed by.
+        if let Err(problem) = still_allowed(app, context, &slot, tool).await {
+            return Outcome::NotSent(problem);
+        }
         if let Some(wait) = slot.rate_limited() {
             return not_sent(&slot, &NotSent::RateLimited(wait));
         }
@@ -248,6 +252,15 @@ async fn downstream(
         }
     }
     not_sent(&slot, &NotSent::Closed("it ended twice".to_owned()))
+}
+
+/// Whether the tool is still what it was and may still be called, now that its server runs.
+async fn still_allowed(app: &App, context: &Context, slot: &Slot, tool: &Tool) -> Result<(), Problem> {
+    if context.granted.is_none() {
+        return Ok(());
+    }
+    app.settled(slot).await;
+    authorize(app, context, app.catalogue.snapshot().tool(&tool.id)?)
 }
 
 fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {

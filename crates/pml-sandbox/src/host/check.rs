@@ -10,6 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::message::{Ending, Event, Limits, Program, THROWN_BYTES, Thrown};
 
+/// Timers of one program in all: the host remembers each that is set.
+const MAX_TIMERS: u64 = 1_000_000;
+
 /// The state of a program as its host knows it.
 #[derive(Debug, Default)]
 pub(super) struct Check {
@@ -64,7 +67,10 @@ impl Check {
                 }
                 object(arguments)
             }
-            Event::Timer { timer, .. } => follows("timer", *timer, &mut self.timers),
+            Event::Timer { timer, .. } => {
+                follows("timer", *timer, &mut self.timers)?;
+                within("timers", u64::from(*timer), MAX_TIMERS)
+            }
             Event::TimerCleared { timer } => within("timers", u64::from(*timer), u64::from(self.timers)),
             Event::Console { text, .. } => {
                 self.console_bytes += text.len() as u64 + 1;

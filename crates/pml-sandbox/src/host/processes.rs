@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -166,6 +167,8 @@ fn start(recipe: &Recipe, orders: &Sender<Order>) -> io::Result<(Process, UnixSt
         .env_clear()
         .env("TZ", "UTC0")
         .current_dir("/")
+        // What is meant for the host's group, such as Ctrl-C, is the host's to act on.
+        .process_group(0)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -49,7 +49,7 @@ fn forget(connection: &Connection, ended: i64, now: i64) -> rusqlite::Result<usi
             connection.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?1"))?.execute([run])?;
         }
         connection
-            .prepare_cached("UPDATE run SET purged_at = ?2, idempotency_key = NULL, request_digest = NULL WHERE number = ?1")?
+            .prepare_cached("UPDATE run SET purged_at = ?2 WHERE number = ?1")?
             .execute(params![run, now])?;
     }
     Ok(runs.len())

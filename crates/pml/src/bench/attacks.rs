@@ -13,9 +13,10 @@
 //!
 //! What `required` says is judged as far as it is one of a few words; what is not is shown to be read (`read`), with both.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pml_mcp::Caller;
@@ -24,6 +25,7 @@ use pml_model::json::{Fields, empty_object};
 use pml_model::name::{printable, shortened};
 use pml_sandbox::{Delivery, Ending, Event, Fault, Granted, Limit, Limits, Pool, Settings, Thrown, What};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
@@ -43,6 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const BETWEEN_OTHERS: Duration = Duration::from_millis(200);
 /// How often workers are looked at.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// The units in which Linux tells processor time and memory.
+const TICK_MS: u64 = 10;
+const PAGE_BYTES: u64 = 4096;
 /// How much of a value or a message is shown.
 const SHOWN_CHARACTERS: usize = 70;
 
@@ -140,7 +145,8 @@ struct Ended {
     code: String,
     /// The value, or the message.
     text: String,
-    took: Duration,
+    /// How long it went on after it had computed for as long as it may.
+    late: Duration,
     /// The most memory a worker had meanwhile.
     memory_bytes: Option<u64>,
 }
@@ -148,14 +154,13 @@ struct Ended {
 /// What the flow makes of it; and where that refuses it, what a worker does.
 async fn run(app: &Arc<App>, alone: &Pool, attack: &Attack) -> Result<Vec<Ended>, Problem> {
     let code = as_program(&attack.source);
-    let started = Instant::now();
     let watch = Watch::start();
     let went = through_the_flow(app, code.clone()).await?;
-    let took = started.elapsed();
+    let late = watch.late();
     let ended = |code: &str, text: &str| Ended {
         code: code.to_owned(),
         text: text.to_owned(),
-        took,
+        late,
         memory_bytes: watch.most(),
     };
     Ok(match &went {
@@ -189,11 +194,14 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
         timeout: None,
         caller: Caller::silent(),
         idempotency: None,
+        patience: Duration::from_secs(60),
     };
     match flow::execute(app, execution, |_| true).await? {
         Executed::Going(handle) => match handle.wait(PATIENCE).await {
             Standing::Over(report) => Ok(Went::Over(report)),
-            Standing::Running(_) | Standing::Waiting { .. } | Standing::Elsewhere => Ok(Went::Hung),
+            Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
+                Ok(Went::Hung)
+            }
         },
         Executed::Refused(refused) => Ok(Went::Refused(refused.problem)),
         Executed::Known(..) => Err(failed("a run that was never asked for is known")),
@@ -214,7 +222,7 @@ async fn past_the_flow(app: &App, pool: &Pool, code: &str) -> Result<Option<Ende
         limits: Limits { cpu: CPU, ..Limits::default() },
     };
     let mut worker = pool.take().await.map_err(failed)?;
-    let (started, watch) = (Instant::now(), Watch::start());
+    let watch = Watch::start();
     worker.begin(&program);
     let told = tokio::time::timeout(PATIENCE, async {
         loop {
@@ -231,13 +239,13 @@ async fn past_the_flow(app: &App, pool: &Pool, code: &str) -> Result<Option<Ende
         }
     });
     let (code, text) = told.await.unwrap_or_else(|_| ("HUNG".to_owned(), String::new()));
-    Ok(Some(Ended { code, text, took: started.elapsed(), memory_bytes: watch.most() }))
+    Ok(Some(Ended { code, text, late: watch.late(), memory_bytes: watch.most() }))
 }
 
 /// What `json:stringify` answers.
 fn stringified(arguments: &str) -> String {
     let fields = Fields::parse(arguments).unwrap_or_default();
-    let data = fields.get("data").map(|data| data.get()).unwrap_or_default();
+    let data = fields.get("data").map(RawValue::get).unwrap_or_default();
     serde_json::json!({ "json": data }).to_string()
 }
 
@@ -270,7 +278,7 @@ fn judge(required: &str, ended: &Ended) -> Verdict {
     let head = required.split([';', '–']).next().unwrap_or_default();
     let words: Vec<Option<bool>> = head.split(" or ").map(|word| fits(word.trim(), ended)).collect();
     if words.contains(&Some(true)) {
-        let in_time = ended.code != "TIMEOUT" || ended.took <= CPU + AFTER_DEADLINE;
+        let in_time = ended.code != "TIMEOUT" || ended.late <= AFTER_DEADLINE;
         return if in_time { Verdict::Fine } else { Verdict::Wrong };
     }
     match refused || words.contains(&None) {
@@ -332,8 +340,7 @@ impl Ended {
             told.push_str(&format!(" {}", shortened(&printable(&self.text), SHOWN_CHARACTERS)));
         }
         if self.code == "TIMEOUT" {
-            let late = self.took.saturating_sub(CPU).as_millis();
-            told.push_str(&format!(" {late} ms after the deadline"));
+            told.push_str(&format!(" {} ms after the deadline", self.late.as_millis()));
         }
         if let (true, Some(bytes)) = (self.code == "MEMORY", self.memory_bytes) {
             told.push_str(&format!(" with {} MiB", bytes >> 20));
@@ -342,27 +349,54 @@ impl Ended {
     }
 }
 
-/// Looks how much memory workers take, for as long as it is there.
+/// Looks what workers use up, for as long as it is there.
 struct Watch {
-    most: Arc<AtomicU64>,
+    started: Instant,
+    seen: Arc<Seen>,
     looking: tokio::task::AbortHandle,
+}
+
+#[derive(Default)]
+struct Seen {
+    most_bytes: AtomicU64,
+    /// When a worker had computed for as long as it may: on a busy machine that is later than real time says.
+    deadline: OnceLock<Instant>,
 }
 
 impl Watch {
     fn start() -> Watch {
-        let most = Arc::new(AtomicU64::new(0));
-        let seen = Arc::clone(&most);
+        let seen = Arc::new(Seen::default());
+        let noted = Arc::clone(&seen);
+        // The worker of the last program may not be gone yet.
+        let spent: HashSet<u32> =
+            workers().into_iter().filter(|worker| worker.computed >= CPU).map(|worker| worker.pid).collect();
         let looking = tokio::spawn(async move {
             loop {
-                seen.fetch_max(largest_worker_bytes(), Ordering::Relaxed);
+                for Worker { bytes, computed, .. } in
+                    workers().into_iter().filter(|worker| !spent.contains(&worker.pid))
+                {
+                    noted.most_bytes.fetch_max(bytes, Ordering::Relaxed);
+                    if computed >= CPU {
+                        noted.deadline.get_or_init(Instant::now);
+                    }
+                }
                 tokio::time::sleep(BETWEEN_LOOKS).await;
             }
         });
-        Watch { most, looking: looking.abort_handle() }
+        Watch { started: Instant::now(), seen, looking: looking.abort_handle() }
     }
 
     fn most(&self) -> Option<u64> {
-        Some(self.most.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+        Some(self.seen.most_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    /// Where the system does not tell what workers use, real time has to do.
+    fn late(&self) -> Duration {
+        match (self.seen.deadline.get(), self.most()) {
+            (Some(deadline), _) => deadline.elapsed(),
+            (None, Some(_)) => Duration::ZERO,
+            (None, None) => self.started.elapsed().saturating_sub(CPU),
+        }
     }
 }
 
@@ -372,19 +406,34 @@ impl Drop for Watch {
     }
 }
 
-/// The most memory a child of this process has; 0 where the system does not tell.
-fn largest_worker_bytes() -> u64 {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let children =
-        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let pids: Vec<String> =
-        children.flat_map(|pids| pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-    let resident = |pid: &String| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
-    };
-    pids.iter().filter_map(resident).max().unwrap_or(0)
+/// What a child of this process uses.
+struct Worker {
+    pid: u32,
+    bytes: u64,
+    computed: Duration,
+}
+
+/// All of them; none where the system does not tell.
+fn workers() -> Vec<Worker> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let children: Vec<String> = threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .collect();
+    children.iter().flat_map(|pids| pids.split_whitespace()).filter_map(usage).collect()
+}
+
+fn usage(pid: &str) -> Option<Worker> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // What follows the name, which may contain anything.
+    let fields: Vec<u64> =
+        stat.rsplit(')').next()?.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+    let ticks = fields.get(11)? + fields.get(12)?;
+    Some(Worker {
+        pid: pid.parse().ok()?,
+        bytes: fields.get(21)? * PAGE_BYTES,
+        computed: Duration::from_millis(ticks * TICK_MS),
+    })
 }
 
 /// The body of a function that does what the script does and returns its value.
@@ -462,12 +511,12 @@ mod tests {
         let ended = |code: &str, text: &str, ms: u64| Ended {
             code: code.to_owned(),
             text: text.to_owned(),
-            took: Duration::from_millis(ms),
+            late: Duration::from_millis(ms),
             memory_bytes: None,
         };
         for (required, code, text, ms, expected) in [
-            ("TIMEOUT", "TIMEOUT", "", 1_100, Fine),
-            ("TIMEOUT", "TIMEOUT", "", 1_300, Wrong),
+            ("TIMEOUT", "TIMEOUT", "", 100, Fine),
+            ("TIMEOUT", "TIMEOUT", "", 300, Wrong),
             ("TIMEOUT by OS-level kill", "VALUE", "1", 1, Wrong),
             ("TIMEOUT or MEMORY", "MEMORY", "", 1, Fine),
             (

@@ -265,6 +265,7 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
         timeout: None,
         caller: Caller::silent(),
         idempotency: None,
+        patience: Duration::from_secs(60),
     };
     let crate::flow::Executed::Going(handle) = crate::flow::execute(app, execution, |_| true).await? else {
         return Err(failed("the program is not run"));

@@ -60,10 +60,11 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         timeout: execute.timeout.map(Duration::from_millis),
         caller,
         idempotency: None,
+        patience: PATIENCE,
     };
     let ended = match flow::execute(&app, execution, |_| true).await {
-        Ok(Executed::Going(handle)) => Ok(follow(&handle).await),
-        Ok(Executed::Known(_, standing)) => Ok(standing),
+        Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
+        Ok(Executed::Known(id, standing)) => Ok((id, standing)),
         Ok(Executed::Refused(refused)) => {
             app.close().await;
             return Ok(not_run(here, &name, &code, &refused));
@@ -75,7 +76,8 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     if tokio::time::timeout(Duration::from_millis(200), showing).await.is_err() {
         tracing::debug!("messages of the run are still open");
     }
-    Ok(tell(here, &ended?, Some((&name, &code))))
+    let (id, standing) = ended?;
+    Ok(tell(here, &id, &standing, Some((&name, &code))))
 }
 
 /// Waits for a run; whoever interrupts the command ends the run.
@@ -141,39 +143,48 @@ fn not_run(here: &Here, name: &str, code: &str, refused: &Refused) -> ExitCode {
 }
 
 /// Prints how a run stands.
-pub(super) fn tell(here: &Here, standing: &Standing, source: Option<(&str, &str)>) -> ExitCode {
+pub(super) fn tell(here: &Here, id: &RunId, standing: &Standing, source: Option<(&str, &str)>) -> ExitCode {
+    let note = |text: &str, body: Value| {
+        if here.json {
+            out::json(&body);
+        } else {
+            out::note(text);
+        }
+    };
     match standing {
-        Standing::Over(report) => over(here, report, source),
+        Standing::Over(report) => return over(here, id, report, source),
         Standing::Waiting { question: Some(question), .. } => {
-            asks(here, question);
-            ExitCode::FAILURE
+            asks(here, id, question);
+            return ExitCode::FAILURE;
         }
-        Standing::Waiting { question: None, wake_at } => {
-            if here.json {
-                out::json(&json!({ "status": "running", "wakeAt": wake_at }));
-            } else {
-                out::note("it sleeps; a running `pml serve` or `pml stdio` wakes it, or `pml runs resume`");
-            }
-            ExitCode::SUCCESS
-        }
-        Standing::Running(progress) => {
-            if here.json {
-                out::json(&json!({ "status": "running", "progress": progress }));
-            } else {
-                out::note(format!("running: {} of {} calls ended", progress.ended, progress.calls));
-            }
-            ExitCode::SUCCESS
+        Standing::Waiting { question: None, wake_at } => note(
+            "it sleeps; a running `pml serve` or `pml stdio` wakes it, or `pml runs resume`",
+            json!({ "status": "running", "workflowId": id, "wakeAt": wake_at }),
+        ),
+        Standing::Running(progress) => note(
+            &format!("running: {} of {} calls ended", progress.ended, progress.calls),
+            json!({ "status": "running", "workflowId": id, "progress": progress }),
+        ),
+        Standing::Interrupted => {
+            note(
+                "it was interrupted; `pml runs resume` goes on with it",
+                json!({ "status": "interrupted", "workflowId": id }),
+            );
+            return ExitCode::FAILURE;
         }
         Standing::Elsewhere => {
-            out::note("another process has the run, or will");
-            ExitCode::FAILURE
+            note("another process has the run", json!({ "status": "running", "workflowId": id }));
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
 }
 
-fn over(here: &Here, report: &Report, source: Option<(&str, &str)>) -> ExitCode {
+fn over(here: &Here, id: &RunId, report: &Report, source: Option<(&str, &str)>) -> ExitCode {
     if here.json {
-        out::json(report);
+        let mut shown = serde_json::to_value(report).unwrap_or_default();
+        shown["workflowId"] = json!(id);
+        out::json(&shown);
     } else if let Some(result) = &report.result {
         out::line(pretty(result));
     } else {
@@ -218,9 +229,9 @@ fn excerpt(name: &str, code: &str, line: Option<u32>) {
 }
 
 /// Prints what a run asks.
-pub(super) fn asks(here: &Here, question: &Question) {
+pub(super) fn asks(here: &Here, id: &RunId, question: &Question) {
     if here.json {
-        return out::json(&json!({ "status": "approval_required", "question": question }));
+        return out::json(&json!({ "status": "approval_required", "workflowId": id, "question": question }));
     }
     let Question::InDoubt { calls } = question;
     out::note("the run was interrupted, and whether these calls acted is not known:");
@@ -235,7 +246,7 @@ pub(super) fn asks(here: &Here, question: &Question) {
         ));
     }
     out::note(format!(
-        "{}hint{}: look what happened, then say so: `pml runs resume ID --call N=again`, `N=failed` or `N='{{…}}'` (its result)",
+        "{}hint{}: look what happened, then say so: `pml runs resume {id} --call N=again`, `N=failed` or `N='{{…}}'` (its result)",
         out::CYAN,
         out::RESET
     ));

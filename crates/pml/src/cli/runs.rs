@@ -224,6 +224,11 @@ async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Probl
         Some(report) => show_report(report, show.timeline),
         None => out::note(format!("{} calls are in its journal", row.calls.max(recording.calls()))),
     }
+    if let Standing::Waiting { question: Some(question), .. } =
+        flow::standing(app, &app.principal, &id).await?
+    {
+        asks(here, &id, &question);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -304,18 +309,18 @@ async fn resume(here: &Here, app: &std::sync::Arc<App>, resume: &Resume) -> Resu
     let showing = tokio::spawn(show(messages));
     let resumed = flow::resume(app, &app.principal, &id, caller).await;
     let code = match resumed? {
-        Resumed::Going(handle) => tell(here, &follow(&handle).await, None),
+        Resumed::Going(handle) => tell(here, &id, &follow(&handle).await, None),
         Resumed::Asks { question, .. } => {
-            asks(here, &question);
+            asks(here, &id, &question);
             ExitCode::FAILURE
         }
         // A gateway that saw the answer was quicker; it goes on as was said.
-        Resumed::Held if answered => tell(here, &followed_elsewhere(app, &id).await?, None),
+        Resumed::Held if answered => tell(here, &id, &followed_elsewhere(app, &id).await?, None),
         Resumed::Held => {
             return Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
                 .hint(format!("`pml runs show {id}` tells how it stands")));
         }
-        Resumed::Over(_) => tell(here, &flow::standing(app, &app.principal, &id).await?, None),
+        Resumed::Over(_) => tell(here, &id, &flow::standing(app, &app.principal, &id).await?, None),
     };
     showing.abort();
     Ok(code)
@@ -325,7 +330,7 @@ async fn resume(here: &Here, app: &std::sync::Arc<App>, resume: &Resume) -> Resu
 async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
     loop {
         let standing = flow::standing(app, &app.principal, id).await?;
-        if !matches!(standing, Standing::Running(_) | Standing::Elsewhere) {
+        if !matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere) {
             return Ok(standing);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -388,7 +393,7 @@ async fn answer(app: &App, id: &RunId, said: Vec<Resolved>) -> Result<(), Proble
 async fn abort(here: &Here, app: &std::sync::Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
     let id = run_id(id)?;
     let standing = flow::abort(app, &app.principal, &id, reason).await?;
-    tell(here, &standing, None);
+    tell(here, &id, &standing, None);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -91,13 +91,15 @@ pub enum Durable {
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-const GIB: u64 = 1024 * MIB;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// Messages to servers and values in the database have at most 16 MiB, with what is around them.
 const LARGEST_VALUE: u64 = 8 * MIB;
+/// Below what the kernel gives a sandbox as its last limits, so that ours are the ones that are met.
+const LARGEST_HEAP: u64 = 256 * MIB;
+const LONGEST_CPU: Duration = Duration::from_secs(5 * 60);
 
 const LIMITS: &[&str] = &[
     "calls",
@@ -129,9 +131,9 @@ pub(super) fn limits(root: &Section<'_>) -> Result<Limits, Complaint> {
         concurrent: count("concurrent", 1_024, default.concurrent)?,
         concurrent_per_server: count("concurrent_per_server", 1_024, default.concurrent_per_server)?,
         // Less than this does not hold the engine's own objects.
-        heap_bytes: size("heap", 2 * MIB, GIB, default.heap_bytes)?,
+        heap_bytes: size("heap", 2 * MIB, LARGEST_HEAP, default.heap_bytes)?,
         stack_bytes: size("stack", 64 * KIB, 4 * MIB, default.stack_bytes)?,
-        cpu: time("cpu", HOUR, default.cpu)?,
+        cpu: time("cpu", LONGEST_CPU, default.cpu)?,
         wall: time("wall", 24 * HOUR, default.wall)?,
         // Analysis reads no more.
         source_bytes: size("source", KIB, 256 * KIB, default.source_bytes)?,

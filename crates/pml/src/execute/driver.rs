@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::journal::{Delivered, History, Record};
-use super::observe::{CallSeen, Ending, Observer};
+use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
@@ -30,6 +30,8 @@ use crate::tools::{self, Context, Mode, Outcome};
 const GRACE: Duration = Duration::from_secs(5);
 /// How long servers are given to hear that a call is called off.
 const CALLING_OFF: Duration = Duration::from_secs(1);
+/// What all results of a run may have together.
+const MAX_RECEIVED_BYTES: usize = 64 << 20;
 /// How often a client hears of progress at most.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 
@@ -42,6 +44,8 @@ pub(super) struct Stops {
     pub(super) abort: watch::Sender<Option<String>>,
     /// The process ends.
     pub(super) suspend: CancellationToken,
+    /// Another driver has the run.
+    pub(super) lost: CancellationToken,
 }
 
 /// What a driver is made of.
@@ -75,7 +79,9 @@ pub(super) struct Driver {
     called_off: HashMap<u32, CancellationToken>,
     timers: BTreeSet<(i64, u32)>,
     grace: Option<Instant>,
-    time: ActiveTime,
+    deadline: Instant,
+    /// Bytes of results so far.
+    received: usize,
     unwritten: Vec<Entry>,
     acks: mpsc::UnboundedSender<Ack>,
     acked: mpsc::UnboundedReceiver<Ack>,
@@ -108,7 +114,8 @@ impl Driver {
         let mut driver = Driver {
             run: Run::new(rules, tools, parts.plan.start),
             observer: Observer::new(Arc::clone(&parts.plan)),
-            time: ActiveTime::new(Duration::from_millis(parts.plan.limits.wall_ms)),
+            deadline: deadline(&parts.plan, &parts.history),
+            received: 0,
             recorded_at: parts.history.calls.iter().map(|call| call.at).collect(),
             app: parts.app,
             principal: parts.principal,
@@ -146,7 +153,6 @@ impl Driver {
     /// Goes on until the run is over, put aside or lost.
     pub(super) async fn drive(mut self) {
         loop {
-            self.time.follow(self.run.is_active());
             let event = self.next_event().await;
             match event {
                 Some(Heard::Event(event)) => {
@@ -176,11 +182,16 @@ impl Driver {
             return self.stop(Ending::Failed(failure));
         }
         let due = self.timers.first().map(|(at, _)| *at);
-        let deadline = self.time.deadline();
+        let deadline = Some(self.deadline);
         let (grace, stopping) = (self.grace, self.grace.is_some());
         let mut aborted = self.stops.abort.subscribe();
         tokio::select! {
             biased;
+            () = self.stops.lost.cancelled() => Some(Heard::Lost),
+            () = sleep_until(grace) => {
+                self.grace = None;
+                Some(Heard::Event(Event::GraceOver))
+            }
             () = self.stops.cancel.cancelled(), if !stopping => self.stop(Ending::Cancelled),
             () = self.stops.suspend.cancelled(), if !stopping => self.stop(Ending::Suspended),
             Ok(reason) = aborted.wait_for(Option::is_some), if !stopping => {
@@ -197,11 +208,7 @@ impl Driver {
                 let (_, timer) = self.timers.pop_first()?;
                 Some(Heard::Event(Event::TimerDue { timer }))
             }
-            () = sleep_until(deadline) => self.stop(Ending::Failed(self.out_of_time())),
-            () = sleep_until(grace) => {
-                self.grace = None;
-                Some(Heard::Event(Event::GraceOver))
-            }
+            () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
         }
     }
 
@@ -216,14 +223,12 @@ impl Driver {
     }
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
-        let tool = self.tool_of(call)?;
+        let tool = self.observer.tool(call)?.to_owned();
         let most = usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX);
-        let what = delivered(self.lease.run(), call, &tool, outcome, most);
+        let left = MAX_RECEIVED_BYTES.saturating_sub(self.received);
+        let what = delivered(self.lease.run(), call, &tool, outcome, most.min(left));
+        self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
-    }
-
-    fn tool_of(&self, call: u32) -> Option<String> {
-        self.observer.tool(call).map(str::to_owned)
     }
 
     fn acked(&mut self, ack: Ack) -> Option<Heard> {
@@ -257,7 +262,10 @@ impl Driver {
                 Event::TimerCleared { timer }
             }
             Seen::Quiet { taken, .. } => Event::Quiet { taken },
-            Seen::Ended(ending) => Event::Ended(self.observer.ending(&ending)),
+            Seen::Ended(ending) => {
+                self.worker = None;
+                Event::Ended(self.observer.ending(&ending))
+            }
             Seen::Console { .. }
             | Seen::ConsoleCut
             | Seen::Progress { .. }
@@ -271,35 +279,25 @@ impl Driver {
 
     fn fault(&mut self, fault: &Fault) -> Option<Heard> {
         self.worker = None;
-        let failure = match fault {
-            Fault::Cpu => {
-                let time = self.plan.limits.cpu_ms;
-                Failure::new("TIMEOUT", format!("the program computed for {time} ms without an end"))
-                    .hint("look for an endless loop, or raise `limits.cpu` in pml.toml")
-            }
-            Fault::Died { .. } => {
-                let failure = Failure::new("WORKER_CRASHED", fault.to_string())
-                    .hint("run it again; if it happens again, please report the program");
-                return Some(Heard::Crashed(failure));
-            }
-            Fault::Broke(how) => {
-                tracing::error!(run = %self.lease.run(), how, "a sandbox worker broke its protocol and was killed");
-                Failure::new("DENIED", fault.to_string())
-            }
-        };
-        self.stop(Ending::Failed(failure))
+        if let Fault::Broke(how) = fault {
+            tracing::error!(run = %self.lease.run(), how, "a sandbox worker broke its protocol and was killed");
+        }
+        let failure = faulted(&self.plan, fault);
+        match fault {
+            Fault::Died { .. } => Some(Heard::Crashed(failure)),
+            Fault::Cpu | Fault::Broke(_) => self.stop(Ending::Failed(failure)),
+        }
     }
 
     /// Begins again in another worker, once, if the program has done nothing yet.
     async fn once_more(&mut self, failure: Failure) {
-        let untouched =
-            self.observer.progress().calls == 0 && self.recorded_at.is_empty() && self.timers.is_empty();
-        if untouched && !self.crashed {
+        if self.run.is_untouched() && !self.crashed {
             self.crashed = true;
-            if let Ok(worker) = super::take_worker(&self.app).await {
+            if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
                 let (rules, tools) = self.plan.rules();
                 self.run = Run::new(rules, tools, self.plan.start);
                 self.observer = Observer::new(Arc::clone(&self.plan));
+                self.timers.clear();
                 self.begin(worker, History::default());
                 return;
             }
@@ -340,7 +338,7 @@ impl Driver {
                     "DIVERGED",
                     format!("the program does not do what was recorded: {divergence}"),
                 )
-                .hint("nothing was sent; run it anew");
+                .hint(self.again_or_not());
                 let over = Over { ending: Ending::Failed(failure), in_doubt: Vec::new() };
                 return self.finish(over, now).await;
             }
@@ -377,6 +375,13 @@ impl Driver {
                 .expect("the worker's side has checked that it is JSON");
             (issued.call, tools::call(&app, &context, &id, arguments, Fields::default()).await)
         }));
+    }
+
+    fn again_or_not(&self) -> &'static str {
+        match self.recorded_at.is_empty() {
+            true => "nothing was sent; run it anew",
+            false => "nothing more was sent; see with `pml runs show` what was before you run it anew",
+        }
     }
 
     /// Hands what is not written yet to the store.
@@ -474,11 +479,22 @@ impl Driver {
                 self.standing.send_replace(Standing::Elsewhere);
                 return Next::Left;
             }
-            // What is not on disk has not happened, for whoever is told.
             Err(error) => {
+                // What is not on disk has not happened, for whoever is told. That it failed takes less room.
                 report.state = RunState::Failed;
                 report.result = None;
                 report.error = Some(storage(&error));
+                let change = Change {
+                    state: Some(RunState::Failed),
+                    error_code: Some("STORAGE".to_owned()),
+                    release: true,
+                    at: now_ms(),
+                    ..Change::default()
+                };
+                if self.settle(change).await.is_err() {
+                    self.standing.send_replace(Standing::Interrupted);
+                    return Next::Left;
+                }
             }
         }
         self.standing.send_replace(Standing::Over(Arc::new(report)));
@@ -546,9 +562,24 @@ enum Heard {
     Lost,
 }
 
+/// The store's own words name files of this machine; they are for the log.
 fn storage(error: &pml_store::Error) -> Failure {
-    Failure::new("STORAGE", format!("the run could not be recorded: {error}"))
+    tracing::error!(%error, "a run could not be recorded");
+    let why = match error {
+        pml_store::Error::Full { .. } => ": no space is left",
+        pml_store::Error::Busy { .. } => ": the database is held by another process",
+        pml_store::Error::TooLarge { .. } => ": something in it is too large",
+        _ => "",
+    };
+    Failure::new("STORAGE", format!("the run could not be recorded{why}"))
         .hint("what was sent is in the journal as far as it goes: `pml runs show` tells")
+}
+
+/// When the run is out of time: what it used before counts, as far as its journal tells, and sleeping without a worker
+/// does not.
+fn deadline(plan: &Plan, history: &History) -> Instant {
+    let used = history.active_ms(plan.start, plan.limits.park_after_ms);
+    Instant::now() + Duration::from_millis(plan.limits.wall_ms.saturating_sub(used))
 }
 
 /// As a worker is given it.
@@ -581,32 +612,5 @@ async fn sleep_until_ms(at: Option<i64>) {
             tokio::time::sleep(Duration::from_millis(wait)).await;
         }
         None => std::future::pending().await,
-    }
-}
-
-/// Time that counts: the program computes or a call is under way.
-struct ActiveTime {
-    left: Duration,
-    since: Option<Instant>,
-}
-
-impl ActiveTime {
-    fn new(limit: Duration) -> ActiveTime {
-        ActiveTime { left: limit, since: Some(Instant::now()) }
-    }
-
-    fn follow(&mut self, active: bool) {
-        match (active, self.since) {
-            (true, None) => self.since = Some(Instant::now()),
-            (false, Some(since)) => {
-                self.left = self.left.saturating_sub(since.elapsed());
-                self.since = None;
-            }
-            (true, Some(_)) | (false, None) => {}
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.since.and_then(|since| since.checked_add(self.left))
     }
 }

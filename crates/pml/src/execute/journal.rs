@@ -134,6 +134,17 @@ impl Record {
 }
 
 impl Delivered {
+    /// How much it takes to keep it.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Delivered::Result { value, parts, .. } => {
+                value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>()
+            }
+            Delivered::Error { error, .. } => error.message.len(),
+            Delivered::Timer { .. } => 0,
+        }
+    }
+
     /// The call it ends.
     pub(super) fn call(&self) -> Option<u32> {
         match self {
@@ -234,6 +245,24 @@ impl History {
         };
         let calls: Vec<Doubt> = self.calls.iter().enumerate().filter_map(doubt).collect();
         (!calls.is_empty()).then_some(Question::InDoubt { calls })
+    }
+
+    /// The numbers of those calls.
+    pub(super) fn in_doubt(&self) -> Vec<u32> {
+        match self.doubts() {
+            Some(Question::InDoubt { calls }) => calls.into_iter().map(|doubt| doubt.call).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// How long the run was worked on, as far as can be told: a pause that is long enough for it to have been put aside
+    /// counts as the shortest such pause.
+    pub(super) fn active_ms(&self, start: i64, park_after_ms: u64) -> u64 {
+        let ends = self.deliveries.iter().map(|(at, _)| *at);
+        let mut times: Vec<i64> = self.calls.iter().map(|call| call.at).chain(ends).chain([start]).collect();
+        times.sort_unstable();
+        let gaps = times.windows(2).map(|pair| u64::try_from(pair[1] - pair[0]).unwrap_or(0));
+        gaps.map(|gap| gap.min(park_after_ms)).sum()
     }
 
     /// The records that a person's word on calls in doubt amounts to.

@@ -6,23 +6,26 @@
 
 mod driver;
 mod journal;
+mod keep;
 mod observe;
 mod path;
 mod plan;
 pub mod replay;
 mod report;
+mod resume;
 mod run;
 mod value;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pml_mcp::Caller;
-use pml_model::run::{Answer, Question};
-use pml_model::{Digest, Principal, RunId, RunState};
+use pml_model::run::Question;
+use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Pool, Settings, Unavailable};
-use pml_store::{Change, Claim, Idempotency, Lease, NewRun, Process, Recorded, RunKind, Store, Urgency};
+use pml_store::{Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
@@ -30,14 +33,14 @@ use crate::app::{App, blocking, now_ms};
 use crate::problem::{Code, Problem};
 use driver::{Ack, Driver, Parts, Stops};
 use journal::History;
+pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
 pub use plan::{Bounds, Granted, Plan};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
+pub use resume::{abort, resume};
 
 /// How long a process holds a run without saying so again.
 const LEASE_MS: i64 = 15_000;
-/// How often it says so.
-const RENEWAL: Duration = Duration::from_secs(4);
 /// How long a run may wait for a person or a time.
 const LONGEST_WAIT_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 /// How many programs run at a time in one process.
@@ -47,12 +50,17 @@ const QUEUE: usize = 1_000;
 /// How long runs are given to be left in good order when the process ends.
 const LEAVING: Duration = Duration::from_secs(8);
 
+/// How long a run that nobody waits for is patient.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The runs of this process.
 #[derive(Debug)]
 pub struct Runs {
     process: Process,
     pool: OnceLock<Pool>,
     here: Mutex<HashMap<RunId, Arc<Handle>>>,
+    /// Those that are being taken up: waiting for a worker takes as long as others run.
+    coming: Mutex<HashSet<RunId>>,
     drivers: TaskTracker,
 }
 
@@ -85,15 +93,6 @@ impl Handle {
             Ok(Err(_)) => Standing::Elsewhere,
             Err(_) => self.standing(),
         }
-    }
-
-    /// Waits until how far it has come changes.
-    pub async fn changed(&self) -> Standing {
-        let mut standing = self.standing.clone();
-        standing.mark_unchanged();
-        // An error means that nothing will change any more.
-        drop(standing.changed().await);
-        self.standing()
     }
 
     /// Waits until it is stored as far as it has come. Whoever is told the name of a run that goes on finds it again,
@@ -137,6 +136,8 @@ pub struct Asked {
     pub caller: Caller,
     /// What makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
+    /// How long it may wait for its turn.
+    pub patience: Duration,
 }
 
 /// What became of taking a run up again.
@@ -160,7 +161,13 @@ pub enum Resumed {
 impl Runs {
     /// None yet. `process` is this one.
     pub fn new(process: Process) -> Runs {
-        Runs { process, pool: OnceLock::new(), here: Mutex::default(), drivers: TaskTracker::new() }
+        Runs {
+            process,
+            pool: OnceLock::new(),
+            here: Mutex::default(),
+            coming: Mutex::default(),
+            drivers: TaskTracker::new(),
+        }
     }
 
     /// The run of that name, if this process has it.
@@ -172,6 +179,10 @@ impl Runs {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn coming(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Has workers ready before the first program comes.
     pub(crate) fn warm_up(&self, workers: u32) -> Result<&Pool, Problem> {
         if let Some(pool) = self.pool.get() {
@@ -181,13 +192,18 @@ impl Runs {
             Problem::new(Code::Sandbox, format!("no sandbox can be started: {error}"))
                 .hint("`pml doctor` tells which walls stand")
         };
-        let program = std::env::current_exe().map_err(failed)?;
+        let program = this_program().map_err(failed)?;
         let mut settings = Settings::new(program, vec![WORKER_COMMAND.into()]);
         settings.size = usize::try_from(workers).unwrap_or(1).max(1);
         settings.most = AT_ONCE;
         settings.queue = QUEUE;
         let pool = Pool::open(settings).map_err(failed)?;
         Ok(self.pool.get_or_init(|| pool))
+    }
+
+    /// Whether the process is about to end: what it left to others it does not take up again.
+    fn is_closing(&self) -> bool {
+        self.drivers.is_closed()
     }
 
     /// Leaves every run in good order.
@@ -202,6 +218,13 @@ impl Runs {
     }
 }
 
+/// This very program, also where its file has been removed or replaced since it was started: a worker of another version
+/// would be another engine.
+fn this_program() -> std::io::Result<PathBuf> {
+    let own = PathBuf::from("/proc/self/exe");
+    if own.exists() { Ok(own) } else { std::env::current_exe() }
+}
+
 /// The argument that makes this program a sandbox worker.
 pub const WORKER_COMMAND: &str = "sandbox-worker";
 
@@ -210,7 +233,10 @@ pub const WORKER_COMMAND: &str = "sandbox-worker";
 /// # Errors
 /// Too many run already, or nothing can be recorded.
 pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem> {
-    let worker = take_worker(app).await?;
+    if app.runs.is_closing() {
+        return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
+    }
+    let worker = take_worker(app, asked.patience).await?;
     let now = now_ms();
     let (acks, acked) = mpsc::unbounded_channel();
     let new = NewRun {
@@ -248,13 +274,18 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
     ))
 }
 
-async fn take_worker(app: &App) -> Result<pml_sandbox::Worker, Problem> {
-    app.runs.warm_up(app.config().runs.workers)?.take().await.map_err(|unavailable| match unavailable {
-        Unavailable::Busy { .. } => Problem::new(Code::Busy, unavailable.to_string()),
-        Unavailable::Failed(_) => {
-            Problem::new(Code::Sandbox, unavailable.to_string()).hint("`pml doctor` tells which walls stand")
+async fn take_worker(app: &App, patience: Duration) -> Result<pml_sandbox::Worker, Problem> {
+    let busy = |text: String| Problem::new(Code::Busy, text).hint("nothing was run; try again later");
+    let pool = app.runs.warm_up(app.config().runs.workers)?;
+    match tokio::time::timeout(patience, pool.take()).await {
+        Ok(Ok(worker)) => Ok(worker),
+        Ok(Err(unavailable @ Unavailable::Busy { .. })) => Err(busy(unavailable.to_string())),
+        Ok(Err(unavailable @ Unavailable::Failed(_))) => {
+            Err(Problem::new(Code::Sandbox, unavailable.to_string())
+                .hint("`pml doctor` tells which walls stand"))
         }
-    })
+        Err(_) => Err(busy("all sandboxes are in use".to_owned())),
+    }
 }
 
 /// Whether a program could be run.
@@ -262,7 +293,7 @@ async fn take_worker(app: &App) -> Result<pml_sandbox::Worker, Problem> {
 /// # Errors
 /// No worker can be had.
 pub async fn try_out(app: &App) -> Result<(), Problem> {
-    take_worker(app).await.map(drop)
+    take_worker(app, PATIENCE).await.map(drop)
 }
 
 /// With a key that makes a request the same run, whether it is new has to be known first; otherwise the row is stored
@@ -295,195 +326,20 @@ fn go(app: &Arc<App>, parts: Parts) -> Arc<Handle> {
         stops: Arc::clone(&parts.stops),
         standing: parts.standing.subscribe(),
     });
-    app.runs.lock().insert(handle.id.clone(), Arc::clone(&handle));
-    let (app, id) = (Arc::clone(app), handle.id.clone());
+    if let Some(before) = app.runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
+        before.stops.lost.cancel();
+    }
+    if app.runs.is_closing() {
+        // Those that were there when closing began have been told.
+        handle.stops.suspend.cancel();
+    }
+    let (app, id, fence) = (Arc::clone(app), handle.id.clone(), handle.lease.fence());
     app.clone().runs.drivers.spawn(async move {
         Driver::new(parts).drive().await;
-        app.runs.lock().remove(&id);
+        // It may have been lost to this very process, and then the name is another driver's.
+        app.runs.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
     });
     handle
-}
-
-/// Takes a run up again where its journal ends.
-///
-/// # Errors
-/// There is no such run, or it cannot be read.
-pub async fn resume(
-    app: &Arc<App>,
-    principal: &Principal,
-    id: &RunId,
-    caller: Caller,
-) -> Result<Resumed, Problem> {
-    let now = now_ms();
-    let (store, owner) = (app.store.clone(), app.runs.process.clone());
-    let (whose, run) = (principal.clone(), id.clone());
-    let claim = blocking(move || store.claim(&whose, &run, &owner, now + LEASE_MS, now)).await?;
-    let lease = match claim {
-        Claim::Taken(lease) => lease,
-        Claim::Held { .. } => {
-            return Ok(app.runs.here(id).map_or(Resumed::Held, Resumed::Going));
-        }
-        Claim::Over(state) => return Ok(Resumed::Over(state)),
-        Claim::Unknown => return Err(no_run(id)),
-    };
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
-    let recorded = blocking(move || store.load(&whose, &run)).await?;
-    let taken = take_up(app, &lease, recorded).await?;
-    let (plan, history) = match taken {
-        TakenUp::Ready(plan, history) => (plan, history),
-        TakenUp::Asks { id, question } => return Ok(Resumed::Asks { id, question }),
-        TakenUp::Over => return Ok(Resumed::Over(RunState::Failed)),
-    };
-    let worker = match take_worker(app).await {
-        Ok(worker) => worker,
-        Err(problem) => {
-            let given_back = Change {
-                state: Some(RunState::Interrupted),
-                release: true,
-                at: now_ms(),
-                ..Change::default()
-            };
-            change(app, &lease, Vec::new(), given_back).await?;
-            return Err(problem);
-        }
-    };
-    let (acks, acked) = mpsc::unbounded_channel();
-    Ok(Resumed::Going(go(
-        app,
-        Parts {
-            app: Arc::clone(app),
-            principal: principal.clone(),
-            plan: Arc::new(*plan),
-            lease,
-            worker,
-            history,
-            caller,
-            stops: Arc::default(),
-            standing: watch::Sender::new(Standing::Running(Progress::default())),
-            acks,
-            acked,
-        },
-    )))
-}
-
-enum TakenUp {
-    Ready(Box<Plan>, History),
-    Asks { id: String, question: Question },
-    Over,
-}
-
-/// Reads what was recorded, with what was answered meanwhile; asks about calls nobody knows the end of.
-async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
-    let unreadable = |what: String| {
-        Problem::new(Code::Storage, format!("the record of run `{}` cannot be read: {what}", lease.run()))
-    };
-    let plan: Plan = serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
-    let mut history =
-        History::read(recorded.entries.clone()).map_err(|error| unreadable(error.to_string()))?;
-    if plan.engine != pml_sandbox::ENGINE {
-        let failure = Failure::new(
-            "ENGINE_CHANGED",
-            format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
-        )
-        .hint("run it anew; nothing was sent");
-        end(app, lease, &plan, observe::Ending::Failed(failure)).await?;
-        return Ok(TakenUp::Over);
-    }
-    let Some(question) = history.doubts() else { return Ok(TakenUp::Ready(Box::new(plan), history)) };
-    let answer = recorded.question.as_ref().and_then(|(id, _)| {
-        recorded.answers.iter().find(|answer| answer.question_id == *id).map(|answer| &answer.answer)
-    });
-    if let Some(Answer::Doubts { calls }) = answer {
-        let now = now_ms();
-        if let Ok(records) = history.resolve(calls, now) {
-            let entries: Vec<_> = records.iter().map(|record| record.entry(now)).collect();
-            let answered = Change { question: Some(None), at: now, ..Change::default() };
-            let all = recorded.entries.into_iter().chain(entries.iter().cloned()).collect();
-            change(app, lease, entries, answered).await?;
-            history = History::read(all).map_err(|error| unreadable(error.to_string()))?;
-            return Ok(TakenUp::Ready(Box::new(plan), history));
-        }
-    }
-    // The same question keeps its name, so that an answer on its way still counts.
-    let id = match recorded.question {
-        Some((id, asked)) if asked == question && answer.is_none() => id,
-        Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
-    };
-    let asks = Change {
-        state: Some(RunState::Waiting),
-        question: Some(Some((id.clone(), question.clone()))),
-        release: true,
-        at: now_ms(),
-        ..Change::default()
-    };
-    change(app, lease, Vec::new(), asks).await?;
-    Ok(TakenUp::Asks { id, question })
-}
-
-/// Ends a run that no driver has.
-async fn end(app: &App, lease: &Lease, plan: &Plan, ending: observe::Ending) -> Result<(), Problem> {
-    let observer = observe::Observer::new(Arc::new(plan.clone()));
-    let report = observer.report(&ending, &[], now_ms());
-    let over = Change {
-        state: Some(report.state),
-        outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
-        error_code: report.error.map(|error| error.code),
-        release: true,
-        at: now_ms(),
-        ..Change::default()
-    };
-    change(app, lease, Vec::new(), over).await
-}
-
-async fn change(
-    app: &App,
-    lease: &Lease,
-    entries: Vec<pml_store::Entry>,
-    change: Change,
-) -> Result<(), Problem> {
-    let (tell, told) = oneshot::channel();
-    app.store.append(lease, entries, Some(change), Urgency::Soon, move |stored| drop(tell.send(stored)));
-    match told.await {
-        Ok(stored) => Ok(stored?),
-        Err(_) => Err(Problem::new(Code::Storage, "the database does not answer any more")),
-    }
-}
-
-/// Ends a run.
-///
-/// # Errors
-/// There is no such run, another process has it, or the end cannot be recorded.
-pub async fn abort(
-    app: &Arc<App>,
-    principal: &Principal,
-    id: &RunId,
-    reason: &str,
-) -> Result<Standing, Problem> {
-    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
-        handle.abort(reason);
-        return Ok(handle.wait(LEAVING).await);
-    }
-    let now = now_ms();
-    let (store, owner) = (app.store.clone(), app.runs.process.clone());
-    let (whose, run) = (principal.clone(), id.clone());
-    match blocking(move || store.claim(&whose, &run, &owner, now + LEASE_MS, now)).await? {
-        Claim::Taken(lease) => {
-            let recorded = {
-                let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
-                blocking(move || store.load(&whose, &run)).await?
-            };
-            let plan: Plan = serde_json::from_slice(&recorded.plan).map_err(|error| {
-                Problem::new(Code::Storage, format!("the record of run `{id}` cannot be read: {error}"))
-            })?;
-            let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, &lease, &plan, observe::Ending::Aborted(reason)).await?;
-            standing(app, principal, id).await
-        }
-        Claim::Over(_) => standing(app, principal, id).await,
-        Claim::Held { .. } => Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
-            .hint("end it there, or try again when that process has ended")),
-        Claim::Unknown => Err(no_run(id)),
-    }
 }
 
 /// How a run stands, wherever it is.
@@ -498,12 +354,15 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
     let stored = blocking(move || store.standing(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
     Ok(match stored.run.state {
         RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),
-        RunState::Interrupted => Standing::Elsewhere,
+        RunState::Interrupted => Standing::Interrupted,
         RunState::Waiting => Standing::Waiting {
             question: stored.question.map(|(_, question)| question),
             wake_at: stored.run.wake_at,
         },
-        _ => {
+        RunState::Expired => {
+            Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))
+        }
+        RunState::Done | RunState::Failed | RunState::Cancelled | RunState::Aborted => {
             let report = stored.outcome.as_deref().and_then(|outcome| serde_json::from_slice(outcome).ok());
             Standing::Over(Arc::new(report.ok_or_else(|| {
                 Problem::new(Code::Gone, format!("the results of run `{id}` are no longer kept"))
@@ -525,111 +384,4 @@ fn new_id() -> Result<RunId, Problem> {
         Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
     Ok(RunId::new(u128::from_le_bytes(random)))
-}
-
-/// Sees to the runs that somebody has to see to: keeps our own, takes up those that are due.
-pub(crate) async fn keep(app: Arc<App>, resumes: bool) {
-    let mut renewed = tokio::time::Instant::now();
-    let mut purged = None;
-    let mut seen = None;
-    loop {
-        if renewed.elapsed() >= RENEWAL {
-            renewed = tokio::time::Instant::now();
-            renew(&app).await;
-        }
-        if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
-            purged = Some(tokio::time::Instant::now());
-            purge(&app).await;
-        }
-        if resumes && let Err(problem) = see_to_due(&app, &mut seen).await {
-            tracing::warn!(%problem, "runs that are due could not be looked for");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = app.stopping().cancelled() => return,
-        }
-    }
-}
-
-/// How often runs that are due are looked for.
-const LOOK: Duration = Duration::from_millis(100);
-
-async fn renew(app: &App) {
-    let leases: Vec<Lease> = app.runs.lock().values().map(|handle| handle.lease.clone()).collect();
-    if leases.is_empty() {
-        return;
-    }
-    let store = app.store.clone();
-    // A run that was lost hears of it with its next entry.
-    if let Err(error) = blocking(move || store.renew(&leases, now_ms() + LEASE_MS)).await {
-        tracing::warn!(%error, "the runs of this process could not be kept");
-    }
-}
-
-async fn purge(app: &App) {
-    let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
-    let store = app.store.clone();
-    let work = move || {
-        store.expire(now_ms())?;
-        store.purge(now_ms(), keep)
-    };
-    if let Err(error) = blocking(work).await {
-        tracing::warn!(%error, "old results could not be removed");
-    }
-}
-
-/// Takes up what is due. `seen` is when the database was last looked at in earnest, and its version then: most of the
-/// time nothing has changed and no time has come.
-async fn see_to_due(app: &Arc<App>, seen: &mut Option<Seen>) -> Result<(), Problem> {
-    let store = app.store.clone();
-    let now = now_ms();
-    let before = *seen;
-    let (found, next) = blocking(move || look(&store, before, now)).await?;
-    *seen = Some(next);
-    let automatic = app.config().runs.resume;
-    for found in found {
-        if found.state == RunState::Interrupted && !automatic {
-            continue;
-        }
-        match resume(app, &found.principal, &found.run, Caller::silent()).await {
-            Ok(Resumed::Going(handle)) => tracing::info!(run = %handle.id, "a run was taken up again"),
-            Ok(Resumed::Asks { .. }) => {
-                tracing::warn!(run = %found.run, "a run waits for a word on calls in doubt")
-            }
-            Ok(Resumed::Held | Resumed::Over(_)) => {}
-            Err(problem) => tracing::warn!(run = %found.run, %problem, "a run could not be taken up again"),
-        }
-    }
-    Ok(())
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    version: i64,
-    next_wake: Option<i64>,
-    orphans_at: i64,
-}
-
-/// How often it is looked whether the owners of runs still live.
-const ORPHANS_MS: i64 = 1_000;
-
-fn look(
-    store: &pml_store::Store,
-    seen: Option<Seen>,
-    now: i64,
-) -> Result<(Vec<pml_store::Found>, Seen), pml_store::Error> {
-    let version = store.data_version()?;
-    let orphans_due = seen.is_none_or(|seen| now - seen.orphans_at >= ORPHANS_MS);
-    if orphans_due {
-        store.interrupt_orphans(now)?;
-    }
-    let quiet = seen.filter(|seen| {
-        seen.version == version && !orphans_due && seen.next_wake.is_none_or(|wake| wake > now)
-    });
-    if let Some(seen) = quiet {
-        return Ok((Vec::new(), seen));
-    }
-    let found = store.due(now)?;
-    let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
-    Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use pml_model::json::raw;
 use pml_model::structure::NodeId;
 use pml_model::{Digest, RunState};
-use pml_sandbox::{Ending as Ended, Event as Seen, Level, Limit, Thrown};
+use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
-use super::journal::{Delivered, Part};
+use super::journal::{Delivered, History, Part};
 use super::path::{Sites, Way};
 use super::plan::Plan;
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
@@ -71,6 +71,24 @@ impl Observer {
     /// How far it has come.
     pub(super) fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// Takes in what was recorded of a run that is not gone through again.
+    pub(super) fn remember(&mut self, history: &History) {
+        for (index, call) in history.calls.iter().enumerate() {
+            self.tasks.push(Task {
+                call: u32::try_from(index + 1).unwrap_or(u32::MAX),
+                node_id: call.node.clone().and_then(|node| NodeId::try_from(node).ok()),
+                tool: call.tool.clone(),
+                status: TaskStatus::Cancelled,
+                result_preview: None,
+                result_size: None,
+                issued_at: call.at,
+                execution_time_ms: None,
+            });
+            self.progress.calls += 1;
+        }
+        history.deliveries.iter().for_each(|(at, what)| self.delivered(what, *at));
     }
 
     /// A call the program asks for, at `at`.
@@ -263,7 +281,7 @@ impl Observer {
         let text = result.as_ref().map(|result| result.get()).unwrap_or_default();
         Report {
             state,
-            parts: self.parts.iter().filter(|part| text.contains(&part.uri)).cloned().collect(),
+            parts: self.named_in(text),
             error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
             result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),
             tasks,
@@ -274,6 +292,38 @@ impl Observer {
             started_at: self.plan.start,
             ended_at,
         }
+    }
+}
+
+impl Observer {
+    /// The parts that a result names, as many as may be shown with it.
+    fn named_in(&self, result: &str) -> Vec<Part> {
+        let mut left = MAX_PARTS_BYTES;
+        let named = self.parts.iter().filter(|part| result.contains(&format!("\"{}\"", part.uri)));
+        let fits = named.take_while(|part| {
+            let size = part.content.get().len();
+            let fits = size <= left;
+            left = left.saturating_sub(size);
+            fits
+        });
+        fits.cloned().collect()
+    }
+}
+
+/// What is shown with a result has at most this many bytes.
+const MAX_PARTS_BYTES: usize = 8 << 20;
+
+/// A worker's fault, as a failure of the run.
+pub(super) fn faulted(plan: &Plan, fault: &Fault) -> Failure {
+    match fault {
+        Fault::Cpu => {
+            let time = plan.limits.cpu_ms;
+            Failure::new("TIMEOUT", format!("the program computed for {time} ms without an end"))
+                .hint("look for an endless loop, or raise `limits.cpu` in pml.toml")
+        }
+        Fault::Died { .. } => Failure::new("WORKER_CRASHED", fault.to_string())
+            .hint("run it again; if it happens again, please report the program"),
+        Fault::Broke(_) => Failure::new("DENIED", fault.to_string()),
     }
 }
 

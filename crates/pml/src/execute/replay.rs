@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use super::driver::for_worker;
 use super::journal::{Delivered, History, LoggedCall};
-use super::observe::{CallSeen, Ending, Observer};
+use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Report};
 use super::run::{Action, Event, Run};
-use super::{no_run, take_worker};
+use super::{PATIENCE, no_run, take_worker};
 use crate::app::{App, blocking};
 use crate::problem::{Code, Problem};
 
@@ -179,7 +179,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
             format!("the run was recorded with `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         ));
     }
-    let mut worker = take_worker(app).await?;
+    let mut worker = take_worker(app, PATIENCE).await?;
     let plan = Arc::new(plan);
     let (rules, tools) = plan.rules();
     let mut run: Run<Ending> = Run::new(rules, tools, plan.start);
@@ -199,7 +199,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
         let seen = match worker.next().await {
             Ok(seen) => seen,
             Err(fault) => {
-                let failure = Failure::new("SANDBOX", fault.to_string());
+                let failure = faulted(&plan, &fault);
                 return Ok(compare(report(&observer, &Ending::Failed(failure)), recording));
             }
         };
@@ -254,7 +254,9 @@ fn unfinished(report: Box<Report>, recording: &Recording) -> Replayed {
 fn compare(report: Box<Report>, recording: &Recording) -> Replayed {
     let Some(recorded) = &recording.report else { return Replayed::Unfinished { report } };
     let text = |report: &Report| report.result.as_ref().map(|result| result.get().to_owned());
-    if text(&report) == text(recorded) && report.error == recorded.error && report.path == recorded.path {
+    // Whether a call was in doubt is not the program's doing.
+    let error = |report: &Report| report.error.clone().map(|error| Failure { in_doubt: Vec::new(), ..error });
+    if text(&report) == text(recorded) && error(&report) == error(recorded) && report.path == recorded.path {
         Replayed::Same { report }
     } else {
         Replayed::Differs { report, recorded: Box::new(recorded.clone()) }

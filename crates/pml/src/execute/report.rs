@@ -69,6 +69,23 @@ pub struct Failure {
 }
 
 impl Report {
+    /// Of a run that waited longer than runs may.
+    pub(super) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
+        Report {
+            state: RunState::Expired,
+            result: None,
+            parts: Vec::new(),
+            error: Some(Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew")),
+            tasks: Vec::new(),
+            path: Path::default(),
+            console: Vec::new(),
+            console_cut: false,
+            hint: None,
+            started_at,
+            ended_at: ended_at.unwrap_or(started_at),
+        }
+    }
+
     /// Images and the like that the result names, as their tools gave them.
     pub fn contents(&self) -> impl Iterator<Item = &RawValue> {
         self.parts.iter().map(|part| &*part.content)
@@ -163,6 +180,8 @@ pub enum Standing {
     },
     /// It is over.
     Over(std::sync::Arc<Report>),
+    /// Nobody works on it, though it is not over.
+    Interrupted,
     /// This process no longer has it; another does, or will.
     Elsewhere,
 }

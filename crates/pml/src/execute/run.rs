@@ -229,9 +229,9 @@ impl<E> Run<E> {
         self.replay.is_some()
     }
 
-    /// The program computes or a call is under way; otherwise it waits, and that is not its time.
-    pub(super) fn is_active(&self) -> bool {
-        !self.calls.is_empty() || self.taken != Some(self.delivered) || self.closed
+    /// The program has asked for nothing and was given nothing.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.issued == 0 && self.delivered == 0 && self.timers.is_empty()
     }
 
     /// Takes in what happened at `now` and says what is to be done.
@@ -257,9 +257,9 @@ impl<E> Run<E> {
             }
             Event::Ended(ending) => match self.missing() {
                 Some(divergence) => actions.push(Action::Diverged(divergence)),
-                None => self.end(ending, false, &mut actions),
+                None => self.end(ending, false, now, &mut actions),
             },
-            Event::Stop(ending) => self.end(ending, true, &mut actions),
+            Event::Stop(ending) => self.end(ending, true, now, &mut actions),
             Event::GraceOver => self.give_up(&mut actions),
         }
         actions
@@ -420,7 +420,7 @@ impl<E> Run<E> {
         Some(Divergence::Missing { call: self.issued + 1, recorded: logged.tool.clone() })
     }
 
-    fn end(&mut self, ending: E, kill: bool, actions: &mut Vec<Action<E>>) {
+    fn end(&mut self, ending: E, kill: bool, now: i64, actions: &mut Vec<Action<E>>) {
         if self.ending.is_some() || self.closed {
             return;
         }
@@ -430,14 +430,18 @@ impl<E> Run<E> {
         if kill {
             actions.push(Action::Kill);
         }
-        let (tools, mut cancelled) = (&self.tools, Vec::new());
+        let (tools, mut cancelled, mut unkept) = (&self.tools, Vec::new(), Vec::new());
         self.calls.retain(|number, call| {
             let keep = call.stage == Stage::Sent && !tools[call.issued.handle as usize].idempotent;
-            if !keep && call.stage == Stage::Sent {
-                cancelled.push(*number);
+            match call.stage {
+                Stage::Sent if !keep => cancelled.push(*number),
+                // Its promise may be on disk, and it was not kept.
+                Stage::Promised => unkept.push(*number),
+                Stage::Sent | Stage::Waiting => {}
             }
             keep
         });
+        actions.extend(unkept.into_iter().map(|call| Action::Record(Record::Again { call, at: now })));
         actions.extend(cancelled.into_iter().map(|call| Action::Cancel { call }));
         if !self.calls.is_empty() {
             actions.push(Action::Grace);

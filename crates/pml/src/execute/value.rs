@@ -26,8 +26,8 @@ pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, ma
         }),
         Outcome::Ok(result) => {
             let (value, parts) = value(run, call, &result);
-            if value.get().len() > max_bytes {
-                let size = value.get().len();
+            let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
+            if size > max_bytes {
                 let message = format!("the result of `{tool}` has {size} bytes and may have {max_bytes}");
                 return failed(CallError {
                     hint: Some("ask the tool for less, or raise `limits.result` in pml.toml".to_owned()),

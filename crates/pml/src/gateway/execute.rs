@@ -23,6 +23,8 @@ use crate::problem::{Code, Problem};
 
 /// How long a client waits where it does not say: most give up at a minute.
 const WAIT_MS: u64 = 45_000;
+/// How long a program waits for its turn at least, where all sandboxes are in use.
+const TURN: Duration = Duration::from_secs(2);
 /// The longest it can be asked to.
 const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 /// How much of a result the text says; the structured content has all of it.
@@ -158,6 +160,10 @@ pub(super) async fn execute(
         Err(problem) => return problem.to_tool_result(),
     };
     let Implementation::Code { code } = asked.implementation;
+    let patience = match asked.options.detach {
+        true => Duration::ZERO,
+        false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
+    };
     let execution = Execution {
         principal: request.client.principal.clone(),
         session: format!("{}/{}", request.client.name, request.caller.session()),
@@ -167,17 +173,19 @@ pub(super) async fn execute(
         timeout: asked.options.timeout_ms.map(Duration::from_millis),
         caller: request.caller.clone(),
         idempotency,
+        patience: patience.max(TURN),
     };
-    let executed = flow::execute(app, execution, |id| is_callable(id, exposure)).await;
+    let executed = tokio::select! {
+        executed = flow::execute(app, execution, |id| is_callable(id, exposure)) => executed,
+        () = request.cancel.cancelled() => {
+            return Problem::new(Code::Cancelled, "the request was cancelled before anything ran").to_tool_result();
+        }
+    };
     let handle = match executed {
         Ok(Executed::Going(handle)) => handle,
         Ok(Executed::Known(id, standing)) => return reply(&id, &standing),
         Ok(Executed::Refused(refused)) => return refusal(&refused),
         Err(problem) => return problem.to_tool_result(),
-    };
-    let patience = match asked.options.detach {
-        true => Duration::ZERO,
-        false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
     };
     let standing = tokio::select! {
         standing = handle.wait(patience) => standing,
@@ -221,15 +229,21 @@ async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Stan
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if let Some(handle) = flow::run_here(app, whose, id) {
-            return Ok(handle.wait(left).await);
+            return Ok(tokio::select! {
+                standing = handle.wait(left) => standing,
+                () = request.cancel.cancelled() => handle.standing(),
+            });
         }
         let standing = flow::standing(app, whose, id).await?;
-        let goes_on = matches!(standing, Standing::Running(_) | Standing::Elsewhere);
+        let goes_on = matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere);
         if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
             return Ok(standing);
         }
         // Another process has it; its end is seen in the database.
-        tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+        tokio::select! {
+            () = tokio::time::sleep(left.min(Duration::from_millis(100))) => {}
+            () = request.cancel.cancelled() => {}
+        }
     }
 }
 
@@ -318,6 +332,12 @@ fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
                 &[],
                 false,
             )
+        }
+        Standing::Interrupted => {
+            let text = format!(
+                "{id} was interrupted and nobody works on it yet. It is taken up again by itself, or with `pml runs resume {id}`."
+            );
+            tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
         }
         Standing::Elsewhere => {
             let text = format!("{id} goes on in another process. Call `pml_continue` with it to wait again.");

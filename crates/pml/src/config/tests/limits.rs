@@ -11,7 +11,7 @@ fn every_limit_is_read() {
 calls = 1
 concurrent = 2
 concurrent_per_server = 3
-heap = "1GiB"
+heap = "256MiB"
 stack = "64 KiB"
 cpu = "100ms"
 wall = "24h"
@@ -36,7 +36,7 @@ park_after = 6
             calls: 1,
             concurrent: 2,
             concurrent_per_server: 3,
-            heap_bytes: 1 << 30,
+            heap_bytes: 256 << 20,
             stack_bytes: 64 << 10,
             cpu: Duration::from_millis(100),
             wall: Duration::from_secs(24 * 60 * 60),
@@ -74,9 +74,9 @@ fn wrong_limits_are_told_with_what_they_may_be() {
         ~/pml/pml.toml:2:8: `limits.heap` must be a number of bytes, or a text such as "256KiB" or "64MiB"
         hint: write it in that form, above 0, or leave it out for the default
         ~/pml/pml.toml:2:8: `limits.heap` is too much
-        hint: it may be 2 MiB to 1 GiB
+        hint: it may be 2 MiB to 256 MiB
         ~/pml/pml.toml:2:8: `limits.heap` is too little
-        hint: it may be 2 MiB to 1 GiB
+        hint: it may be 2 MiB to 256 MiB
         ~/pml/pml.toml:2:9: `limits.stack` is too much
         hint: it may be 64 KiB to 4 MiB
         ~/pml/pml.toml:2:10: `limits.source` is too much
@@ -92,7 +92,7 @@ fn wrong_limits_are_told_with_what_they_may_be() {
         ~/pml/pml.toml:2:11: `limits.nesting` is too much
         hint: it may be 1 to 128
         ~/pml/pml.toml:2:7: `limits.cpu` is too much
-        hint: it may be 1 ms to 1 h
+        hint: it may be 1 ms to 300 s
         ~/pml/pml.toml:2:7: `limits.cpu` must be a number of seconds, or a text such as "30s" or "5m", not true or false
         hint: write it in that form, or leave it out for the default
         ~/pml/pml.toml:2:11: `runs.durable` is `off`

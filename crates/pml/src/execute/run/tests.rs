@@ -43,6 +43,7 @@ fn words(actions: &[Action<&'static str>]) -> Vec<String> {
     let word = |action: &Action<&'static str>| match action {
         Action::Record(Record::Issued { issued, .. }) => format!("record call {}", issued.call),
         Action::Record(Record::Delivered { what, .. }) => format!("record end {:?}", what.call()),
+        Action::Record(Record::Again { call, .. }) => format!("record again {call}"),
         Action::Record(_) => "record".to_owned(),
         Action::Promise { call } => format!("promise {call}"),
         Action::Send(issued) => format!("send {}", issued.call),
@@ -101,6 +102,14 @@ fn a_program_that_ends_leaves_reading_calls_and_waits_for_writing_ones() {
     assert!(on(&mut run, Event::Stored { call: 3 }).is_empty(), "nothing is sent after the end");
     assert_eq!(on(&mut run, Event::Answered(result(2))), ["record end Some(2)", "finish value"]);
     assert!(on(&mut run, Event::GraceOver).is_empty());
+}
+
+#[test]
+fn a_promise_that_was_not_kept_is_taken_back() {
+    let mut run = run(8);
+    assert_eq!(on(&mut run, issued(1, 1)), ["record call 1", "promise 1"]);
+    assert_eq!(on(&mut run, Event::Stop("ended")), ["kill", "record again 1", "finish ended"]);
+    assert!(on(&mut run, Event::Stored { call: 1 }).is_empty(), "nothing is sent after the end");
 }
 
 #[test]
@@ -168,7 +177,9 @@ fn timers_of_a_resumed_run_are_due_when_they_were() {
     on(&mut run, issued(1, 0));
     on(&mut run, Event::Quiet { taken: 0 });
     assert!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 4_000 }).is_empty(), "it is in the journal");
-    assert_eq!(on(&mut run, Event::TimerSet { timer: 2, delay_ms: 3_600_000 }), ["wake 2 at 3605000"]);
+    let set = |timer| Event::TimerSet { timer, delay_ms: 3_600_000 };
+    assert_eq!(words(&run.on(set(2), 60_000)), ["wake 2 at 3605000"]);
+    assert_eq!(words(&run.on(set(3), 2_000)), ["wake 3 at 3602000"], "the clock was set back");
 }
 
 #[test]
@@ -193,18 +204,4 @@ fn the_first_difference_ends_a_resumed_run_and_nothing_is_sent() {
     early.replay(log(), vec![(1_500, result(1))]);
     on(&mut early, issued(1, 0));
     assert_eq!(on(&mut early, Event::Ended("value")), ["diverged: call 2, `s:write`, is no longer made"]);
-}
-
-#[test]
-fn time_counts_while_the_program_computes_or_a_call_is_under_way() {
-    let mut run = run(8);
-    assert!(run.is_active(), "it begins");
-    on(&mut run, Event::TimerSet { timer: 1, delay_ms: 5_000 });
-    on(&mut run, Event::Quiet { taken: 0 });
-    assert!(!run.is_active(), "it waits for a timer");
-    on(&mut run, Event::TimerDue { timer: 1 });
-    assert!(run.is_active(), "it computes");
-    on(&mut run, issued(1, 0));
-    on(&mut run, Event::Quiet { taken: 1 });
-    assert!(run.is_active(), "a call is under way");
 }

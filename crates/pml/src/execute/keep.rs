@@ -1,0 +1,145 @@
+//! Sees to runs while the program runs: keeps our own, takes up those that are due, lets go of old ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pml_mcp::Caller;
+use pml_model::RunState;
+use pml_store::{Found, Store};
+
+use super::{Handle, LEASE_MS, Resumed, resume};
+use crate::app::{App, blocking, now_ms};
+use crate::problem::Problem;
+
+/// How often a process says that its runs are its own.
+const RENEWAL: Duration = Duration::from_secs(4);
+
+/// Sees to the runs that somebody has to see to: keeps our own, takes up those that are due.
+pub(crate) async fn keep(app: Arc<App>, resumes: bool) {
+    let mut purged = None;
+    let mut seen = None;
+    loop {
+        if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
+            purged = Some(tokio::time::Instant::now());
+            purge(&app).await;
+        }
+        if resumes
+            && !app.runs.is_closing()
+            && let Err(problem) = see_to_due(&app, &mut seen).await
+        {
+            tracing::warn!(%problem, "runs that are due could not be looked for");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = app.stopping().cancelled() => return,
+        }
+    }
+}
+
+/// How often runs that are due are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Says again and again that our runs are ours. A task of its own: nothing may hold it up.
+pub(crate) async fn keep_leases(app: Arc<App>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(RENEWAL) => renew(&app).await,
+            // Runs are left while the program ends, and are ours until then.
+            () = app.stopping().cancelled() => return,
+        }
+    }
+}
+
+async fn renew(app: &App) {
+    let handles: Vec<Arc<Handle>> = app.runs.lock().values().cloned().collect();
+    if handles.is_empty() {
+        return;
+    }
+    let (store, leases) =
+        (app.store.clone(), handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>());
+    match blocking(move || store.renew(&leases, now_ms() + LEASE_MS)).await {
+        Ok(lost) => {
+            handles
+                .iter()
+                .filter(|handle| lost.contains(&handle.id))
+                .for_each(|handle| handle.stops.lost.cancel());
+        }
+        Err(error) => tracing::warn!(%error, "the runs of this process could not be kept"),
+    }
+}
+
+async fn purge(app: &App) {
+    let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
+    let store = app.store.clone();
+    let work = move || {
+        store.expire(now_ms())?;
+        store.purge(now_ms(), keep)
+    };
+    if let Err(error) = blocking(work).await {
+        tracing::warn!(%error, "old results could not be removed");
+    }
+}
+
+/// Takes up what is due. `seen` is when the database was last looked at in earnest, and its version then: most of the
+/// time nothing has changed and no time has come.
+async fn see_to_due(app: &Arc<App>, seen: &mut Option<Seen>) -> Result<(), Problem> {
+    let store = app.store.clone();
+    let now = now_ms();
+    let before = *seen;
+    // After a sleep of the machine our own leases have lapsed, and nobody has a better right to them.
+    if before.is_some_and(|before| now - before.orphans_at > LEASE_MS / 2) {
+        renew(app).await;
+    }
+    let (found, next) = blocking(move || look(&store, before, now)).await?;
+    *seen = Some(next);
+    let automatic = app.config().runs.resume;
+    for found in found {
+        let wanted = automatic || found.state != RunState::Interrupted;
+        if wanted && !app.runs.is_closing() && app.runs.coming().insert(found.run.clone()) {
+            let app = Arc::clone(app);
+            app.clone().runs.drivers.spawn(async move {
+                take_up(&app, &found).await;
+                app.runs.coming().remove(&found.run);
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn take_up(app: &Arc<App>, found: &Found) {
+    match resume(app, &found.principal, &found.run, Caller::silent()).await {
+        Ok(Resumed::Going(handle)) => tracing::info!(run = %handle.id, "a run was taken up again"),
+        Ok(Resumed::Asks { .. }) => {
+            tracing::warn!(run = %found.run, "a run waits for a word on calls in doubt");
+        }
+        Ok(Resumed::Held | Resumed::Over(_)) => {}
+        Err(problem) => tracing::warn!(run = %found.run, %problem, "a run could not be taken up again"),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    version: i64,
+    next_wake: Option<i64>,
+    orphans_at: i64,
+}
+
+/// How often it is looked whether the owners of runs still live.
+const ORPHANS_MS: i64 = 1_000;
+
+fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen), pml_store::Error> {
+    let version = store.data_version()?;
+    let orphans_due = seen.is_none_or(|seen| now - seen.orphans_at >= ORPHANS_MS);
+    if orphans_due {
+        store.interrupt_orphans(now)?;
+    }
+    let quiet = seen.filter(|seen| {
+        seen.version == version && !orphans_due && seen.next_wake.is_none_or(|wake| wake > now)
+    });
+    if let Some(seen) = quiet {
+        return Ok((Vec::new(), seen));
+    }
+    let found = store.due(now)?;
+    let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
+    Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))
+}

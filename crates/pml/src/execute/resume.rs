@@ -1,0 +1,240 @@
+//! Takes runs up again: claims them, reads what was recorded, asks about what nobody knows.
+
+use std::sync::Arc;
+
+use pml_mcp::Caller;
+use pml_model::run::{Answer, Question};
+use pml_model::{Digest, Principal, RunId, RunState};
+use pml_store::{Change, Claim, Lease, Recorded, Urgency};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::driver::Parts;
+use super::journal::History;
+use super::observe::{Ending, Observer};
+use super::plan::Plan;
+use super::report::{Failure, Progress, Standing};
+use super::{LEASE_MS, LEAVING, PATIENCE, Resumed, go, no_run, standing, take_worker};
+use crate::app::{App, blocking, now_ms};
+use crate::problem::{Code, Problem};
+
+/// Takes a run up again where its journal ends.
+///
+/// # Errors
+/// There is no such run, or it cannot be read.
+pub async fn resume(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    caller: Caller,
+) -> Result<Resumed, Problem> {
+    // Before the run is taken: a run that waits for a worker is nobody's, and no lease of it can lapse.
+    let worker = take_worker(app, PATIENCE).await?;
+    let lease = match claim(app, principal, id).await? {
+        Claim::Taken(lease) => lease,
+        Claim::Held { .. } => {
+            return Ok(app.runs.here(id).map_or(Resumed::Held, Resumed::Going));
+        }
+        Claim::Over(state) => return Ok(Resumed::Over(state)),
+        Claim::Unknown => return Err(no_run(id)),
+    };
+    let taken = match load(app, principal, id).await {
+        Ok(recorded) => take_up(app, &lease, recorded).await,
+        Err(problem) => Err(problem),
+    };
+    let (plan, history) = match taken {
+        Ok(TakenUp::Ready(plan, history)) => (plan, history),
+        Ok(TakenUp::Asks { id, question }) => return Ok(Resumed::Asks { id, question }),
+        Ok(TakenUp::Over) => return Ok(Resumed::Over(RunState::Failed)),
+        Err(problem) => {
+            give_up(app, &lease).await;
+            return Err(problem);
+        }
+    };
+    let (acks, acked) = mpsc::unbounded_channel();
+    Ok(Resumed::Going(go(
+        app,
+        Parts {
+            app: Arc::clone(app),
+            principal: principal.clone(),
+            plan: Arc::new(*plan),
+            lease,
+            worker,
+            history,
+            caller,
+            stops: Arc::default(),
+            standing: watch::Sender::new(Standing::Running(Progress::default())),
+            acks,
+            acked,
+        },
+    )))
+}
+
+async fn claim(app: &App, principal: &Principal, id: &RunId) -> Result<Claim, Problem> {
+    let now = now_ms();
+    let (store, owner) = (app.store.clone(), app.runs.process.clone());
+    let (whose, run) = (principal.clone(), id.clone());
+    Ok(blocking(move || store.claim(&whose, &run, &owner, now + LEASE_MS, now)).await?)
+}
+
+async fn load(app: &App, principal: &Principal, id: &RunId) -> Result<Recorded, Problem> {
+    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+    Ok(blocking(move || store.load(&whose, &run)).await?)
+}
+
+/// Ends a run whose record cannot be read: trying again would not help.
+async fn give_up(app: &App, lease: &Lease) {
+    let unreadable = Change {
+        state: Some(RunState::Failed),
+        error_code: Some("UNREADABLE".to_owned()),
+        release: true,
+        at: now_ms(),
+        ..Change::default()
+    };
+    if let Err(problem) = change(app, lease, Vec::new(), unreadable).await {
+        tracing::error!(run = %lease.run(), %problem, "a run that cannot be read could not be ended");
+    }
+}
+
+enum TakenUp {
+    Ready(Box<Plan>, History),
+    Asks { id: String, question: Question },
+    Over,
+}
+
+/// Reads what was recorded, with what was answered meanwhile; asks about calls nobody knows the end of.
+async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
+    let unreadable = |what: String| {
+        Problem::new(Code::Storage, format!("the record of run `{}` cannot be read: {what}", lease.run()))
+    };
+    let mut plan: Plan =
+        serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
+    stricter(app, &mut plan);
+    let mut history =
+        History::read(recorded.entries.clone()).map_err(|error| unreadable(error.to_string()))?;
+    if plan.engine != pml_sandbox::ENGINE {
+        let failure = Failure::new(
+            "ENGINE_CHANGED",
+            format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
+        )
+        .hint(again_or_not(&history));
+        end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+        return Ok(TakenUp::Over);
+    }
+    let Some(question) = history.doubts() else { return Ok(TakenUp::Ready(Box::new(plan), history)) };
+    let answer = recorded.question.as_ref().and_then(|(id, _)| {
+        recorded.answers.iter().find(|answer| answer.question_id == *id).map(|answer| &answer.answer)
+    });
+    if let Some(Answer::Doubts { calls }) = answer {
+        let now = now_ms();
+        if let Ok(records) = history.resolve(calls, now) {
+            let entries: Vec<_> = records.iter().map(|record| record.entry(now)).collect();
+            let answered = Change { question: Some(None), at: now, ..Change::default() };
+            let all = recorded.entries.into_iter().chain(entries.iter().cloned()).collect();
+            change(app, lease, entries, answered).await?;
+            history = History::read(all).map_err(|error| unreadable(error.to_string()))?;
+            return Ok(TakenUp::Ready(Box::new(plan), history));
+        }
+    }
+    // The same question keeps its name, so that an answer on its way still counts.
+    let id = match recorded.question {
+        Some((id, asked)) if asked == question && answer.is_none() => id,
+        Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
+    };
+    let asks = Change {
+        state: Some(RunState::Waiting),
+        question: Some(Some((id.clone(), question.clone()))),
+        release: true,
+        at: now_ms(),
+        ..Change::default()
+    };
+    change(app, lease, Vec::new(), asks).await?;
+    Ok(TakenUp::Asks { id, question })
+}
+
+/// What no longer counts as idempotent is not sent again unasked, whatever was the rule when the run began.
+fn stricter(app: &App, plan: &mut Plan) {
+    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    for granted in &mut plan.tools {
+        if let Ok(tool) = snapshot.tool(&granted.id) {
+            granted.idempotent &= policy.of(&granted.id, &tool.definition.annotations).idempotent;
+        }
+    }
+}
+
+/// Whether running a program anew would repeat something.
+pub(super) fn again_or_not(history: &History) -> &'static str {
+    match history.calls.is_empty() {
+        true => "run it anew; it has called nothing yet",
+        false => "calls were made before: see them with `pml runs show` before you run it anew",
+    }
+}
+
+/// Ends a run that no driver has.
+async fn end(
+    app: &App,
+    lease: &Lease,
+    plan: &Plan,
+    history: &History,
+    ending: &Ending,
+) -> Result<(), Problem> {
+    let mut observer = Observer::new(Arc::new(plan.clone()));
+    observer.remember(history);
+    let report = observer.report(ending, &history.in_doubt(), now_ms());
+    let over = Change {
+        state: Some(report.state),
+        outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
+        error_code: report.error.map(|error| error.code),
+        release: true,
+        at: now_ms(),
+        ..Change::default()
+    };
+    change(app, lease, Vec::new(), over).await
+}
+
+async fn change(
+    app: &App,
+    lease: &Lease,
+    entries: Vec<pml_store::Entry>,
+    change: Change,
+) -> Result<(), Problem> {
+    let (tell, told) = oneshot::channel();
+    app.store.append(lease, entries, Some(change), Urgency::Soon, move |stored| drop(tell.send(stored)));
+    match told.await {
+        Ok(stored) => Ok(stored?),
+        Err(_) => Err(Problem::new(Code::Storage, "the database does not answer any more")),
+    }
+}
+
+/// Ends a run.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn abort(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    reason: &str,
+) -> Result<Standing, Problem> {
+    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+        handle.abort(reason);
+        return Ok(handle.wait(LEAVING).await);
+    }
+    match claim(app, principal, id).await? {
+        Claim::Taken(lease) => {
+            let recorded = load(app, principal, id).await?;
+            let unreadable = |what: String| {
+                Problem::new(Code::Storage, format!("the record of run `{id}` cannot be read: {what}"))
+            };
+            let plan: Plan =
+                serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
+            let history = History::read(recorded.entries).map_err(|error| unreadable(error.to_string()))?;
+            let reason = (!reason.is_empty()).then(|| reason.to_owned());
+            end(app, &lease, &plan, &history, &Ending::Aborted(reason)).await?;
+            standing(app, principal, id).await
+        }
+        Claim::Over(_) => standing(app, principal, id).await,
+        Claim::Held { .. } => Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
+            .hint("end it there, or try again when that process has ended")),
+        Claim::Unknown => Err(no_run(id)),
+    }
+}
