@@ -192,6 +192,20 @@ pub struct Program {
     pub entries: Vec<Entry>,
     /// For every line of `js`, the line of the source it comes from (0: none).
     pub lines: Vec<u32>,
+    /// Where a line of `js` goes on with another line of the source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<Break>,
+}
+
+/// From this place of the program on, to the end of its line, a line of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Break {
+    /// The line of the program, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// The line of the source.
+    pub source: u32,
 }
 
 /// A probe point in a context, and the node it reports. A function that is reached in a way that was not

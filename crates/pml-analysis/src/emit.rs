@@ -23,6 +23,7 @@ use oxc_semantic::{Scoping, SemanticBuilder, SymbolFlags};
 use oxc_span::{GetSpan, LabeledSpan, Span};
 use oxc_transformer::{TransformOptions, Transformer};
 
+use crate::analysis::Break;
 use crate::marks::Marks;
 
 /// What is run and what is hashed.
@@ -34,6 +35,8 @@ pub(crate) struct Emitted {
     pub(crate) probe: String,
     /// For every line of `js`, the line of the source it comes from (0: none).
     pub(crate) lines: Vec<u32>,
+    /// Where a line of `js` goes on with another line of the source.
+    pub(crate) breaks: Vec<Break>,
     /// The same for programs that differ in names, layout, types, comments and lifted literals only.
     pub(crate) canonical: String,
 }
@@ -74,8 +77,8 @@ pub(crate) fn emit<'a>(
     let probe = free_name(&scoping);
     let (canonical, kept) = canonical::print(allocator, program, scoping, &marks.lifted)?;
     let guard = probes::insert(allocator, source, program, marks, kept, &probe);
-    let (js, lines) = print(program, guard.as_deref());
-    Ok(Emitted { js, probe, lines, canonical })
+    let (js, lines, breaks) = print(program, guard.as_deref());
+    Ok(Emitted { js, probe, lines, breaks, canonical })
 }
 
 /// Makes JavaScript of TypeScript.
@@ -140,7 +143,7 @@ fn free_name(scoping: &Scoping) -> String {
 }
 
 /// The text of `program` and the source line of each of its lines. A `guard` is a text to leave out.
-fn print(program: &Program<'_>, guard: Option<&str>) -> (String, Vec<u32>) {
+fn print(program: &Program<'_>, guard: Option<&str>) -> (String, Vec<u32>, Vec<Break>) {
     let options = CodegenOptions {
         comments: CommentOptions::disabled(),
         source_map_path: Some(PathBuf::new()),
@@ -151,14 +154,21 @@ fn print(program: &Program<'_>, guard: Option<&str>) -> (String, Vec<u32>) {
         Some(guard) => printed.code.replace(guard, ""),
         None => printed.code,
     };
-    let mut lines = vec![0; js.lines().count()];
+    let mut lines: Vec<u32> = vec![0; js.lines().count()];
+    let mut breaks: Vec<Break> = Vec::new();
     if let Some(map) = printed.map {
+        let (mut on, mut from) = (u32::MAX, 0);
         for token in map.get_tokens() {
+            let (line, source) = (token.get_dst_line(), token.get_src_line() + 1);
             // The first thing on a line says where the line comes from.
-            if let Some(line @ 0) = lines.get_mut(token.get_dst_line() as usize) {
-                *line = token.get_src_line() + 1;
+            if let Some(first @ 0) = lines.get_mut(line as usize) {
+                *first = source;
+                (on, from) = (line, source);
+            } else if on == line && from != source {
+                from = source;
+                breaks.push(Break { line: line + 1, column: token.get_dst_col() + 1, source });
             }
         }
     }
-    (js, lines)
+    (js, lines, breaks)
 }

@@ -35,6 +35,14 @@ pub enum Error {
         /// The line as written.
         excerpt: String,
     },
+    /// Understanding it would take more time or memory than one program may.
+    #[error("the program is too complex to be analysed")]
+    TooComplex {
+        /// How far the analysis came.
+        at: Position,
+        /// The line as written.
+        excerpt: String,
+    },
     /// TypeScript, but not for a program of ours.
     #[error("{message}")]
     Unsupported {
@@ -59,7 +67,10 @@ impl Error {
     /// Where in the source, unless it is about the whole.
     pub fn position(&self) -> Option<Position> {
         match self {
-            Error::Syntax { at, .. } | Error::TooDeep { at, .. } | Error::Unsupported { at, .. } => Some(*at),
+            Error::Syntax { at, .. }
+            | Error::TooDeep { at, .. }
+            | Error::TooComplex { at, .. }
+            | Error::Unsupported { at, .. } => Some(*at),
             Error::TooLarge { .. } | Error::Crashed { .. } => None,
         }
     }
@@ -69,6 +80,7 @@ impl Error {
         match self {
             Error::Syntax { excerpt, .. }
             | Error::TooDeep { excerpt, .. }
+            | Error::TooComplex { excerpt, .. }
             | Error::Unsupported { excerpt, .. } => Some(excerpt),
             Error::TooLarge { .. } | Error::Crashed { .. } => None,
         }
@@ -83,6 +95,9 @@ impl Error {
             }
             Error::TooDeep { .. } => {
                 Some("name the inner parts with `const`, or build long chains in a loop".to_owned())
+            }
+            Error::TooComplex { .. } => {
+                Some("build large values in loops, or split the work into several programs".to_owned())
             }
             Error::Crashed { .. } => {
                 Some("simplify the program; the one sent has been neither run nor kept".to_owned())

@@ -29,8 +29,8 @@ mod walk;
 mod wrong;
 
 pub use analysis::{
-    Analysis, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions, Program,
-    Remark, Severity, Site,
+    Analysis, Break, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions,
+    Program, Remark, Severity, Site,
 };
 pub use catalogue::{Capability, Catalogue, Tool};
 pub use convert::{Reason, WhyNot, to_dag};
@@ -42,7 +42,7 @@ pub use schema::nearest;
 /// Analyses a program.
 ///
 /// # Errors
-/// It is too large, too deep, or not a program this sandbox could run.
+/// It is too large, too deep, too complex, or not a program this sandbox could run.
 pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     if source.len() > parse::MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
@@ -57,7 +57,8 @@ fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     let (found, scoping, annotated) = {
         let (semantic, wrong) = parse::scopes(&lines, &program)?;
         let scoping = semantic.into_scoping();
-        let mut found = walk::walk(&program, source, &lines, &scoping, catalogue);
+        let mut found = walk::walk(&program, source, &lines, &scoping, catalogue)
+            .map_err(|walk::TooMuch(at)| too_complex(&lines, at))?;
         found.complaints.extend(wrong.iter().map(cannot_run));
         found.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
         let annotated = annotations::canonical(&program, source);
@@ -77,6 +78,7 @@ fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
             sites: found.sites,
             entries: found.entries,
             lines: emitted.lines,
+            breaks: emitted.breaks,
         },
     })
 }
@@ -92,6 +94,12 @@ fn cannot_run(error: &Error) -> Complaint {
         excerpt: error.excerpt().unwrap_or_default().to_owned(),
         node: None,
     }
+}
+
+/// A program that could not be followed to its end.
+fn too_complex(lines: &lines::Lines<'_>, at: oxc_span::Span) -> Error {
+    let at = lines.position(at);
+    Error::TooComplex { at, excerpt: lines.excerpt(at) }
 }
 
 /// A program that was understood and still cannot be run.

@@ -43,10 +43,16 @@ impl<'s> Lines<'s> {
     /// The line of `at` as written, cut around its column when it is long; nothing in it can mislead a reader.
     pub(crate) fn excerpt(&self, at: Position) -> String {
         let line = self.line(at.line);
-        let before = (at.column as usize - 1).saturating_sub(EXCERPT_CHARACTERS / 2);
-        let cut: String = line.chars().skip(before).take(EXCERPT_CHARACTERS).collect();
-        let ahead = if before > 0 { "…" } else { "" };
-        let more = if line.chars().nth(before + EXCERPT_CHARACTERS).is_some() { "…" } else { "" };
+        let start = self.starts[at.line as usize - 1] as usize;
+        let ahead = self.source.get(start..at.start as usize).unwrap_or_default();
+        // From where it stands backwards: the line may be the whole program.
+        let first =
+            ahead.char_indices().rev().take(EXCERPT_CHARACTERS / 2).last().map_or(0, |(first, _)| first);
+        let first = first.min(line.len());
+        let mut rest = line[first..].chars();
+        let cut: String = rest.by_ref().take(EXCERPT_CHARACTERS).collect();
+        let ahead = if first > 0 { "…" } else { "" };
+        let more = if rest.next().is_some() { "…" } else { "" };
         format!("{ahead}{}{more}", printable(cut.trim_end()))
     }
 

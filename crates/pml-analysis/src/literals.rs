@@ -11,6 +11,7 @@ use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Sev
 use crate::lines::Lines;
 use crate::schema;
 use crate::uses::{Uses, type_name};
+use crate::walk::budget::Budget;
 use crate::walk::value::{Kind, Record, Value};
 
 /// Names of parameters whose text is program, not data.
@@ -26,6 +27,10 @@ pub(crate) struct Lifting<'w> {
     found: Vec<Lifted>,
     by_span: HashMap<Span, usize>,
     by_text: HashMap<(String, String), usize>,
+    /// How many members of one call's arguments are looked at: they may be shared, and each place is one of its own.
+    most: usize,
+    left: usize,
+    budget: &'w Budget,
 }
 
 struct Lifted {
@@ -38,7 +43,13 @@ struct Lifted {
 }
 
 impl<'w> Lifting<'w> {
-    pub(crate) fn new(uses: &Uses, decided: &'w FxHashSet<Span>) -> Lifting<'w> {
+    /// Looks at `most` members of the arguments of each call.
+    pub(crate) fn new(
+        uses: &Uses,
+        decided: &'w FxHashSet<Span>,
+        budget: &'w Budget,
+        most: usize,
+    ) -> Lifting<'w> {
         Lifting {
             decided,
             taken: uses.names().map(str::to_owned).collect(),
@@ -46,6 +57,9 @@ impl<'w> Lifting<'w> {
             found: Vec::new(),
             by_span: HashMap::default(),
             by_text: HashMap::default(),
+            most,
+            left: most,
+            budget,
         }
     }
 
@@ -53,6 +67,7 @@ impl<'w> Lifting<'w> {
     pub(crate) fn call(&mut self, node: NodeId, arguments: &Value<'_>, input: Option<&Json>) {
         let open = Json::Bool(true);
         let root = input.unwrap_or(&open);
+        self.left = self.most;
         if let Value::Record(record) = arguments {
             self.record(node, record, &mut Vec::new(), None, root, root);
         }
@@ -75,6 +90,11 @@ impl<'w> Lifting<'w> {
         }
         let open = Json::Bool(true);
         for member in &record.fields {
+            if self.left == 0 || self.budget.is_spent() {
+                return;
+            }
+            self.left -= 1;
+            self.budget.spend(1 + member.value.text().map_or(0, str::len) / 16);
             let own = match &member.key {
                 Step::Key(key) => Some(key.as_str()),
                 _ => name,

@@ -45,6 +45,9 @@ pub(crate) fn variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Opt
     (!scoping.symbol_flags(symbol).is_ambient()).then_some(symbol)
 }
 
+/// Longer texts are not taken for the name of anything.
+const MAX_NAME_BYTES: usize = 4 * 1024;
+
 impl Roots {
     /// Looks over `program`.
     pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> Roots {
@@ -104,6 +107,11 @@ impl Roots {
 
     /// The text of an expression that is the same in every run.
     pub(crate) fn constant(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<String> {
+        // No name is longer, and texts put together from themselves would grow without end.
+        self.text(scoping, expression).filter(|text| text.len() <= MAX_NAME_BYTES)
+    }
+
+    fn text(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<String> {
         match expression {
             Expression::StringLiteral(it) => Some(it.value.to_string()),
             Expression::NumericLiteral(it) if it.value.fract() == 0.0 => Some(format!("{}", it.value)),

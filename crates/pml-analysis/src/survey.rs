@@ -65,8 +65,12 @@ pub(crate) enum Mention {
 }
 
 impl Survey {
-    /// Looks over `program`.
-    pub(crate) fn of(program: &oxc_ast::ast::Program<'_>, scoping: &Scoping, roots: &Roots) -> Survey {
+    /// Looks over `program`. None when there are too many ways in which its functions can lead to each other.
+    pub(crate) fn of(
+        program: &oxc_ast::ast::Program<'_>,
+        scoping: &Scoping,
+        roots: &Roots,
+    ) -> Option<Survey> {
         let mut look = Look {
             scoping,
             survey: Survey {
@@ -81,6 +85,7 @@ impl Survey {
             changes_in: Vec::new(),
             groups: Vec::new(),
             reads_in: Vec::new(),
+            ways: 0,
         };
         for symbol in roots.aliases.keys() {
             look.callables.entry(*symbol).or_default().root = true;
@@ -88,6 +93,9 @@ impl Survey {
         look.visit_program(program);
         look.survey.writes.sort_unstable();
         look.survey.mentions.sort_unstable_by_key(|(at, _)| *at);
+        if look.ways > MAX_WAYS {
+            return None;
+        }
         look.finish()
     }
 
@@ -135,7 +143,12 @@ struct Look<'s> {
     /// Functions of one class or object literal, and the variables its parents are called by.
     groups: Vec<(std::ops::Range<FunctionIndex>, Vec<SymbolId>)>,
     reads_in: Vec<(SymbolId, FunctionIndex)>,
+    /// How many functions variables can be called as, and functions can lead to.
+    ways: usize,
 }
+
+/// Beyond this a program is not looked at: every name of a long pattern could be any of a thousand functions.
+const MAX_WAYS: usize = 1_000_000;
 
 /// The free names through which tools are reached.
 fn is_root(name: &str) -> bool {
@@ -177,6 +190,10 @@ impl Look<'_> {
             other => (Vec::new(), self.symbols_of(other)),
         };
         for symbol in symbols {
+            self.ways = self.ways.saturating_add(functions.len() + of.len());
+            if self.ways > MAX_WAYS {
+                return;
+            }
             let callable = self.callables.entry(symbol).or_default();
             callable.functions.extend(&functions);
             callable.of.extend(&of);
@@ -200,7 +217,7 @@ impl Look<'_> {
         }
     }
 
-    fn finish(mut self) -> Survey {
+    fn finish(mut self) -> Option<Survey> {
         for symbol in self.scoping.symbol_ids() {
             let scope = self.scoping.symbol_scope_id(symbol);
             self.survey.home[symbol.index()] = self.scope_function[scope.index()];
@@ -225,8 +242,8 @@ impl Look<'_> {
             })
             .map(|(at, _)| *at)
             .collect();
-        self.recursion();
-        self.survey
+        self.recursion()?;
+        Some(self.survey)
     }
 
     fn changes(&mut self) {
@@ -325,7 +342,12 @@ impl Look<'_> {
     }
 
     /// Marks functions that can come to call themselves: those on a cycle of "mentions".
-    fn recursion(&mut self) {
+    fn recursion(&mut self) -> Option<()> {
+        let callables = self.survey.functions.iter().flat_map(|function| &function.mentions);
+        let ways = callables.filter_map(|symbol| self.callables.get(symbol)).map(|it| it.functions.len());
+        if ways.sum::<usize>() > MAX_WAYS {
+            return None;
+        }
         let count = self.survey.functions.len();
         let calls: Vec<Vec<FunctionIndex>> = (0..count)
             .map(|index| {
@@ -348,6 +370,7 @@ impl Look<'_> {
                 }
             }
         }
+        Some(())
     }
 }
 

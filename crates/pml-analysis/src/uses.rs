@@ -2,6 +2,7 @@
 
 use oxc_ast::ast::BinaryOperator;
 use pml_model::structure::Step;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::operations::Kind;
@@ -13,9 +14,14 @@ pub(crate) struct Uses {
     root: Parameter,
 }
 
+/// So many members are looked through one by one.
+const FEW: usize = 64;
+
 #[derive(Debug, Default)]
 struct Parameter {
     members: Vec<(String, Parameter)>,
+    /// Where each of many members is.
+    places: FxHashMap<String, usize>,
     items: Option<Box<Parameter>>,
     /// Asked for somewhere.
     read: bool,
@@ -187,9 +193,19 @@ impl Uses {
 
 impl Parameter {
     fn member(&mut self, name: &str) -> &mut Parameter {
-        let index = match self.members.iter().position(|(known, _)| known == name) {
+        if self.members.len() == FEW && self.places.is_empty() {
+            self.places = self.members.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+        }
+        let found = match self.members.len() < FEW {
+            true => self.members.iter().position(|(known, _)| known == name),
+            false => self.places.get(name).copied(),
+        };
+        let index = match found {
             Some(index) => index,
             None => {
+                if !self.places.is_empty() {
+                    self.places.insert(name.to_owned(), self.members.len());
+                }
                 self.members.push((name.to_owned(), Parameter::default()));
                 self.members.len() - 1
             }

@@ -109,6 +109,7 @@ fn analysis(structure: Structure) -> Analysis {
             sites: Vec::new(),
             entries: Vec::new(),
             lines: Vec::new(),
+            breaks: Vec::new(),
         },
     }
 }

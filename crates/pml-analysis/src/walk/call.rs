@@ -6,6 +6,7 @@ use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
+use super::budget::Seen;
 use super::expression::plain;
 use super::objects::step_of;
 use super::value::{Closure, Kind, Value, one_of};
@@ -326,7 +327,7 @@ impl<'a> Walk<'a, '_> {
                 self.computed(span, &[first])
             }
             Some((value, span, false)) => {
-                self.unawaited_inside(&value, span, 0);
+                self.unawaited_inside(&value, span, 0, &mut Seen::default());
                 self.frozen(&value)
             }
         };
@@ -342,12 +343,15 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Promises among the arguments of a tool, which needs their values.
-    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32) {
+    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32, seen: &mut Seen) {
         self.unawaited(value, span, "is handed over");
-        if let (Value::Object(index), true) = (value, depth < 4) {
+        if let (Value::Object(index), true) = (value, depth < 4)
+            && seen.is_new(*index as usize, depth as usize)
+        {
             let record = Rc::clone(self.state.object(*index));
+            self.state.budget.spend(record.size() / 4);
             for member in &record.fields {
-                self.unawaited_inside(&member.value, member.span, depth + 1);
+                self.unawaited_inside(&member.value, member.span, depth + 1, seen);
             }
         }
     }

@@ -6,11 +6,11 @@ use oxc_ast::ast::{CallExpression, Class, ClassElement, MethodDefinitionKind, Ne
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::Walk;
 use super::call::Given;
 use super::expression::settled;
 use super::objects::Key;
 use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
+use super::{MAX_CALL_DEPTH, Walk};
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
@@ -169,7 +169,13 @@ impl<'a> Walk<'a, '_> {
             Value::Class(class) => {
                 let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
                 let object = self.state.new_object(record);
+                if self.constructing >= MAX_CALL_DEPTH || !self.follows_calls() {
+                    self.left_out = true;
+                    return Value::Object(object);
+                }
+                self.constructing += 1;
                 self.construct(&class, object, given, Some(it.span));
+                self.constructing -= 1;
                 Value::Object(object)
             }
             Value::Function(closure) => {

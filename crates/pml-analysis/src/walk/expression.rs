@@ -1,5 +1,7 @@
 //! Expressions, in the order they are evaluated.
 
+use std::rc::Rc;
+
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, ConditionalExpression,
     Expression, IdentifierReference, LogicalExpression, LogicalOperator, TaggedTemplateExpression,
@@ -9,12 +11,16 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 
 use super::Walk;
+use super::budget::Seen;
 use super::objects::append;
-use super::value::{FunctionCode, Kind, Path, Record, Value, one_of};
+use super::value::{Distinct, FunctionCode, Kind, Path, Record, Value, one_of};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::roots;
 use crate::surface;
+
+/// Longer texts are not put together from their parts.
+const MAX_FOLDED_BYTES: usize = 64 * 1024;
 
 impl<'a> Walk<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
@@ -63,8 +69,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        self.steps = self.steps.saturating_add(1);
         let span = expression.span();
+        self.steps = self.steps.saturating_add(1);
+        self.state.budget.spend(1);
+        if self.too_much(span) {
+            return Value::Unknown;
+        }
         match expression {
             Expression::BooleanLiteral(it) => Value::literal(it.value, span),
             Expression::NullLiteral(_) => Value::literal(serde_json::Value::Null, span),
@@ -153,12 +163,14 @@ impl<'a> Walk<'a, '_> {
 
     /// Something computed at `span` from `values`.
     pub(super) fn computed(&mut self, span: Span, values: &[Value<'a>]) -> Value<'a> {
-        let mut reads = Vec::new();
+        let mut reads = Distinct::default();
         for value in values {
             let value = self.frozen(value);
-            sources(&value, &mut reads);
+            let mut seen = Seen::default();
+            sources(&value, &mut reads, &mut seen);
+            self.state.budget.spend(seen.looked_at());
         }
-        Value::Computed(span, reads.into())
+        Value::Computed(span, reads.into_values().into())
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
@@ -447,6 +459,7 @@ impl<'a> Walk<'a, '_> {
         let frontier = self.arm(decision, other, &before);
         let skipped = super::Way { changes: super::Changes::default(), frontier };
         self.rejoin(done.into_iter().chain([skipped]));
+        self.state.budget.spend(old.width() + right.width());
         one_of([old, right])
     }
 
@@ -482,6 +495,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(path) = self.peek_parameter(&it.test) {
             self.uses.optional(&path);
         }
+        self.state.budget.spend(consequent.width() + alternate.width());
         one_of([consequent, alternate])
     }
 
@@ -499,6 +513,7 @@ impl<'a> Walk<'a, '_> {
         let skipped = super::Way { changes: super::Changes::default(), frontier };
         self.rejoin(done.into_iter().chain([skipped]));
         self.default_for(it.operator, &left, &right);
+        self.state.budget.spend(left.width() + right.width());
         one_of([left, right])
     }
 
@@ -595,31 +610,46 @@ impl<'a> Walk<'a, '_> {
 /// The value behind promises.
 pub(super) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
-        Value::Promise(inner, _) => settled(inner),
-        Value::OneOf(values) => one_of(values.iter().map(settled).collect::<Vec<_>>()),
+        Value::Promise(..) | Value::OneOf(_) => {
+            let mut found = Distinct::default();
+            settle(value, &mut found, &mut Seen::default());
+            found.one_of()
+        }
         other => other.clone(),
     }
 }
 
-/// The leaves something is computed from.
-pub(super) fn sources<'a>(value: &Value<'a>, into: &mut Vec<Value<'a>>) {
+fn settle<'a>(value: &Value<'a>, found: &mut Distinct<'a>, seen: &mut Seen) {
     match value {
-        Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
-            let looked_at = into.len().min(256);
-            if !into[..looked_at].iter().any(|other| other.same(value)) {
-                into.push(value.clone());
+        Value::Promise(inner, _) => {
+            if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
+                settle(inner, found, seen);
             }
         }
-        Value::Record(record) => {
-            record.fields.iter().for_each(|member| sources(&member.value, into));
+        Value::OneOf(values) => values.iter().for_each(|value| settle(value, found, seen)),
+        other => found.add(other),
+    }
+}
+
+/// The leaves something is computed from.
+pub(super) fn sources<'a>(value: &Value<'a>, into: &mut Distinct<'a>, seen: &mut Seen) {
+    seen.look();
+    match value {
+        Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
+            into.add(value);
+        }
+        Value::Record(record) if seen.is_new(Rc::as_ptr(record) as usize, 0) => {
+            record.fields.iter().for_each(|member| sources(&member.value, into, seen));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
-            rest.for_each(|value| sources(value, into));
+            rest.for_each(|value| sources(value, into, seen));
         }
-        Value::Template(parts) => parts.iter().for_each(|(value, _)| sources(value, into)),
-        Value::Computed(_, values) | Value::OneOf(values) => {
-            values.iter().for_each(|value| sources(value, into));
+        Value::Template(parts) if seen.is_new(parts.as_ptr() as usize, 0) => {
+            parts.iter().for_each(|(value, _)| sources(value, into, seen));
         }
-        Value::Promise(inner, _) => sources(inner, into),
+        Value::Computed(_, values) | Value::OneOf(values) if seen.is_new(values.as_ptr() as usize, 0) => {
+            values.iter().for_each(|value| sources(value, into, seen));
+        }
+        Value::Promise(inner, _) if seen.is_new(Rc::as_ptr(inner) as usize, 0) => sources(inner, into, seen),
         _ => {}
     }
 }
@@ -634,6 +664,10 @@ pub(super) fn number(value: f64) -> serde_json::Value {
 
 /// The text that literal parts make together.
 fn folded_text(parts: &[Value<'_>]) -> Option<String> {
+    let length: usize = parts.iter().filter_map(Value::text).map(str::len).sum();
+    if length > MAX_FOLDED_BYTES {
+        return None;
+    }
     if !parts.iter().any(|part| part.text().is_some()) {
         return None;
     }

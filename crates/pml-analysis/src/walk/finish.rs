@@ -6,13 +6,14 @@ use std::rc::Rc;
 use oxc_ast::ast::Program;
 use oxc_span::Span;
 use pml_model::structure::{
-    Argument, Basis, Coverage, DecisionForm, Edge, Field, Link, Node, NodeKind, Step, Structure,
+    Argument, Basis, Coverage, DecisionForm, Edge, Link, Node, NodeKind, Step, Structure,
 };
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 
-use super::value::{Kind, Record, Value};
-use super::{Call, DraftKind, Found, Target, Walk};
+use super::budget::Seen;
+use super::value::{Kind, Value};
+use super::{Call, DraftKind, Found, Target, TooMuch, Walk};
 use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
 use crate::literals::Lifting;
 use crate::roots::Root;
@@ -20,20 +21,25 @@ use crate::{annotations, schema};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
 const SCHEMA_REACH: usize = 64;
-/// How many loops within loops an item is followed through.
-const MAX_ITEMS_IN_ITEMS: u32 = 2;
 
 impl<'a> Walk<'a, '_> {
-    pub(super) fn finish(mut self, program: &'a Program<'a>) -> Found {
+    pub(super) fn finish(mut self, program: &'a Program<'a>) -> Result<Found, TooMuch> {
         self.uncalled();
         self.unwaited();
         self.written_out();
         let arguments: Vec<Option<Argument>> =
             (0..self.nodes.len()).map(|node| self.arguments_of(node as u32)).collect();
+        if self.too_much(program.span) {
+            return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
+        }
         self.data_edges();
         self.schema_edges();
         self.check_arguments(&arguments);
-        let (parameters, lifted, notes) = self.lift().finish(&self.uses, self.lines);
+        let lifting = self.lift();
+        if self.too_much(program.span) {
+            return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
+        }
+        let (parameters, lifted, notes) = lifting.finish(&self.uses, self.lines);
         let mut nodes = self.drawn(arguments);
         hide_secrets(&mut nodes, &parameters);
         let edges = self.edges.iter().map(|(from, to, link)| Edge {
@@ -49,7 +55,7 @@ impl<'a> Walk<'a, '_> {
         self.complaints.extend(notes);
         self.opaque_complaints();
         self.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
-        Found {
+        Ok(Found {
             structure,
             parameters,
             permissions: self.permissions,
@@ -57,7 +63,7 @@ impl<'a> Walk<'a, '_> {
             marks: self.marks,
             sites,
             entries: self.entries,
-        }
+        })
     }
 
     /// Functions that nothing calls: their calls are known all the same.
@@ -70,7 +76,8 @@ impl<'a> Walk<'a, '_> {
             self.frontier.clear();
             self.live = true;
             let info = &self.survey.functions[closure.function as usize];
-            if let Some(name) = info.name.clone() {
+            // What was not followed may call it.
+            if let (Some(name), false) = (info.name.clone(), self.left_out) {
                 let span = Span::new(info.span.start, info.span.start + 8.min(info.span.size()));
                 self.complain(
                     Severity::Warning,
@@ -81,7 +88,7 @@ impl<'a> Walk<'a, '_> {
                 );
             }
             let outer = std::mem::replace(&mut self.activation, Rc::clone(&closure.outer));
-            let value = self.follow(&closure, Vec::new(), None, None);
+            let value = self.follow_alone(&closure);
             self.consume(&value);
             self.activation = outer;
         }
@@ -120,7 +127,8 @@ impl<'a> Walk<'a, '_> {
     /// Promises nobody waits for.
     fn unwaited(&mut self) {
         for pending in std::mem::take(&mut self.pendings) {
-            if !pending.consumed {
+            // What was not followed may wait for it.
+            if !pending.consumed && !self.left_out {
                 let message = format!("nothing waits for {}", pending.what);
                 self.complain(
                     Severity::Warning,
@@ -148,202 +156,6 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn arguments_of(&self, node: u32) -> Option<Argument> {
-        match &self.nodes[node as usize].kind {
-            DraftKind::Call(call) => Some(match &call.arguments {
-                Value::Undefined => Argument::nothing(),
-                value => self.lower(value, call.span),
-            }),
-            DraftKind::Operation { inputs, .. } => Some(Argument::Object {
-                fields: inputs
-                    .iter()
-                    .map(|(name, value, span)| Field { name: name.clone(), value: self.lower(value, *span) })
-                    .collect(),
-                spreads: Vec::new(),
-            }),
-            _ => None,
-        }
-    }
-
-    /// A value as an argument; `span` is where it was read.
-    fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
-        match value {
-            Value::Literal(literal) => Argument::Literal { value: literal.value.clone() },
-            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
-            Value::Record(record) => self.lower_record(record, span),
-            Value::Template(parts) => {
-                Argument::Template { parts: parts.iter().map(|(part, at)| self.lower(part, *at)).collect() }
-            }
-            Value::Computed(at, _) => {
-                let at = if at.size() == 0 { span } else { *at };
-                self.expression(value, at)
-            }
-            Value::Promise(inner, _) => self.lower(inner, span),
-            Value::Phi(..) => {
-                let sources = self.sources_of(value);
-                match sources.as_slice() {
-                    [one] if !self.may_be_literal(value) => self.leaf(one),
-                    _ => self.expression(value, span),
-                }
-            }
-            _ => self.expression(value, span),
-        }
-    }
-
-    fn leaf(&self, value: &Value<'a>) -> Argument {
-        match value {
-            Value::Result(node, path) => {
-                Argument::Reference { node: self.nodes[*node as usize].id, path: path.steps().to_vec() }
-            }
-            Value::Parameter(path) => match path.steps().split_first() {
-                Some((Step::Key(name), rest)) => {
-                    Argument::Parameter { name: name.clone(), path: rest.to_vec() }
-                }
-                _ => Argument::Parameter { name: String::new(), path: path.steps().to_vec() },
-            },
-            Value::Item(of, node, path) => Argument::Item {
-                of: Box::new(self.lower_inside(of, self.loop_over(*node))),
-                r#loop: self.nodes[*node as usize].id,
-                path: path.steps().to_vec(),
-            },
-            other => self.expression(other, Span::default()),
-        }
-    }
-
-    /// What a loop goes through. It may itself be made from items of that loop, without end: further in, only the
-    /// wording is kept.
-    fn lower_inside(&self, of: &Value<'a>, over: Span) -> Argument {
-        if self.inside_items.get() >= MAX_ITEMS_IN_ITEMS {
-            return Argument::Expression { source: self.text(over).to_owned(), reads: Vec::new() };
-        }
-        self.inside_items.set(self.inside_items.get() + 1);
-        let argument = self.lower(of, over);
-        self.inside_items.set(self.inside_items.get() - 1);
-        argument
-    }
-
-    fn loop_over(&self, node: u32) -> Span {
-        match &self.nodes[node as usize].kind {
-            DraftKind::Loop { over, .. } => *over,
-            _ => self.nodes[node as usize].span,
-        }
-    }
-
-    fn expression(&self, value: &Value<'a>, span: Span) -> Argument {
-        let reads = self.sources_of(value).iter().map(|source| self.leaf(source)).collect();
-        Argument::Expression { source: self.text(span).to_owned(), reads }
-    }
-
-    fn lower_record(&self, record: &Record<'a>, span: Span) -> Argument {
-        let more: Vec<Value<'a>> = record
-            .extra
-            .iter()
-            .chain(&record.names)
-            .filter(|value| !self.sources_of(value).is_empty() || !matches!(value, Value::Phi(..)))
-            .cloned()
-            .collect();
-        match record.kind {
-            Kind::Array if more.is_empty() && record.spreads.is_empty() => Argument::Array {
-                items: record.fields.iter().map(|member| self.lower(&member.value, member.span)).collect(),
-            },
-            Kind::Object => {
-                let fields = record.fields.iter().map(|member| Field {
-                    name: key_name(&member.key),
-                    value: self.lower(&member.value, member.span),
-                });
-                let mut spreads: Vec<Argument> =
-                    record.spreads.iter().map(|value| self.lower(value, span)).collect();
-                if !more.is_empty() {
-                    spreads.push(self.expression(&Value::OneOf(more.into()), span));
-                }
-                Argument::Object { fields: fields.collect(), spreads }
-            }
-            _ => self.expression(&Value::Record(Rc::new(record.clone())), span),
-        }
-    }
-
-    /// The results, parameters and items a value is made from.
-    fn sources_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
-        let mut found = Vec::new();
-        self.each_source(value, None, &mut Vec::new(), &mut |source, _| {
-            if !found.iter().any(|other: &Value<'a>| other.same(source)) {
-                found.push(source.clone());
-            }
-        });
-        found
-    }
-
-    /// Whether a variable may hold something written in the program.
-    fn may_be_literal(&self, value: &Value<'a>) -> bool {
-        let Value::Phi(phi, _) = value else { return false };
-        let phi = &self.phis[*phi as usize];
-        let plain = |value: &Value<'a>| {
-            matches!(
-                value,
-                Value::Literal(_) | Value::Undefined | Value::OneOf(_) | Value::Phi(..) | Value::Computed(..)
-            )
-        };
-        plain(&phi.before) || phi.around.iter().any(plain)
-    }
-
-    /// Calls `visit` with every source and the loop around which it comes.
-    fn each_source(
-        &self,
-        value: &Value<'a>,
-        around: Option<u32>,
-        seen: &mut Vec<(u32, bool)>,
-        visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
-    ) {
-        match value {
-            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
-            Value::Record(record) => {
-                record.fields.iter().for_each(|member| self.each_source(&member.value, around, seen, visit));
-                let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
-                rest.for_each(|value| self.each_source(value, around, seen, visit));
-            }
-            Value::Template(parts) => {
-                parts.iter().for_each(|(value, _)| self.each_source(value, around, seen, visit));
-            }
-            Value::Computed(_, values) | Value::OneOf(values) => {
-                values.iter().for_each(|value| self.each_source(value, around, seen, visit));
-            }
-            Value::Promise(inner, _) => self.each_source(inner, around, seen, visit),
-            Value::Phi(index, path) => {
-                if seen.contains(&(*index, around.is_some())) {
-                    return;
-                }
-                seen.push((*index, around.is_some()));
-                let phi = &self.phis[*index as usize];
-                let before = part_of(&phi.before, path.steps());
-                self.each_source(&before, around, seen, visit);
-                for value in &phi.around {
-                    let value = part_of(value, path.steps());
-                    self.each_source(&value, around.or(phi.node), seen, visit);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The nodes whose results a value is made from, and the loop around which each comes.
-    fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
-        let mut found: Vec<(u32, Option<u32>)> = Vec::new();
-        let mut waiting: Vec<(Value<'a>, Option<u32>)> = vec![(value.clone(), None)];
-        // What items are taken from may be made from such items again.
-        let mut gone_through: Vec<(*const Value<'a>, bool)> = Vec::new();
-        while let Some((value, outer)) = waiting.pop() {
-            self.each_source(&value, outer, &mut Vec::new(), &mut |source, around| match source {
-                Value::Result(node, _) if !found.contains(&(*node, around)) => found.push((*node, around)),
-                Value::Item(of, _, _) if !gone_through.contains(&(Rc::as_ptr(of), around.is_some())) => {
-                    gone_through.push((Rc::as_ptr(of), around.is_some()));
-                    waiting.push(((**of).clone(), around));
-                }
-                _ => {}
-            });
-        }
-        found
-    }
-
     fn data_edges(&mut self) {
         for to in 0..self.nodes.len() as u32 {
             let parts: Vec<(Option<String>, Value<'a>)> = match &self.nodes[to as usize].kind {
@@ -353,6 +165,9 @@ impl<'a> Walk<'a, '_> {
                 }
                 _ => continue,
             };
+            if self.too_much(self.nodes[to as usize].span) {
+                return;
+            }
             let mut fed: BTreeMap<u32, Feeding> = BTreeMap::new();
             for (name, value) in &parts {
                 for (from, around) in self.providers(value) {
@@ -493,7 +308,7 @@ impl<'a> Walk<'a, '_> {
     fn use_parameters(&mut self, call: &Call<'a>) {
         let mut wanted: Vec<Wanted> = Vec::new();
         if let Some(input) = self.input_schema(call) {
-            self.parameters_in(input, input, &call.arguments, &mut wanted);
+            self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
         }
         for Wanted { path, schema, required } in wanted {
             self.uses.declared(&path, schema, required);
@@ -501,7 +316,18 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The parameters in the arguments of a call and what the tool says of their place.
-    fn parameters_in(&self, root: &Json, schema: &Json, value: &Value<'a>, found: &mut Vec<Wanted>) {
+    fn parameters_in(
+        &self,
+        root: &Json,
+        schema: &Json,
+        value: &Value<'a>,
+        found: &mut Vec<Wanted>,
+        seen: &mut Seen,
+    ) {
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return;
+        }
         match value {
             Value::Parameter(path) if path.steps().is_empty() => {
                 let required = schema::required(root, schema);
@@ -533,28 +359,34 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             Value::OneOf(values) => {
-                values.iter().for_each(|value| self.parameters_in(root, schema, value, found));
+                values.iter().for_each(|value| self.parameters_in(root, schema, value, found, seen));
             }
             Value::Phi(..) => {
                 for source in self.sources_of(value) {
                     if !matches!(source, Value::Phi(..)) {
-                        self.parameters_in(root, schema, &source, found);
+                        self.parameters_in(root, schema, &source, found, seen);
                     }
                 }
             }
-            Value::Record(record) => {
+            // What is wanted of a record at a place is wanted of it once.
+            Value::Record(record)
+                if seen.is_new(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
+            {
                 for member in &record.fields {
                     if let schema::Lookup::Found(inner) = schema::step_into(root, schema, &member.key) {
-                        self.parameters_in(root, inner, &member.value, found);
+                        self.parameters_in(root, inner, &member.value, found, seen);
                     }
                 }
                 if record.is_array()
                     && let schema::Lookup::Found(inner) = schema::step_into(root, schema, &Step::Any)
                 {
-                    record.extra.iter().for_each(|value| self.parameters_in(root, inner, value, found));
+                    record.extra.iter().for_each(|value| self.parameters_in(root, inner, value, found, seen));
                 }
                 if matches!(record.kind, Kind::Object) {
-                    record.spreads.iter().for_each(|spread| self.parameters_in(root, schema, spread, found));
+                    record
+                        .spreads
+                        .iter()
+                        .for_each(|spread| self.parameters_in(root, schema, spread, found, seen));
                 }
             }
             _ => {}
@@ -573,7 +405,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Literals handed to tools become parameters.
     fn lift(&self) -> Lifting<'_> {
-        let mut lifting = Lifting::new(&self.uses, &self.decided);
+        let mut lifting = Lifting::new(&self.uses, &self.decided, &self.state.budget, self.most_parts());
         for draft in &self.nodes {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
@@ -674,45 +506,12 @@ fn parts_of<'a>(arguments: &Value<'a>) -> Vec<(Option<String>, Value<'a>)> {
     }
 }
 
-fn key_name(key: &Step) -> String {
+pub(super) fn key_name(key: &Step) -> String {
     match key {
         Step::Key(name) => name.clone(),
         Step::Index(index) => index.to_string(),
         Step::Any => "*".to_owned(),
     }
-}
-
-/// The part of a frozen value at `path`.
-fn part_of<'a>(value: &Value<'a>, path: &[Step]) -> Value<'a> {
-    let Some((step, rest)) = path.split_first() else { return value.clone() };
-    match value {
-        Value::Result(node, at) => Value::Result(*node, extended(at, path)),
-        Value::Parameter(at) => Value::Parameter(extended(at, path)),
-        Value::Item(of, node, at) => Value::Item(Rc::clone(of), *node, extended(at, path)),
-        Value::Phi(phi, at) => Value::Phi(*phi, extended(at, path)),
-        Value::Promise(inner, _) => part_of(inner, path),
-        Value::OneOf(values) => Value::OneOf(values.iter().map(|value| part_of(value, path)).collect()),
-        Value::Record(record) => match record.field(step) {
-            Some(member) => part_of(&member.value, rest),
-            None => {
-                let mut found: Vec<Value<'a>> = Vec::new();
-                if matches!(step, Step::Any) {
-                    found.extend(record.fields.iter().map(|member| part_of(&member.value, rest)));
-                }
-                found.extend(record.extra.iter().map(|value| part_of(value, rest)));
-                found.extend(record.spreads.iter().map(|value| part_of(value, path)));
-                Value::OneOf(found.into())
-            }
-        },
-        other => other.clone(),
-    }
-}
-
-fn extended(at: &super::value::Path, path: &[Step]) -> super::value::Path {
-    if at.steps().len() + path.len() > 64 {
-        return at.clone();
-    }
-    path.iter().fold(at.clone(), |at, step| at.then(step.clone()))
 }
 
 /// Where the member at `path` is written.

@@ -15,7 +15,7 @@ use super::repeat::{Exit, Head};
 use super::value::{
     Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
 };
-use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, MAX_STEPS, Walk};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Walk};
 use crate::analysis::Entry;
 use crate::marks::Place;
 
@@ -47,7 +47,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Calling the value, or something in it, can reach a tool.
     pub(super) fn effectful(&self, value: &Value<'a>, depth: u32) -> bool {
-        if depth > 3 {
+        if depth > 3 || self.state.budget.is_spent() {
             return false;
         }
         match value {
@@ -63,6 +63,7 @@ impl<'a> Walk<'a, '_> {
             Value::Class(class) => self.survey.reaches(class.class.span.start, class.class.span.end),
             Value::Object(index) => {
                 let record = self.state.object(*index);
+                self.state.budget.spend(record.size() / 8);
                 let class = match &record.kind {
                     Kind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth + 1),
                     _ => false,
@@ -72,11 +73,15 @@ impl<'a> Walk<'a, '_> {
                     || record.extra.iter().any(|value| self.effectful(value, depth + 1))
             }
             Value::Record(record) => {
+                self.state.budget.spend(record.size() / 8);
                 record.fields.iter().any(|member| self.effectful(&member.value, depth + 1))
                     || record.extra.iter().any(|value| self.effectful(value, depth + 1))
             }
             Value::Item(of, _, _) => self.effectful(of, depth + 1),
-            Value::OneOf(values) => values.iter().any(|value| self.effectful(value, depth + 1)),
+            Value::OneOf(values) => {
+                self.state.budget.spend(values.len() / 8);
+                values.iter().any(|value| self.effectful(value, depth + 1))
+            }
             Value::Tool(..) | Value::Capability(_) => true,
             _ => false,
         }
@@ -96,9 +101,8 @@ impl<'a> Walk<'a, '_> {
         if let Some(active) = self.frames.iter().rposition(|frame| frame.function == closure.function) {
             return self.again(active, &given, call, effectful, closure.code.is_async());
         }
-        if self.frames.len() >= MAX_CALL_DEPTH || self.steps >= MAX_STEPS {
-            let values: Vec<Value<'a>> = given.into_iter().map(|(value, _, _)| value).collect();
-            return self.computed(closure.code.span(), &values);
+        if self.frames.len() >= MAX_CALL_DEPTH || !self.follows_calls() {
+            return self.not_followed(closure, &given);
         }
         let followable = effectful && self.quiet == 0 && !closure.code.is_generator();
         let context = match call {
@@ -107,6 +111,20 @@ impl<'a> Walk<'a, '_> {
             _ => closure.context,
         };
         self.run(closure, given, context, effectful, call, this)
+    }
+
+    /// A call that is not followed: what it gives is made from what it is given. What its function does is known all
+    /// the same, from another call of it or from [`Walk::uncalled`](super::finish).
+    fn not_followed(&mut self, closure: &Closure<'a>, given: &[Given<'a>]) -> Value<'a> {
+        self.left_out = true;
+        let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        self.computed(closure.code.span(), &values)
+    }
+
+    /// Follows a function that no call has been followed into.
+    pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
+        let effectful = self.effectful(&Value::Function(Rc::clone(closure)), 0);
+        self.run(closure, Vec::new(), closure.context, effectful, None, None)
     }
 
     /// The context a call of a local function leads to.
@@ -236,7 +254,14 @@ impl<'a> Walk<'a, '_> {
         if !effectful {
             self.quiet -= 1;
         }
-        let (values, ways): (Vec<_>, Vec<_>) = frame.returns.into_iter().unzip();
+        let (values, mut ways): (Vec<_>, Vec<_>) = frame.returns.into_iter().unzip();
+        let activation = std::mem::replace(&mut self.activation, outer_activation);
+        if Rc::strong_count(&activation) == 1 {
+            // No function made in it is left, so nobody asks for its variables again.
+            for way in &mut ways {
+                way.changes.variables.retain(|(owner, _), _| *owner != activation.id);
+            }
+        }
         if ways.is_empty() {
             // It always throws. What follows is reached through a handler, if at all.
             self.live = true;
@@ -244,7 +269,6 @@ impl<'a> Walk<'a, '_> {
         } else {
             self.rejoin(ways);
         }
-        self.activation = outer_activation;
         self.context = outer_context;
         self.labels = outer_labels;
         let value = self.returned(closure, values, frame.yields);

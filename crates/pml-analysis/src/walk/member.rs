@@ -6,7 +6,7 @@ use oxc_ast::ast::{ChainElement, ChainExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 
-use super::objects::{has_sources, step_of};
+use super::objects::{has_sources, longer, step_of};
 use super::value::{Path, Value, one_of};
 use super::{DraftKind, Target, Walk};
 use crate::analysis::{Code, Severity};
@@ -44,9 +44,9 @@ impl<'a> Walk<'a, '_> {
                 self.part(&Value::Result(node, path), key)
             }
             Value::Parameter(path) => {
-                let part = Value::Parameter(path.then(key.clone()));
-                self.uses.read(&path.then(key.clone()));
-                part
+                let path = longer(&path, key);
+                self.uses.read(&path);
+                Value::Parameter(path)
             }
             Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
             other => self.part(&other, key),

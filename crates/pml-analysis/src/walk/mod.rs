@@ -7,6 +7,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "values are handles; taking them keeps calls readable")]
 
+mod argument;
+pub(crate) mod budget;
 mod call;
 mod class;
 mod expression;
@@ -39,6 +41,8 @@ use crate::roots::Roots;
 use crate::survey::{FunctionIndex, Survey};
 use crate::uses::Uses;
 
+use budget::Seen;
+use objects::Freezing;
 use state::{Changes, Mark, State};
 use value::{Activation, Path, Value};
 
@@ -53,16 +57,22 @@ pub(crate) struct Found {
     pub(crate) entries: Vec<Entry>,
 }
 
+/// Following a program takes more than it may; where it was when it gave up.
+pub(crate) struct TooMuch(pub(crate) Span);
+
 /// Follows `program`.
+///
+/// # Errors
+/// It would take too much time or memory.
 pub(crate) fn walk<'a>(
     program: &'a Program<'a>,
     source: &'a str,
     lines: &Lines<'_>,
     scoping: &Scoping,
     catalogue: &Catalogue,
-) -> Found {
+) -> Result<Found, TooMuch> {
     let roots = Roots::of(program, scoping);
-    let survey = Survey::of(program, scoping, &roots);
+    let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
     let top =
         Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
     let visited = vec![false; survey.functions.len()];
@@ -89,6 +99,10 @@ pub(crate) fn walk<'a>(
         contexts: FxHashMap::default(),
         next_context: 1,
         steps: 0,
+        gave_up: std::cell::Cell::new(None),
+        left_out: false,
+        constructing: 0,
+        freezing: Freezing::default(),
         entries: Vec::new(),
         entered: FxHashSet::default(),
         context: 0,
@@ -106,6 +120,7 @@ pub(crate) fn walk<'a>(
         pendings: Vec::new(),
         uses: Uses::default(),
         complaints: Vec::new(),
+        complained: FxHashMap::default(),
         permissions: Permissions::default(),
         visited,
         kept: Vec::new(),
@@ -271,6 +286,14 @@ struct Walk<'a, 's> {
     next_context: u32,
     /// Expressions gone through so far, each as often as it was.
     steps: u32,
+    /// Where the budget was found to be spent.
+    gave_up: std::cell::Cell<Option<Span>>,
+    /// Some call of a local function was not followed.
+    left_out: bool,
+    /// How many instances of the program's classes are being made, each for a field of the one before.
+    constructing: usize,
+    /// What freezing a value remembers, kept to be used again.
+    freezing: Freezing<'a>,
     entries: Vec<Entry>,
     entered: FxHashSet<(u32, u32, FunctionIndex)>,
     context: u32,
@@ -290,6 +313,8 @@ struct Walk<'a, 's> {
     pendings: Vec<Pending>,
     uses: Uses,
     complaints: Vec<Complaint>,
+    /// Which complaints stand at a place.
+    complained: FxHashMap<(u32, u32), Vec<u32>>,
     permissions: Permissions,
     visited: Vec<bool>,
     /// Functions seen as values, to be followed at the end if nothing called them.
@@ -307,8 +332,11 @@ struct Walk<'a, 's> {
 /// the largest size with a helper called on every line stay well below.
 const MAX_FOLLOWED: u32 = 20_000;
 /// How many expressions are gone through before calls of local functions are no longer followed: functions that call each
-/// other twice would otherwise double the work with each of them. The largest programs have a tenth of this.
-const MAX_STEPS: u32 = 1_000_000;
+/// other twice would otherwise double the work with each of them. Longer programs have one more for each byte.
+const MAX_STEPS: u32 = 50_000;
+/// A node that is reached again and again in the same context: past so many alternatives, only what they are made from is
+/// kept of its inputs.
+const MAX_ALTERNATIVES: usize = 64;
 /// How deep calls of local functions are followed.
 const MAX_CALL_DEPTH: usize = 48;
 
@@ -327,6 +355,20 @@ impl<'a> Walk<'a, '_> {
             given: Vec::new(),
         });
         self.statements(&program.body);
+    }
+
+    /// Whether calls of local functions are still followed.
+    fn follows_calls(&self) -> bool {
+        self.steps < MAX_STEPS.saturating_add(self.source.len() as u32)
+    }
+
+    /// Whether the budget is spent. Whoever asks returns at once if it is.
+    fn too_much(&self, at: Span) -> bool {
+        let spent = self.state.budget.is_spent();
+        if spent && self.gave_up.get().is_none() {
+            self.gave_up.set(Some(at));
+        }
+        spent
     }
 
     fn text(&self, span: Span) -> &'a str {
@@ -381,16 +423,43 @@ impl<'a> Walk<'a, '_> {
 
     /// A node that is reached a second time in the same context: its inputs may be either.
     fn meet(&mut self, node: u32, kind: DraftKind<'a>) {
-        match (&mut self.nodes[node as usize].kind, kind) {
-            (DraftKind::Call(old), DraftKind::Call(new)) => {
-                old.arguments = value::one_of([old.arguments.clone(), new.arguments]);
+        let span = self.nodes[node as usize].span;
+        match kind {
+            DraftKind::Call(new) => {
+                let old = match &mut self.nodes[node as usize].kind {
+                    DraftKind::Call(old) => std::mem::replace(&mut old.arguments, Value::Unknown),
+                    _ => return,
+                };
+                let either = self.either(old, new.arguments, span);
+                if let DraftKind::Call(call) = &mut self.nodes[node as usize].kind {
+                    call.arguments = either;
+                }
             }
-            (DraftKind::Operation { inputs: old, .. }, DraftKind::Operation { inputs: new, .. }) => {
-                for ((_, old, _), (_, new, _)) in old.iter_mut().zip(new) {
-                    *old = value::one_of([old.clone(), new]);
+            DraftKind::Operation { inputs: new, .. } => {
+                let mut old = match &mut self.nodes[node as usize].kind {
+                    DraftKind::Operation { inputs, .. } => std::mem::take(inputs),
+                    _ => return,
+                };
+                for ((_, old, span), (_, new, _)) in old.iter_mut().zip(new) {
+                    *old = self.either(std::mem::replace(old, Value::Unknown), new, *span);
+                }
+                if let DraftKind::Operation { inputs, .. } = &mut self.nodes[node as usize].kind {
+                    *inputs = old;
                 }
             }
             _ => {}
+        }
+    }
+
+    fn either(&mut self, old: Value<'a>, new: Value<'a>, span: Span) -> Value<'a> {
+        self.state.budget.spend(1 + old.width() + new.width());
+        let either = value::one_of([old, new]);
+        match &either {
+            Value::OneOf(values) if values.len() > MAX_ALTERNATIVES => {
+                let values = Rc::clone(values);
+                self.computed(span, &values)
+            }
+            _ => either,
         }
     }
 
@@ -457,11 +526,8 @@ impl<'a> Walk<'a, '_> {
         let mut frontier: Frontier = Vec::new();
         let mut changes = Vec::new();
         for way in ways {
-            for point in way.frontier {
-                if !frontier.contains(&point) {
-                    frontier.push(point);
-                }
-            }
+            self.state.budget.spend(1 + 4 * way.frontier.len());
+            add_points(&mut frontier, way.frontier);
             changes.push(way.changes);
         }
         self.live = !changes.is_empty();
@@ -520,36 +586,50 @@ impl<'a> Walk<'a, '_> {
 
     /// Somebody waits for the promises in `value`.
     fn consume(&mut self, value: &Value<'a>) {
+        self.consume_new(value, &mut Seen::default());
+    }
+
+    fn consume_new(&mut self, value: &Value<'a>, seen: &mut Seen) {
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return;
+        }
         match value {
             Value::Promise(inner, pending) => {
                 if let Some(pending) = pending {
                     self.pendings[*pending as usize].consumed = true;
                 }
-                self.consume(&inner.clone());
-            }
-            Value::OneOf(values) => values.iter().for_each(|value| self.consume(value)),
-            Value::Object(index) => {
-                let record = Rc::clone(self.state.object(*index));
-                if matches!(record.kind, value::Kind::Array | value::Kind::Holder) {
-                    self.consume_record(&record);
+                if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
+                    self.consume_new(&inner.clone(), seen);
                 }
             }
-            Value::Record(record) if record.is_array() => self.consume_record(&record.clone()),
+            Value::OneOf(values) => values.iter().for_each(|value| self.consume_new(value, seen)),
+            Value::Object(index) => {
+                let record = Rc::clone(self.state.object(*index));
+                if matches!(record.kind, value::Kind::Array | value::Kind::Holder)
+                    && seen.is_new(*index as usize, 1)
+                {
+                    self.consume_record(&record, seen);
+                }
+            }
+            Value::Record(record) if record.is_array() && seen.is_new(Rc::as_ptr(record) as usize, 0) => {
+                self.consume_record(&record.clone(), seen);
+            }
             Value::Phi(phi, _) => {
                 let phi = &mut self.phis[*phi as usize];
                 if !std::mem::replace(&mut phi.consumed, true) {
                     let values: Vec<Value<'a>> =
                         std::iter::once(phi.before.clone()).chain(phi.around.iter().cloned()).collect();
-                    values.iter().for_each(|value| self.consume(value));
+                    values.iter().for_each(|value| self.consume_new(value, seen));
                 }
             }
             _ => {}
         }
     }
 
-    fn consume_record(&mut self, record: &value::Record<'a>) {
-        record.fields.iter().for_each(|member| self.consume(&member.value));
-        record.extra.iter().chain(&record.spreads).for_each(|value| self.consume(value));
+    fn consume_record(&mut self, record: &value::Record<'a>, seen: &mut Seen) {
+        record.fields.iter().for_each(|member| self.consume_new(&member.value, seen));
+        record.extra.iter().chain(&record.spreads).for_each(|value| self.consume_new(value, seen));
     }
 
     fn pending(&mut self, span: Span, what: String, hint: &'static str) -> u32 {
@@ -575,7 +655,9 @@ impl<'a> Walk<'a, '_> {
             excerpt: self.lines.excerpt(at),
             node: None,
         };
-        if !self.complaints.contains(&complaint) {
+        let said_here = self.complained.entry((at.start, at.end)).or_default();
+        if !said_here.iter().any(|index| self.complaints[*index as usize] == complaint) {
+            said_here.push(self.complaints.len() as u32);
             self.complaints.push(complaint);
         }
     }
@@ -596,15 +678,27 @@ impl<'a> Walk<'a, '_> {
 
     /// The literals in `value` decide something: another value there would be another program.
     fn decide(&mut self, value: &Value<'a>) {
+        self.decide_new(value, &mut Seen::default());
+    }
+
+    fn decide_new(&mut self, value: &Value<'a>, seen: &mut Seen) {
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return;
+        }
         match value {
             Value::Literal(literal) => {
                 self.decided.insert(literal.span);
             }
             Value::Computed(_, values) | Value::OneOf(values) => {
-                values.iter().for_each(|value| self.decide(value));
+                values.iter().for_each(|value| self.decide_new(value, seen));
             }
-            Value::Template(parts) => parts.iter().for_each(|(value, _)| self.decide(value)),
-            Value::Promise(inner, _) => self.decide(inner),
+            Value::Template(parts) if seen.is_new(parts.as_ptr() as usize, 0) => {
+                parts.iter().for_each(|(value, _)| self.decide_new(value, seen));
+            }
+            Value::Promise(inner, _) if seen.is_new(Rc::as_ptr(inner) as usize, 0) => {
+                self.decide_new(inner, seen);
+            }
             _ => {}
         }
     }
@@ -617,4 +711,18 @@ impl<'a> Walk<'a, '_> {
     fn result_of(&self, node: u32) -> Value<'a> {
         Value::Result(node, Path::default())
     }
+}
+
+/// Adds points that are not there yet.
+fn add_points(frontier: &mut Frontier, points: Frontier) {
+    if frontier.len() + points.len() <= 64 {
+        for point in points {
+            if !frontier.contains(&point) {
+                frontier.push(point);
+            }
+        }
+        return;
+    }
+    let mut known: FxHashSet<(u32, Option<Rc<str>>)> = frontier.iter().cloned().collect();
+    frontier.extend(points.into_iter().filter(|point| known.insert(point.clone())));
 }

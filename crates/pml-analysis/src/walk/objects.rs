@@ -10,10 +10,27 @@ use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::Walk;
+use super::budget::Seen;
 use super::expression::{number, plain};
-use super::value::{Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of};
+use super::value::{Closure, Distinct, FunctionCode, Kind, Member, Path, Record, Value, one_of};
 use crate::roots;
+
+/// How deep objects within objects are frozen.
+const MAX_NESTED_OBJECTS: usize = 40;
+/// A list that would become longer by spreading another into it keeps the other as a whole.
+const MAX_SPREAD_ITEMS: usize = 10_000;
+
+/// What is remembered while a value is frozen.
+#[derive(Default)]
+pub(super) struct Freezing<'a> {
+    /// The objects we are in.
+    open: Vec<u32>,
+    /// Objects that are held several times are frozen once.
+    done: FxHashMap<u32, Value<'a>>,
+}
 
 /// Where a value is put.
 #[derive(Clone)]
@@ -66,6 +83,11 @@ impl<'a> Walk<'a, '_> {
                 if self.state.object(*index).is_array() && self.state.object(*index).closed() =>
             {
                 let other = Rc::clone(self.state.object(*index));
+                self.state.budget.spend(2 * other.fields.len());
+                if record.fields.len() + other.fields.len() > MAX_SPREAD_ITEMS {
+                    let whole = self.frozen(items);
+                    return record.spreads.push(whole);
+                }
                 other.fields.iter().for_each(|member| append(record, member.value.clone(), member.span));
             }
             Value::Object(_) => {
@@ -79,11 +101,13 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
         let mut record = Record { written: Some(it.span), ..Record::default() };
         let (mut methods, mut setters) = (Vec::new(), Vec::new());
+        let mut keys = Keys::default();
         for property in &it.properties {
             match property {
                 ObjectPropertyKind::SpreadProperty(spread) => {
                     let value = self.value(&spread.argument);
                     self.spread_into(&mut record, &value);
+                    keys = Keys::default();
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
                     let key = self.key(&property.key);
@@ -101,7 +125,9 @@ impl<'a> Walk<'a, '_> {
                     let value = if is_function { Value::Unknown } else { self.value(&property.value) };
                     match key {
                         Key::Known(key) => {
-                            record.fields.retain(|member| member.key != key);
+                            if keys.may_have(&record, &key) {
+                                record.fields.retain(|member| member.key != key);
+                            }
                             let span = plain(&property.value).span();
                             if is_function {
                                 methods.push((Some(key.clone()), &property.value));
@@ -166,16 +192,23 @@ impl<'a> Walk<'a, '_> {
                 let other = Rc::clone(self.state.object(*index));
                 let view = self.frozen(value);
                 let Value::Record(view) = view else { return };
+                self.state.budget.spend(record.size() + other.size());
+                if self.state.budget.is_spent() {
+                    return;
+                }
                 if !other.closed() {
                     self.unknown_spread(record, value);
                 }
+                let mut keys = Keys::default();
                 for member in &other.fields {
-                    record.fields.retain(|old| old.key != member.key);
+                    if keys.may_have(record, &member.key) {
+                        record.fields.retain(|old| old.key != member.key);
+                    }
                     record.fields.push(member.clone());
                 }
-                record.extra.extend(view.extra.iter().cloned());
-                record.spreads.extend(view.spreads.iter().cloned());
-                record.names.extend(view.names.iter().cloned());
+                extend(&mut record.extra, &view.extra);
+                extend(&mut record.spreads, &view.spreads);
+                extend(&mut record.names, &view.names);
             }
             Value::Undefined | Value::Literal(_) => {}
             other => {
@@ -242,40 +275,72 @@ impl<'a> Walk<'a, '_> {
 
     /// The value as it is now.
     pub(super) fn frozen(&mut self, value: &Value<'a>) -> Value<'a> {
-        self.frozen_at(value, 0)
+        if !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..)) {
+            return value.clone();
+        }
+        let mut freezing = std::mem::take(&mut self.freezing);
+        let frozen = self.frozen_in(value, &mut freezing);
+        if freezing.done.len() > 1_000 {
+            freezing = Freezing::default();
+        } else {
+            freezing.done.clear();
+        }
+        self.freezing = freezing;
+        frozen
     }
 
-    fn frozen_at(&mut self, value: &Value<'a>, depth: u32) -> Value<'a> {
+    fn frozen_in(&mut self, value: &Value<'a>, freezing: &mut Freezing<'a>) -> Value<'a> {
+        self.state.budget.spend(1);
         match value {
             // An object that contains itself ends here; so does nesting nobody reads.
-            Value::Object(_) if depth > 40 => Value::Unknown,
+            Value::Object(index)
+                if freezing.open.len() > MAX_NESTED_OBJECTS || freezing.open.contains(index) =>
+            {
+                Value::Unknown
+            }
             Value::Object(index) => {
-                let record = Rc::clone(self.state.object(*index));
-                let mut frozen = Record {
-                    kind: record.kind.clone(),
-                    written: record.written,
-                    fields: Vec::with_capacity(record.fields.len()),
-                    ..Record::default()
-                };
-                for member in &record.fields {
-                    let value = self.frozen_at(&member.value, depth + 1);
-                    frozen.fields.push(Member { value, ..member.clone() });
+                if let Some(frozen) = freezing.done.get(index) {
+                    return frozen.clone();
                 }
-                frozen.extra = record.extra.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
-                frozen.spreads =
-                    record.spreads.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
-                frozen.names = record.names.iter().map(|value| self.frozen_at(value, depth + 1)).collect();
-                frozen.extra.extend(self.coming_around(*index));
-                Value::Record(Rc::new(frozen))
+                if self.state.budget.is_spent() {
+                    return Value::Unknown;
+                }
+                freezing.open.push(*index);
+                let frozen = self.frozen_object(*index, freezing);
+                freezing.open.pop();
+                if !freezing.open.is_empty() {
+                    freezing.done.insert(*index, frozen.clone());
+                }
+                frozen
             }
             Value::OneOf(values) => {
-                one_of(values.iter().map(|value| self.frozen_at(value, depth + 1)).collect::<Vec<_>>())
+                one_of(values.iter().map(|value| self.frozen_in(value, freezing)).collect::<Vec<_>>())
             }
-            Value::Promise(inner, pending) => {
-                Value::Promise(Rc::new(self.frozen_at(inner, depth + 1)), *pending)
+            Value::Promise(inner, pending) if !self.state.budget.is_spent() => {
+                Value::Promise(Rc::new(self.frozen_in(inner, freezing)), *pending)
             }
             other => other.clone(),
         }
+    }
+
+    fn frozen_object(&mut self, index: u32, freezing: &mut Freezing<'a>) -> Value<'a> {
+        let record = Rc::clone(self.state.object(index));
+        self.state.budget.spend(record.size());
+        let mut frozen = Record {
+            kind: record.kind.clone(),
+            written: record.written,
+            fields: Vec::with_capacity(record.fields.len()),
+            ..Record::default()
+        };
+        for member in &record.fields {
+            let value = self.frozen_in(&member.value, freezing);
+            frozen.fields.push(Member { value, ..member.clone() });
+        }
+        frozen.extra = record.extra.iter().map(|value| self.frozen_in(value, freezing)).collect();
+        frozen.spreads = record.spreads.iter().map(|value| self.frozen_in(value, freezing)).collect();
+        frozen.names = record.names.iter().map(|value| self.frozen_in(value, freezing)).collect();
+        frozen.extra.extend(self.coming_around(index));
+        Value::Record(Rc::new(frozen))
     }
 
     /// What later turns of the loops around us may have put into an object that is older than they are.
@@ -301,12 +366,17 @@ impl<'a> Walk<'a, '_> {
 
     /// A part of a value.
     pub(super) fn part(&mut self, value: &Value<'a>, step: &Step) -> Value<'a> {
+        self.state.budget.spend(1 + value.width());
+        if self.state.budget.is_spent() {
+            return Value::Unknown;
+        }
         match value {
             Value::Result(node, path) => Value::Result(*node, longer(path, step)),
             Value::Parameter(path) => Value::Parameter(longer(path, step)),
             Value::Item(of, node, path) => match (&**of, path.steps().is_empty()) {
                 // A list of known records: the part of each of them.
                 (Value::Record(record), true) if record.is_array() && holds_records(record) => {
+                    self.state.budget.spend(record.size());
                     let items = record_part(record, &Step::Any);
                     let part = self.part(&items, step);
                     Value::Item(Rc::new(part), *node, Path::default())
@@ -316,6 +386,7 @@ impl<'a> Walk<'a, '_> {
             Value::Phi(phi, path) => Value::Phi(*phi, longer(path, step)),
             Value::Object(index) => {
                 let record = Rc::clone(self.state.object(*index));
+                self.state.budget.spend(part_cost(&record, step));
                 let found = record_part(&record, step);
                 let certain = record.field(step).is_some();
                 if certain && !matches!(step, Step::Any) {
@@ -327,16 +398,20 @@ impl<'a> Walk<'a, '_> {
                 let around = self.coming_around(*index);
                 one_of(std::iter::once(found).chain(around))
             }
-            Value::Record(record) => record_part(record, step),
+            Value::Record(record) => {
+                self.state.budget.spend(part_cost(record, step));
+                record_part(record, step)
+            }
             Value::OneOf(values) => {
                 one_of(values.iter().map(|value| self.part(value, step)).collect::<Vec<_>>())
             }
             Value::Promise(inner, _) => self.part(inner, step),
             Value::Computed(..) => value.clone(),
             Value::Template(parts) => {
-                let mut reads = Vec::new();
-                parts.iter().for_each(|(part, _)| super::expression::sources(part, &mut reads));
-                Value::Computed(Span::default(), reads.into())
+                let (mut reads, mut seen) = (Distinct::default(), Seen::default());
+                parts.iter().for_each(|(part, _)| super::expression::sources(part, &mut reads, &mut seen));
+                self.state.budget.spend(seen.looked_at());
+                Value::Computed(Span::default(), reads.into_values().into())
             }
             Value::Undefined => Value::Undefined,
             _ => Value::Unknown,
@@ -519,6 +594,25 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
+/// The names of the members of an object that has many, while members are added to it.
+#[derive(Default)]
+struct Keys {
+    known: FxHashSet<Step>,
+}
+
+impl Keys {
+    /// Whether `record`, to which `key` is about to be added, may have it already.
+    fn may_have(&mut self, record: &Record<'_>, key: &Step) -> bool {
+        if record.fields.len() < 64 {
+            return true;
+        }
+        if self.known.is_empty() {
+            self.known.extend(record.fields.iter().map(|member| member.key.clone()));
+        }
+        !self.known.insert(key.clone())
+    }
+}
+
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub(super) enum Certainty {
     Certain,
@@ -534,9 +628,27 @@ pub(super) fn append<'a>(record: &mut Record<'a>, value: Value<'a>, span: Span) 
     }
 }
 
-fn longer(path: &Path, step: &Step) -> Path {
+pub(super) fn longer(path: &Path, step: &Step) -> Path {
     // Longer paths come from chasing links; which one is meant no longer matters to anybody.
     if path.steps().len() >= 64 { path.clone() } else { path.then(step.clone()) }
+}
+
+/// Adds values to those that are there; past some number, each once.
+fn extend<'a>(values: &mut Vec<Value<'a>>, more: &[Value<'a>]) {
+    values.extend(more.iter().cloned());
+    if values.len() > 64 {
+        let mut distinct = Distinct::default();
+        values.iter().for_each(|value| distinct.add(value));
+        *values = distinct.into_values();
+    }
+}
+
+/// What [`record_part`] costs.
+fn part_cost(record: &Record<'_>, step: &Step) -> usize {
+    match step {
+        Step::Any => record.size(),
+        Step::Key(_) | Step::Index(_) => record.fields.len() / 16 + record.extra.len() + record.spreads.len(),
+    }
 }
 
 fn holds_records(record: &Record<'_>) -> bool {
@@ -582,12 +694,24 @@ pub(super) fn step_of(key: &Value<'_>) -> Option<Step> {
 
 /// Something of interest goes into it.
 pub(super) fn has_sources(value: &Value<'_>) -> bool {
+    has_sources_new(value, &mut Seen::default())
+}
+
+fn has_sources_new(value: &Value<'_>, seen: &mut Seen) -> bool {
     match value {
         Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
         Value::Record(_) => true,
-        Value::Template(parts) => parts.iter().any(|(value, _)| has_sources(value)),
-        Value::Computed(_, values) | Value::OneOf(values) => values.iter().any(has_sources),
-        Value::Promise(inner, _) => has_sources(inner),
+        Value::Template(parts) => {
+            seen.is_new(parts.as_ptr() as usize, 0)
+                && parts.iter().any(|(value, _)| has_sources_new(value, seen))
+        }
+        Value::Computed(_, values) | Value::OneOf(values) => {
+            seen.is_new(values.as_ptr() as usize, 0)
+                && values.iter().any(|value| has_sources_new(value, seen))
+        }
+        Value::Promise(inner, _) => {
+            seen.is_new(Rc::as_ptr(inner) as usize, 0) && has_sources_new(inner, seen)
+        }
         _ => false,
     }
 }

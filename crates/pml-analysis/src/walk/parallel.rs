@@ -5,6 +5,7 @@ use std::rc::Rc;
 use oxc_ast::ast::{Argument, ArrayExpressionElement, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{ForkForm, Step};
+use rustc_hash::FxHashSet;
 
 use super::expression::{plain, settled};
 use super::objects::append;
@@ -48,6 +49,7 @@ impl<'a> Walk<'a, '_> {
         self.started(&value, fork, &mut ends);
         self.frontier = ends;
         let point = self.nodes[fork as usize].point;
+        self.state.budget.spend((self.nodes.len() - fork as usize) / 32);
         let join = match self.nodes.get(fork as usize + 1..).and_then(|after| {
             after.iter().position(|node| {
                 matches!(node.kind, DraftKind::Join) && node.point == point && node.context == self.context
@@ -69,6 +71,7 @@ impl<'a> Walk<'a, '_> {
     ) -> (Value<'a>, Frontier) {
         let mut record = Record { kind: Kind::Array, written: Some(span), ..Record::default() };
         let mut ends: Frontier = Vec::new();
+        let mut known: FxHashSet<(u32, Option<Rc<str>>)> = FxHashSet::default();
         for element in elements {
             self.frontier.clone_from(start);
             match element {
@@ -85,10 +88,9 @@ impl<'a> Walk<'a, '_> {
                 }
             }
             let moved = self.frontier != *start;
-            for point in self.frontier.clone() {
-                if moved && !ends.contains(&point) {
-                    ends.push(point);
-                }
+            if moved {
+                self.state.budget.spend(4 * self.frontier.len());
+                ends.extend(self.frontier.iter().filter(|point| known.insert((*point).clone())).cloned());
             }
         }
         if ends.is_empty() {
@@ -107,6 +109,7 @@ impl<'a> Walk<'a, '_> {
                 && let Value::Result(node, _) = **result
                 && node < fork
             {
+                self.state.budget.spend(ends.len() / 32);
                 // Of what happens in a loop that has ended, the loop is what is waited for.
                 let ended = self.nodes[node as usize].loops.iter().find(|l| !self.parents.contains(l));
                 let node = ended.copied().unwrap_or(node);

@@ -10,7 +10,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
 
-use super::state::both;
+use super::state::{both, cost};
 use super::value::{Path, Value, one_of};
 use super::{Changes, DraftKind, JumpKind, LoopScope, Walk, Way};
 use crate::marks::Place;
@@ -126,6 +126,10 @@ impl<'a> Walk<'a, '_> {
                 let mut changes = Changes::default();
                 for (object, record) in ends.iter().flat_map(|way| &way.changes.objects) {
                     let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(*object));
+                    self.state.budget.spend(cost(base, record));
+                    if self.state.budget.is_spent() {
+                        break;
+                    }
                     let either = Rc::new(both(base, record));
                     changes.objects.insert(*object, either);
                 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use super::budget::Budget;
 use super::value::{Kind, Member, Record, Value, one_of};
 
 /// A variable of one activation: (activation, symbol).
@@ -19,6 +20,8 @@ pub(crate) struct State<'a> {
     variable_log: Vec<(Variable, Option<Value<'a>>)>,
     objects: Vec<Rc<Record<'a>>>,
     object_log: Vec<(u32, Rc<Record<'a>>)>,
+    /// What following the program may still cost.
+    pub(crate) budget: Budget,
 }
 
 /// A moment in the log.
@@ -41,6 +44,7 @@ impl<'a> State<'a> {
     }
 
     pub(crate) fn write(&mut self, variable: Variable, value: Value<'a>) {
+        self.budget.spend(1 + value.width());
         let old = self.variables.insert(variable, value);
         self.variable_log.push((variable, old));
     }
@@ -60,6 +64,7 @@ impl<'a> State<'a> {
 
     pub(crate) fn change(&mut self, index: u32, change: impl FnOnce(&mut Record<'a>)) {
         let slot = &mut self.objects[index as usize];
+        self.budget.spend(1 + slot.size());
         self.object_log.push((index, Rc::clone(slot)));
         let mut record = Record::clone(slot);
         record.written = None;
@@ -79,12 +84,17 @@ impl<'a> State<'a> {
     /// What is different since `mark`.
     pub(crate) fn changes(&self, mark: Mark) -> Changes<'a> {
         let mut changes = Changes::default();
-        for (variable, _) in &self.variable_log[mark.variables..] {
+        let (variables, objects) = (&self.variable_log[mark.variables..], &self.object_log[mark.objects..]);
+        self.budget.spend(3 * (variables.len() + objects.len()));
+        if self.budget.is_spent() {
+            return changes;
+        }
+        for (variable, _) in variables {
             if let Some(value) = self.variables.get(variable) {
                 changes.variables.insert(*variable, value.clone());
             }
         }
-        for (index, _) in &self.object_log[mark.objects..] {
+        for (index, _) in objects {
             changes.objects.insert(*index, Rc::clone(self.object(*index)));
         }
         changes
@@ -95,11 +105,19 @@ impl<'a> State<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {
             if let (Some(old), Some(now)) = (old, changes.variables.get_mut(variable)) {
+                self.budget.spend(old.width() + now.width());
+                if self.budget.is_spent() {
+                    break;
+                }
                 *now = one_of([old.clone(), now.clone()]);
             }
         }
         for (index, old) in &self.object_log[mark.objects..] {
             if let Some(now) = changes.objects.get_mut(index) {
+                self.budget.spend(cost(old, now));
+                if self.budget.is_spent() {
+                    break;
+                }
                 *now = Rc::new(both(old, now));
             }
         }
@@ -156,11 +174,21 @@ impl<'a> State<'a> {
         objects.dedup();
         for index in objects {
             let base = Rc::clone(self.object(index));
+            if self.is_too_much(&base, ways, index) {
+                return;
+            }
             let mut records = ways.iter().map(|way| way.objects.get(&index).unwrap_or(&base));
             let first = records.next().map_or_else(|| Record::clone(&base), |record| Record::clone(record));
             let merged = records.fold(first, |merged, record| both(&merged, record));
             self.replace(index, Rc::new(merged));
         }
+    }
+
+    /// Counts what putting together an object of several ways costs.
+    fn is_too_much(&self, base: &Record<'a>, ways: &[Changes<'a>], index: u32) -> bool {
+        let costs = ways.iter().map(|way| cost(base, way.objects.get(&index).map_or(base, |record| record)));
+        self.budget.spend(costs.sum());
+        self.budget.is_spent()
     }
 }
 
@@ -177,6 +205,11 @@ fn lists<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
     }
     merged.spreads = a.spreads.iter().chain(&b.spreads).cloned().collect();
     merged
+}
+
+/// What [`both`] costs: each member of one is looked for in the other.
+pub(crate) fn cost(a: &Record<'_>, b: &Record<'_>) -> usize {
+    1 + a.size() + b.size() + a.fields.len() * b.fields.len() / 64 + a.extra.len() * b.extra.len() / 16
 }
 
 /// A record that may be either.

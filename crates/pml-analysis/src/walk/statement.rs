@@ -69,6 +69,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn statement(&mut self, statement: &'a Statement<'a>) {
+        if self.too_much(statement.span()) {
+            return;
+        }
         match statement {
             Statement::BlockStatement(block) => self.block(&block.body),
             Statement::BreakStatement(it) => {
@@ -91,6 +94,7 @@ impl<'a> Walk<'a, '_> {
                 let thrown = self.value(&it.argument);
                 let thrown = self.frozen(&thrown);
                 if let Some(caught) = self.thrown.last_mut() {
+                    self.state.budget.spend(self.frontier.len());
                     caught.push((thrown, self.frontier.clone()));
                 }
                 self.live = false;
@@ -193,7 +197,12 @@ impl<'a> Walk<'a, '_> {
 
     fn return_value(&mut self, value: Value<'a>) {
         if let Some(frame) = self.frames.last() {
-            let way = self.way(frame.mark);
+            let way = if self.frames.len() > 1 {
+                self.way(frame.mark)
+            } else {
+                // Nothing goes on where the program itself returns.
+                Way { changes: super::Changes::default(), frontier: self.frontier.clone() }
+            };
             let value = self.handed_back(value);
             if let Some(frame) = self.frames.last_mut() {
                 frame.returns.push((value, way));
@@ -266,6 +275,7 @@ impl<'a> Walk<'a, '_> {
         let hoisted = self.state.changes(mark);
         let mut fallen: Option<Way<'a>> = None;
         for (case, outcome) in it.cases.iter().zip(&outcomes) {
+            self.state.budget.spend(hoisted.variables.len());
             let matched = Way { changes: hoisted.clone(), frontier: self.arm(decision, outcome, &before) };
             self.rejoin(std::iter::once(matched).chain(fallen.take()));
             for (index, statement) in case.consequent.iter().enumerate() {

@@ -1,16 +1,18 @@
 //! What is known of a value before the program runs: where it comes from.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use oxc_ast::ast::{ArrowFunctionExpression, Class, Function};
 use oxc_span::Span;
 use pml_model::structure::Step;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::roots::Root;
 use crate::survey::FunctionIndex;
 
 /// Steps from a whole to a part; empty for the whole.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Path(Option<Rc<Vec<Step>>>);
 
 impl Path {
@@ -119,6 +121,11 @@ impl<'a> Record<'a> {
         matches!(self.kind, Kind::Array)
     }
 
+    /// How much there is to copy.
+    pub(crate) fn size(&self) -> usize {
+        2 * self.fields.len() + self.extra.len() + self.names.len() + self.spreads.len()
+    }
+
     /// All its members are known.
     pub(crate) fn closed(&self) -> bool {
         self.extra.is_empty() && self.spreads.is_empty()
@@ -219,62 +226,144 @@ impl<'a> Value<'a> {
 
     /// Certainly the same; used to keep alternatives few.
     pub(crate) fn same(&self, other: &Value<'a>) -> bool {
+        self.same_within(other, &mut 1_000)
+    }
+
+    /// Values made of more parts than `fuel` are not looked at to their ends.
+    fn same_within(&self, other: &Value<'a>, fuel: &mut u32) -> bool {
+        if *fuel == 0 {
+            return false;
+        }
+        *fuel -= 1;
+        let all = |a: &[Value<'a>], b: &[Value<'a>], fuel: &mut u32| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_within(b, fuel))
+        };
         match (self, other) {
             (Value::Unknown, Value::Unknown)
             | (Value::Undefined, Value::Undefined)
             | (Value::Mcp, Value::Mcp)
             | (Value::Capabilities, Value::Capabilities) => true,
-            (Value::Literal(a), Value::Literal(b)) => a == b,
+            (Value::Literal(a), Value::Literal(b)) => Rc::ptr_eq(a, b) || (a.span == b.span && a == b),
             (Value::Result(a, p), Value::Result(b, q)) | (Value::Phi(a, p), Value::Phi(b, q)) => {
                 a == b && p == q
             }
             (Value::Parameter(p), Value::Parameter(q)) => p == q,
-            (Value::Item(v, a, p), Value::Item(w, b, q)) => a == b && p == q && v.same(w),
+            (Value::Item(v, a, p), Value::Item(w, b, q)) => {
+                a == b && p == q && (Rc::ptr_eq(v, w) || v.same_within(w, fuel))
+            }
             (Value::Object(a), Value::Object(b)) => a == b,
             (Value::Record(a), Value::Record(b)) => Rc::ptr_eq(a, b),
             (Value::Template(a), Value::Template(b)) => Rc::ptr_eq(a, b),
-            (Value::Computed(s, a), Value::Computed(t, b)) => {
-                s == t && a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
-            }
+            (Value::Computed(s, a), Value::Computed(t, b)) => s == t && (Rc::ptr_eq(a, b) || all(a, b, fuel)),
             (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
             (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
             (Value::Global(a), Value::Global(b))
             | (Value::Server(a), Value::Server(b))
             | (Value::Capability(a), Value::Capability(b)) => a == b,
             (Value::Tool(s, t), Value::Tool(u, v)) => s == u && t == v,
-            (Value::Promise(a, p), Value::Promise(b, q)) => p == q && a.same(b),
-            (Value::OneOf(a), Value::OneOf(b)) => {
-                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
+            (Value::Promise(a, p), Value::Promise(b, q)) => {
+                p == q && (Rc::ptr_eq(a, b) || a.same_within(b, fuel))
             }
+            (Value::OneOf(a), Value::OneOf(b)) => Rc::ptr_eq(a, b) || all(a, b, fuel),
             _ => false,
+        }
+    }
+
+    /// What it costs to put it together with another: many values are told apart less quickly than few.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Value::Computed(_, values) | Value::OneOf(values) if values.len() > FEW => 4 * values.len(),
+            Value::Computed(_, values) | Value::OneOf(values) => values.len(),
+            Value::Template(parts) => parts.len(),
+            Value::Result(_, path)
+            | Value::Phi(_, path)
+            | Value::Item(_, _, path)
+            | Value::Parameter(path) => path.steps().len() / 2,
+            _ => 0,
+        }
+    }
+
+    /// Equal for values that are the same; cheap.
+    fn print(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        std::mem::discriminant(self).hash(&mut hasher);
+        match self {
+            Value::Literal(literal) => literal.span.hash(&mut hasher),
+            Value::Result(index, path) | Value::Phi(index, path) | Value::Item(_, index, path) => {
+                (index, path).hash(&mut hasher);
+            }
+            Value::Parameter(path) => path.hash(&mut hasher),
+            Value::Object(index) => index.hash(&mut hasher),
+            Value::Record(record) => Rc::as_ptr(record).hash(&mut hasher),
+            Value::Template(parts) => parts.as_ptr().hash(&mut hasher),
+            Value::Computed(span, values) => (span, values.len()).hash(&mut hasher),
+            Value::Function(closure) => Rc::as_ptr(closure).hash(&mut hasher),
+            Value::Class(class) => Rc::as_ptr(class).hash(&mut hasher),
+            Value::Global(name) | Value::Server(name) | Value::Capability(name) => name.hash(&mut hasher),
+            Value::Tool(server, name) => (server, name).hash(&mut hasher),
+            Value::Promise(_, pending) => pending.hash(&mut hasher),
+            Value::OneOf(values) => values.len().hash(&mut hasher),
+            Value::Unknown | Value::Undefined | Value::Mcp | Value::Capabilities => {}
+        }
+        hasher.finish()
+    }
+}
+
+/// Values, each once, in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Distinct<'a> {
+    values: Vec<Value<'a>>,
+    /// Where values with a print stand, once there are many.
+    places: FxHashMap<u64, Vec<u32>>,
+}
+
+/// So many values are looked through one by one.
+const FEW: usize = 64;
+
+impl<'a> Distinct<'a> {
+    pub(crate) fn add(&mut self, value: &Value<'a>) {
+        if self.values.len() < FEW {
+            if !self.values.iter().any(|other| other.same(value)) {
+                self.values.push(value.clone());
+            }
+            return;
+        }
+        if self.places.is_empty() {
+            for (index, value) in self.values.iter().enumerate() {
+                self.places.entry(value.print()).or_default().push(index as u32);
+            }
+        }
+        let alike = self.places.entry(value.print()).or_default();
+        // Of many that differ deep inside, equal ones may stand twice.
+        if !alike.iter().take(FEW).any(|index| self.values[*index as usize].same(value)) {
+            alike.push(self.values.len() as u32);
+            self.values.push(value.clone());
+        }
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Value<'a>> {
+        self.values
+    }
+
+    /// One of them, whichever way the program goes.
+    pub(crate) fn one_of(mut self) -> Value<'a> {
+        match self.values.len() {
+            0 => Value::Unknown,
+            1 => self.values.remove(0),
+            _ => Value::OneOf(self.values.into()),
         }
     }
 }
 
 /// One of these values, whichever way the program goes.
 pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'a> {
-    let mut kept: Vec<Value<'a>> = Vec::new();
+    let mut kept = Distinct::default();
     for value in values {
         match value {
-            Value::OneOf(inner) => {
-                for value in inner.iter() {
-                    add(&mut kept, value.clone());
-                }
-            }
-            value => add(&mut kept, value),
+            Value::OneOf(inner) if kept.values.is_empty() => kept.values.extend(inner.iter().cloned()),
+            Value::OneOf(inner) => inner.iter().for_each(|value| kept.add(value)),
+            value => kept.add(&value),
         }
     }
-    match kept.len() {
-        0 => Value::Unknown,
-        1 => kept.remove(0),
-        _ => Value::OneOf(kept.into()),
-    }
-}
-
-fn add<'a>(kept: &mut Vec<Value<'a>>, value: Value<'a>) {
-    // Past some number of alternatives nobody reads them one by one; equal ones may then stand twice.
-    let looked_at = kept.len().min(64);
-    if !kept[..looked_at].iter().any(|other| other.same(&value)) {
-        kept.push(value);
-    }
+    kept.one_of()
 }

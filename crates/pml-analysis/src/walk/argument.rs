@@ -1,0 +1,354 @@
+//! Values made into arguments: what a call is given, and where each part of it comes from.
+//!
+//! A value shares its parts, an argument is a tree that holds each of them as often as it occurs. What would be too large
+//! a tree is cut: further in, a part is told by its wording and by what it is made from.
+
+use std::rc::Rc;
+
+use oxc_span::Span;
+use pml_model::structure::{Argument, Field, Step};
+use rustc_hash::FxHashSet;
+
+use super::budget::Seen;
+use super::finish::key_name;
+use super::value::{Distinct, Kind, Path, Record, Value};
+use super::{DraftKind, Walk};
+
+/// How many loops within loops an item is followed through.
+const MAX_ITEMS_IN_ITEMS: u32 = 2;
+/// How many parts an argument has at most, and one more for each byte of the program.
+const MAX_PARTS: usize = 2_000;
+
+/// How much room there is for an argument.
+#[derive(Clone, Copy)]
+enum Room {
+    /// It is known to fit.
+    Enough,
+    /// So many parts.
+    Parts(usize),
+}
+
+/// What has been gone through while the sources of a value are found.
+#[derive(Default)]
+struct Tracing<'a> {
+    phis: FxHashSet<(u32, bool)>,
+    seen: Seen,
+    /// Parts made on the way, kept so that nothing else comes to stand where they stood.
+    made: Vec<Value<'a>>,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// How many parts the argument of a call may have: what is written out once always fits.
+    pub(super) fn most_parts(&self) -> usize {
+        MAX_PARTS + self.source.len()
+    }
+
+    pub(super) fn arguments_of(&self, node: u32) -> Option<Argument> {
+        if self.too_much(self.nodes[node as usize].span) {
+            return None;
+        }
+        match &self.nodes[node as usize].kind {
+            DraftKind::Call(call) => Some(match &call.arguments {
+                Value::Undefined => Argument::nothing(),
+                value => self.lower(value, call.span),
+            }),
+            DraftKind::Operation { inputs, .. } => Some(Argument::Object {
+                fields: inputs
+                    .iter()
+                    .map(|(name, value, span)| Field { name: name.clone(), value: self.lower(value, *span) })
+                    .collect(),
+                spreads: Vec::new(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A value as an argument; `span` is where it was read.
+    fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
+        self.lower_into(value, span, Room::Parts(self.most_parts()))
+    }
+
+    fn lower_into(&self, value: &Value<'a>, span: Span, room: Room) -> Argument {
+        self.state.budget.spend(4);
+        if self.state.budget.is_spent() {
+            return Argument::nothing();
+        }
+        match value {
+            Value::Literal(literal) => {
+                self.state.budget.spend(value.text().map_or(0, str::len) / 16);
+                Argument::Literal { value: literal.value.clone() }
+            }
+            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
+            Value::Record(record) => {
+                match self.room_inside(value, room, record.fields.len() + record.spreads.len()) {
+                    Some(room) => self.lower_record(record, span, room),
+                    None => self.expression(value, span),
+                }
+            }
+            Value::Template(parts) => match self.room_inside(value, room, parts.len()) {
+                Some(room) => {
+                    let parts = parts.iter().map(|(part, at)| self.lower_into(part, *at, room));
+                    Argument::Template { parts: parts.collect() }
+                }
+                None => self.expression(value, span),
+            },
+            Value::Computed(at, _) => {
+                let at = if at.size() == 0 { span } else { *at };
+                self.expression(value, at)
+            }
+            Value::Promise(inner, _) => self.lower_into(inner, span, room),
+            Value::Phi(..) => {
+                let sources = self.sources_of(value);
+                match sources.as_slice() {
+                    [one] if !self.may_be_literal(value) => self.leaf(one),
+                    _ => self.expression(value, span),
+                }
+            }
+            _ => self.expression(value, span),
+        }
+    }
+
+    /// The room each of the parts of `value` has; none when there is not enough for all of them.
+    fn room_inside(&self, value: &Value<'a>, room: Room, parts: usize) -> Option<Room> {
+        let Room::Parts(most) = room else { return Some(Room::Enough) };
+        let mut left = most;
+        let fits = fits(value, &mut left);
+        self.state.budget.spend(most - left);
+        match most / parts.max(1) {
+            _ if fits => Some(Room::Enough),
+            0 => None,
+            each => Some(Room::Parts(each)),
+        }
+    }
+
+    fn leaf(&self, value: &Value<'a>) -> Argument {
+        match value {
+            Value::Result(node, path) => {
+                Argument::Reference { node: self.nodes[*node as usize].id, path: path.steps().to_vec() }
+            }
+            Value::Parameter(path) => match path.steps().split_first() {
+                Some((Step::Key(name), rest)) => {
+                    Argument::Parameter { name: name.clone(), path: rest.to_vec() }
+                }
+                _ => Argument::Parameter { name: String::new(), path: path.steps().to_vec() },
+            },
+            Value::Item(of, node, path) => Argument::Item {
+                of: Box::new(self.lower_inside(of, self.loop_over(*node))),
+                r#loop: self.nodes[*node as usize].id,
+                path: path.steps().to_vec(),
+            },
+            other => self.expression(other, Span::default()),
+        }
+    }
+
+    /// What a loop goes through. It may itself be made from items of that loop, without end: further in, only the
+    /// wording is kept.
+    fn lower_inside(&self, of: &Value<'a>, over: Span) -> Argument {
+        if self.inside_items.get() >= MAX_ITEMS_IN_ITEMS {
+            let source = self.text(over).to_owned();
+            self.state.budget.spend(source.len() / 16);
+            return Argument::Expression { source, reads: Vec::new() };
+        }
+        self.inside_items.set(self.inside_items.get() + 1);
+        let argument = self.lower(of, over);
+        self.inside_items.set(self.inside_items.get() - 1);
+        argument
+    }
+
+    fn loop_over(&self, node: u32) -> Span {
+        match &self.nodes[node as usize].kind {
+            DraftKind::Loop { over, .. } => *over,
+            _ => self.nodes[node as usize].span,
+        }
+    }
+
+    fn expression(&self, value: &Value<'a>, span: Span) -> Argument {
+        let reads: Vec<Argument> = self
+            .sources_of(value)
+            .iter()
+            .map(|source| {
+                self.state.budget.spend(4);
+                self.leaf(source)
+            })
+            .collect();
+        let source = self.text(span).to_owned();
+        self.state.budget.spend(source.len() / 16);
+        Argument::Expression { source, reads }
+    }
+
+    fn lower_record(&self, record: &Record<'a>, span: Span, room: Room) -> Argument {
+        let more: Vec<Value<'a>> = record
+            .extra
+            .iter()
+            .chain(&record.names)
+            .filter(|value| !matches!(value, Value::Phi(..)) || !self.sources_of(value).is_empty())
+            .cloned()
+            .collect();
+        match record.kind {
+            Kind::Array if more.is_empty() && record.spreads.is_empty() => {
+                let items =
+                    record.fields.iter().map(|member| self.lower_into(&member.value, member.span, room));
+                Argument::Array { items: items.collect() }
+            }
+            Kind::Object => {
+                let fields = record.fields.iter().map(|member| Field {
+                    name: key_name(&member.key),
+                    value: self.lower_into(&member.value, member.span, room),
+                });
+                let fields = fields.collect();
+                let mut spreads: Vec<Argument> =
+                    record.spreads.iter().map(|value| self.lower_into(value, span, room)).collect();
+                if !more.is_empty() {
+                    spreads.push(self.expression(&Value::OneOf(more.into()), span));
+                }
+                Argument::Object { fields, spreads }
+            }
+            _ => self.expression(&Value::Record(Rc::new(record.clone())), span),
+        }
+    }
+
+    /// The results, parameters and items a value is made from.
+    pub(super) fn sources_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
+        let mut found = Distinct::default();
+        self.each_source(value, None, &mut Tracing::default(), &mut |source, _| found.add(source));
+        found.into_values()
+    }
+
+    /// Whether a variable may hold something written in the program.
+    fn may_be_literal(&self, value: &Value<'a>) -> bool {
+        let Value::Phi(phi, _) = value else { return false };
+        let phi = &self.phis[*phi as usize];
+        let plain = |value: &Value<'a>| {
+            matches!(
+                value,
+                Value::Literal(_) | Value::Undefined | Value::OneOf(_) | Value::Phi(..) | Value::Computed(..)
+            )
+        };
+        plain(&phi.before) || phi.around.iter().any(plain)
+    }
+
+    /// Calls `visit` with every source and the loop around which it comes.
+    fn each_source(
+        &self,
+        value: &Value<'a>,
+        around: Option<u32>,
+        tracing: &mut Tracing<'a>,
+        visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
+    ) {
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return;
+        }
+        let how = around.map_or(0, |node| node as usize + 1);
+        match value {
+            Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
+            Value::Record(record) if tracing.seen.is_new(Rc::as_ptr(record) as usize, how) => {
+                let fields = record.fields.iter().map(|member| &member.value);
+                let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
+                fields.chain(rest).for_each(|value| self.each_source(value, around, tracing, visit));
+            }
+            Value::Template(parts) if tracing.seen.is_new(parts.as_ptr() as usize, how) => {
+                parts.iter().for_each(|(value, _)| self.each_source(value, around, tracing, visit));
+            }
+            Value::Computed(_, values) | Value::OneOf(values)
+                if tracing.seen.is_new(values.as_ptr() as usize, how) =>
+            {
+                values.iter().for_each(|value| self.each_source(value, around, tracing, visit));
+            }
+            Value::Promise(inner, _) if tracing.seen.is_new(Rc::as_ptr(inner) as usize, how) => {
+                self.each_source(inner, around, tracing, visit);
+            }
+            Value::Phi(index, path) if tracing.phis.insert((*index, around.is_some())) => {
+                let phi = &self.phis[*index as usize];
+                let before = self.part_of(&phi.before, path.steps());
+                self.each_source(&before, around, tracing, visit);
+                tracing.made.push(before);
+                for value in &phi.around {
+                    let value = self.part_of(value, path.steps());
+                    self.each_source(&value, around.or(phi.node), tracing, visit);
+                    tracing.made.push(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The nodes whose results a value is made from, and the loop around which each comes.
+    pub(super) fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
+        let mut found: Vec<(u32, Option<u32>)> = Vec::new();
+        let mut waiting: Vec<(Value<'a>, Option<u32>)> = vec![(value.clone(), None)];
+        // What items are taken from may be made from such items again.
+        let mut gone_through: FxHashSet<(*const Value<'a>, bool)> = FxHashSet::default();
+        while let Some((value, outer)) = waiting.pop() {
+            self.each_source(&value, outer, &mut Tracing::default(), &mut |source, around| match source {
+                Value::Result(node, _) => {
+                    self.state.budget.spend(found.len() / 32);
+                    if !found.contains(&(*node, around)) {
+                        found.push((*node, around));
+                    }
+                }
+                Value::Item(of, _, _) if gone_through.insert((Rc::as_ptr(of), around.is_some())) => {
+                    waiting.push(((**of).clone(), around));
+                }
+                _ => {}
+            });
+        }
+        found
+    }
+
+    /// The part of a frozen value at `path`.
+    fn part_of(&self, value: &Value<'a>, path: &[Step]) -> Value<'a> {
+        let Some((step, rest)) = path.split_first() else { return value.clone() };
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return Value::Unknown;
+        }
+        match value {
+            Value::Result(node, at) => Value::Result(*node, extended(at, path)),
+            Value::Parameter(at) => Value::Parameter(extended(at, path)),
+            Value::Item(of, node, at) => Value::Item(Rc::clone(of), *node, extended(at, path)),
+            Value::Phi(phi, at) => Value::Phi(*phi, extended(at, path)),
+            Value::Promise(inner, _) => self.part_of(inner, path),
+            Value::OneOf(values) => {
+                Value::OneOf(values.iter().map(|value| self.part_of(value, path)).collect())
+            }
+            Value::Record(record) => match record.field(step) {
+                Some(member) => self.part_of(&member.value, rest),
+                None => {
+                    let mut found: Vec<Value<'a>> = Vec::new();
+                    if matches!(step, Step::Any) {
+                        found.extend(record.fields.iter().map(|member| self.part_of(&member.value, rest)));
+                    }
+                    found.extend(record.extra.iter().map(|value| self.part_of(value, rest)));
+                    found.extend(record.spreads.iter().map(|value| self.part_of(value, path)));
+                    Value::OneOf(found.into())
+                }
+            },
+            other => other.clone(),
+        }
+    }
+}
+
+fn extended(at: &Path, path: &[Step]) -> Path {
+    if at.steps().len() + path.len() > 64 {
+        return at.clone();
+    }
+    path.iter().fold(at.clone(), |at, step| at.then(step.clone()))
+}
+
+/// Whether an argument made of `value` has at most `left` parts; takes those it has from it.
+fn fits(value: &Value<'_>, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    match value {
+        Value::Record(record) => {
+            record.fields.iter().all(|member| fits(&member.value, left))
+                && record.spreads.iter().all(|value| fits(value, left))
+        }
+        Value::Template(parts) => parts.iter().all(|(part, _)| fits(part, left)),
+        Value::Promise(inner, _) => fits(inner, left),
+        _ => true,
+    }
+}

@@ -1,0 +1,64 @@
+//! How much one analysis may do, and how what is shared is gone through once.
+//!
+//! Values share their parts: forty lines can make one that would have more parts than there is memory if it were
+//! written out. What goes through values counts here what it looks at. When nothing is left, everything returns at once
+//! with whatever it has, and the program is refused; no result is ever made from what came after.
+
+use std::cell::Cell;
+
+use rustc_hash::FxHashSet;
+
+/// How many expressions, values and changes are looked at or copied for one program. The largest ordinary programs need
+/// a tenth of this.
+const MAX_WORK: u32 = 3_000_000;
+/// So many parts of a value are gone through without remembering which.
+const UNREMEMBERED: u32 = 32;
+
+/// What an analysis may still do.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: Cell<u32>,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { left: Cell::new(MAX_WORK) }
+    }
+}
+
+impl Budget {
+    pub(crate) fn spend(&self, amount: usize) {
+        let amount = u32::try_from(amount).unwrap_or(u32::MAX);
+        self.left.set(self.left.get().saturating_sub(amount));
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+}
+
+/// The parts of a value that have been gone through, by their place in memory or their number. What is remembered must
+/// stay where it is.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    looked_at: u32,
+    places: FxHashSet<(usize, usize)>,
+}
+
+impl Seen {
+    /// Whether a part has to be gone through. The first few always have: most values are small.
+    pub(crate) fn is_new(&mut self, place: usize, how: usize) -> bool {
+        self.looked_at = self.looked_at.saturating_add(1);
+        self.looked_at <= UNREMEMBERED || self.places.insert((place, how))
+    }
+
+    /// One more value was looked at.
+    pub(crate) fn look(&mut self) {
+        self.looked_at = self.looked_at.saturating_add(1);
+    }
+
+    /// How many values were looked at.
+    pub(crate) fn looked_at(&self) -> usize {
+        self.looked_at as usize
+    }
+}
