@@ -212,6 +212,11 @@ impl App {
         }
     }
 
+    /// Puts the runs of this process aside, for another to go on with; nothing new is taken on.
+    pub async fn leave_runs(&self) {
+        self.runs.close().await;
+    }
+
     /// Ends every server and everything that runs in the background.
     pub async fn close(&self) {
         self.runs.close().await;
@@ -457,6 +462,13 @@ pub fn describe_status(status: &Status) -> String {
     }
 }
 
+/// This very program, also where its file has been removed or replaced since it was started: what it starts as a part of
+/// itself must be of the same version.
+pub fn this_program() -> std::io::Result<PathBuf> {
+    let own = PathBuf::from("/proc/self/exe");
+    if own.exists() { Ok(own) } else { std::env::current_exe() }
+}
+
 /// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -467,7 +479,9 @@ pub fn now_ms() -> i64 {
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The program is ending, and nobody waits for this any more.
+        Err(_) => std::future::pending().await,
     }
 }
 

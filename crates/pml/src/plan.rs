@@ -114,7 +114,7 @@ pub(crate) fn plan(
         let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
         return Err(Refused { line: Some(remark.at.line), ..Refused::from(problem) });
     }
-    given(&analysis, &asked.arguments, bounds.argument_bytes)?;
+    given(&asked.arguments, bounds.argument_bytes)?;
     let mut granted = Vec::with_capacity(analysis.permissions.declared.len());
     let mut refused = Vec::new();
     for name in &analysis.permissions.declared {
@@ -166,8 +166,8 @@ fn first_line(analysis: &Analysis, tool: &str) -> Option<u32> {
     sites.map(|site| site.at.line).min()
 }
 
-/// Whether the program is given what it cannot do without.
-fn given(analysis: &Analysis, arguments: &RawValue, most: u64) -> Result<(), Problem> {
+/// Whether what the program is given can be given to it. What it makes of it is its own affair: it runs as it was submitted.
+fn given(arguments: &RawValue, most: u64) -> Result<(), Problem> {
     let size = arguments.get().len();
     if size as u64 > most {
         let text = format!("the arguments of the program have {size} bytes and may have {most}");
@@ -175,24 +175,11 @@ fn given(analysis: &Analysis, arguments: &RawValue, most: u64) -> Result<(), Pro
             Problem::new(Code::TooLarge, text).hint("give less, or raise `limits.arguments` in pml.toml")
         );
     }
-    let given = Fields::parse(arguments.get()).map_err(|_| {
+    Fields::parse(arguments.get()).map_err(|_| {
         Problem::new(Code::InvalidArguments, "the arguments of the program are not a JSON object")
             .hint("give them as `context`, such as {\"path\": \"notes.txt\"}")
     })?;
-    let required = analysis.parameters.schema["required"].as_array();
-    let missing: Vec<String> = required
-        .into_iter()
-        .flatten()
-        .filter_map(|name| name.as_str())
-        .filter(|name| given.get(name).is_none())
-        .map(|name| format!("`{name}`"))
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let text = format!("the program needs {} in its arguments", missing.join(", "));
-    Err(Problem::new(Code::InvalidArguments, text)
-        .hint("give it as a member of `context` (`--args` in a terminal)"))
+    Ok(())
 }
 
 #[cfg(test)]

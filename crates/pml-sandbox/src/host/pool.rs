@@ -109,7 +109,8 @@ impl Pool {
     pub async fn take(&self) -> Result<Worker, Unavailable> {
         let permit = self.permit().await?;
         let mut failure = String::new();
-        for _ in 0..TRIES {
+        // Those that were killed while they waited are no fault of the next.
+        for _ in 0..self.settings.size + TRIES {
             let (process, stream) = self.process().await?;
             match timeout(START, Worker::ready(process, stream)).await {
                 Ok(Ok(mut worker)) => {

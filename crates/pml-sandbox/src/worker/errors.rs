@@ -93,7 +93,8 @@ impl<'js> Teller<'js> {
         let name = member(error, "name").unwrap_or_else(|| "Error".to_owned());
         let message = member(error, "message").unwrap_or_default();
         let stack = of_program(&member(error, "stack").unwrap_or_default());
-        let (line, column) = position(&stack).unwrap_or_default();
+        let made_by = error.get::<_, Object<'_>>("constructor").ok().and_then(|class| member(&class, "name"));
+        let (line, column) = position(&stack, made_by.as_deref().unwrap_or_default()).unwrap_or_default();
         let (code, call) = self.origin(error);
         Thrown { name, message, code, call, line, column, stack }
     }
@@ -168,10 +169,15 @@ fn of_program(stack: &str) -> String {
     frames.collect::<Vec<_>>().join("\n")
 }
 
-/// Line and column of the first frame.
-fn position(stack: &str) -> Option<(u32, u32)> {
+/// Line and column of the first frame that is not the error's own constructor, `made_by`.
+fn position(stack: &str, made_by: &str) -> Option<(u32, u32)> {
     let file = FILE.to_str().expect("it is ASCII");
-    let after = stack.split_once(file)?.1.strip_prefix(':')?;
+    let own = |frame: &&str| {
+        let name = frame.strip_prefix("at ").and_then(|frame| frame.split_once(" (")).map(|(name, _)| name);
+        !made_by.is_empty() && name.is_some_and(|name| name.trim_start_matches("new ") == made_by)
+    };
+    let frame = stack.lines().find(|frame| !own(frame)).or_else(|| stack.lines().next())?;
+    let after = frame.split_once(file)?.1.strip_prefix(':')?;
     let mut numbers = after.split(|letter: char| !letter.is_ascii_digit());
     let line = numbers.next()?.parse().ok()?;
     let column = numbers.next().and_then(|column| column.parse().ok()).unwrap_or(0);

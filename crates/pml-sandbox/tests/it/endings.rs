@@ -74,7 +74,7 @@ fn what_is_thrown_is_told() {
         throw { code: 1 } → threw object: { code: 1 }
         throw Symbol('s') → threw symbol: Symbol(s)
         throw () => {} → threw function: [Function (anonymous)]
-        class Own extends Error { name = 'Own' } throw new Own('mine') → threw Own: mine at 1:1
+        class Own extends Error { name = 'Own' } throw new Own('mine') → threw Own: mine at 1:52
         throw new AggregateError([new Error('a')], 'several') → threw AggregateError: several at 1:31
         throw Object.defineProperty(new Error('x'), 'message', { get() { throw 1 } }) → threw Error:  at 1:33
         throw Object.assign(new Error('x'), { name: 5, stack: { toString() { throw 1 } } }) → threw TypeError: Error.prototype.stack setter expects a string at 1:25

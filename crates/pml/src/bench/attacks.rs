@@ -367,9 +367,12 @@ impl Watch {
     fn start() -> Watch {
         let seen = Arc::new(Seen::default());
         let noted = Arc::clone(&seen);
-        // The worker of the last program may not be gone yet.
-        let spent: HashSet<u32> =
-            workers().into_iter().filter(|worker| worker.computed >= CPU).map(|worker| worker.pid).collect();
+        // The worker of the last program may not be gone yet; those that wait for one have hardly computed.
+        let spent: HashSet<u32> = workers()
+            .into_iter()
+            .filter(|worker| worker.computed >= CPU / 2)
+            .map(|worker| worker.pid)
+            .collect();
         let looking = tokio::spawn(async move {
             loop {
                 for Worker { bytes, computed, .. } in

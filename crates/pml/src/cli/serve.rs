@@ -80,6 +80,8 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
     asked_to_stop().await;
     out::note("stopping");
+    // First, so that runs somebody waits for are left to the next process and not cancelled with their request.
+    app.leave_runs().await;
     stop.cancel();
     if let Err(error) = serving.await {
         tracing::debug!(%error, "the listener failed at the end");
@@ -98,6 +100,8 @@ pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem
     tokio::select! {
         () = &mut serving => {}
         () = asked_to_stop() => {
+            // First, so that runs somebody waits for are left to the next process and not cancelled with their request.
+            app.leave_runs().await;
             stop.cancel();
             serving.await;
         }

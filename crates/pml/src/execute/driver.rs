@@ -308,9 +308,15 @@ impl Driver {
     async fn act(&mut self, action: Action<Ending>, now: i64) -> Next {
         match action {
             Action::Record(record) => {
-                if let Record::Delivered { at, what } = &record {
-                    self.observer.delivered(what, *at);
-                    self.tell_progress();
+                match &record {
+                    Record::Delivered { at, what } => {
+                        self.observer.delivered(what, *at);
+                        self.tell_progress();
+                    }
+                    Record::Issued { .. } => {
+                        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
+                    }
+                    Record::Sending { .. } | Record::Again { .. } => {}
                 }
                 self.unwritten.push(record.entry(now));
             }

@@ -17,7 +17,6 @@ mod run;
 mod value;
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ use pml_store::{Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
 use driver::{Ack, Driver, Parts, Stops};
 use journal::History;
@@ -216,13 +215,6 @@ impl Runs {
             );
         }
     }
-}
-
-/// This very program, also where its file has been removed or replaced since it was started: a worker of another version
-/// would be another engine.
-fn this_program() -> std::io::Result<PathBuf> {
-    let own = PathBuf::from("/proc/self/exe");
-    if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
 /// The argument that makes this program a sandbox worker.

@@ -249,7 +249,7 @@ impl Observer {
             line: thrown
                 .call
                 .and_then(|call| self.line_of(call))
-                .or_else(|| self.plan.source_line(thrown.line)),
+                .or_else(|| self.plan.source_line(thrown.line, thrown.column)),
             ..Failure::new(code, message)
         }
     }

@@ -171,10 +171,12 @@ impl Plan {
         }
     }
 
-    /// The line of the source that a line of the program comes from.
-    pub(super) fn source_line(&self, line: u32) -> Option<u32> {
+    /// The line of the source that a place of the program comes from.
+    pub(super) fn source_line(&self, line: u32, column: u32) -> Option<u32> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
-        self.program.lines.get(index).copied().filter(|line| *line > 0)
+        let first = self.program.lines.get(index).copied().filter(|line| *line > 0)?;
+        let breaks = self.program.breaks.iter().filter(|after| after.line == line && after.column <= column);
+        Some(breaks.last().map_or(first, |after| after.source))
     }
 }
 

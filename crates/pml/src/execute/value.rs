@@ -86,7 +86,7 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Part>
         let read = Fields::parse(part.get()).unwrap_or_default();
         let text = || read.read::<String>("text");
         match read.read::<String>("type").as_deref() {
-            Some("text") if alone => values.push(json_or_text(text().unwrap_or_default())),
+            Some("text") if alone => values.push(json_or_text(&text().unwrap_or_default())),
             Some("text") => values.push(raw(&text().unwrap_or_default())),
             Some("image" | "audio" | "resource") => {
                 let uri = format!("pml://runs/{run}/calls/{call}/parts/{index}");
@@ -104,7 +104,7 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Part>
     }
 }
 
-fn json_or_text(text: String) -> Box<RawValue> {
+fn json_or_text(text: &str) -> Box<RawValue> {
     match serde_json::from_str::<&RawValue>(text.trim()) {
         Ok(json) => json.to_owned(),
         Err(_) => raw(&text),

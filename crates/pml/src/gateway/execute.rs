@@ -194,7 +194,7 @@ pub(super) async fn execute(
             handle.wait(Duration::from_secs(10)).await
         }
     };
-    if let Standing::Running(_) = standing
+    if let Standing::Running(_) | Standing::Interrupted = standing
         && let Err(problem) = handle.kept().await
     {
         return problem.to_tool_result();

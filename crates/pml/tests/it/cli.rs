@@ -296,6 +296,8 @@ fn a_server_is_added_used_and_removed() {
         ok   configuration HOME/pml.toml
         ok   database HOME/pml.db
         ok   server processes end with PML, however it ends
+        ok   programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls
+        ok   a sandbox was ready after … ms
         ok   server `notes`: 3 tools, protocol 2025-11-25, ready after … ms
         --- exit 0
     "#]],
