@@ -1,0 +1,302 @@
+//! Runs that are called off, and processes that end or are ended while programs run.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, signal};
+use crate::harness::{eventually, lives};
+use crate::ledger::{self, Ledger, WAIT};
+use crate::resume::{listed, report, state, wait_for_ends};
+
+/// As long as a gateway may take to end.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// One worker is kept ready, so that those of runs can be told from it.
+const ONE_WORKER: &str = "[runs]\nworkers = 1\n";
+
+fn cancel(gateway: &mut Gateway, request: u64) {
+    let params = json!({ "requestId": request, "reason": "no longer wanted" });
+    gateway.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+}
+
+#[test]
+fn a_cancelled_run_ends_with_its_worker_and_its_calls() {
+    let home = ledger::home(ONE_WORKER);
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        await mcp.ledger.get({ key: "long", before: 60000 });
+        return (await mcp.ledger.add({ id: "never" })).id;
+    "#;
+    let request = gateway.execute(code, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("got", "get");
+    assert_eq!(gateway.workers().len(), 2);
+    cancel(&mut gateway, request);
+    eventually("the server hears that nobody waits", || ledger.called_off() == 1);
+    eventually("the worker is gone", || gateway.workers().len() == 1);
+    eventually("the run is cancelled", || listed(&home)[0]["state"] == "cancelled");
+    assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
+    assert_eq!(ledger.added(), [""; 0]);
+}
+
+#[test]
+fn a_write_under_way_is_waited_for_when_its_run_is_cancelled() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        await mcp.ledger.add({ id: "under way", after: 1000 });
+        await mcp.ledger.add({ id: "never" });
+    "#;
+    let request = gateway.execute(code, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("done", "add");
+    cancel(&mut gateway, request);
+    eventually("the run is cancelled", || listed(&home)[0]["state"] == "cancelled");
+    let report = report(&home, listed(&home)[0]["workflowId"].as_str().unwrap());
+    assert_eq!(report["tasks"][0]["status"], "success", "{report}");
+    assert_eq!(report["error"].get("inDoubt"), None, "{report}");
+    assert_eq!((ledger.added(), ledger.called_off()), (vec!["under way".to_owned()], 0));
+}
+
+#[test]
+fn a_write_that_takes_too_long_is_in_doubt_when_its_run_is_aborted() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"await mcp.ledger.add({ id: "too long", after: 60000 });"#;
+    let started = gateway.execute(code, &json!({}), &json!({ "detach": true }));
+    let id = gateway.outcome(started)["workflowId"].as_str().unwrap().to_owned();
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("done", "add");
+    let aborted = gateway.call("pml_abort", &json!({ "workflow_id": id, "reason": "enough" }));
+    assert_eq!(aborted["status"], "failed", "{aborted}");
+    assert_eq!(aborted["error"]["inDoubt"], json!([1]), "{aborted}");
+    assert_eq!(aborted["tasks"][0]["status"], "unknown", "{aborted}");
+    assert_eq!(state(&home, &id), "aborted");
+    eventually("the server hears that nobody waits", || ledger.called_off() == 1);
+}
+
+#[test]
+fn a_client_that_hangs_up_cancels_what_it_waits_for_and_leaves_the_rest_to_others() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let waits = r#"await mcp.ledger.get({ key: "long", before: 60000 }); return 1;"#;
+    let detached = format!(
+        r#"
+        const {{ id }} = await mcp.ledger.add({{ id: "one" }});
+        {WAIT}
+        return [id, (await mcp.ledger.add({{ id: "two" }})).id];
+    "#
+    );
+    let second = gateway.execute(&detached, &json!({}), &json!({ "detach": true }));
+    let second = gateway.outcome(second)["workflowId"].as_str().unwrap().to_owned();
+    gateway.execute(waits, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    eventually("both are under way", || ledger.count("got", "get") >= 2);
+    wait_for_ends(&home, &second, 1);
+    let workers = gateway.workers();
+    gateway.hang_up();
+    assert_eq!(gateway.ends_within(LEAVING), 0);
+    assert!(workers.iter().all(|pid| !lives(*pid)), "no worker outlives its gateway");
+    let rows = listed(&home);
+    let first = rows.iter().find(|row| row["workflowId"] != second.as_str()).unwrap();
+    assert_eq!(first["state"], "cancelled", "{first}");
+    assert_eq!(state(&home, &second), "interrupted");
+
+    ledger.go();
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("the detached run is done", || state(&home, &second) == "done");
+    assert_eq!(report(&home, &second)["result"], json!(["one", "two"]));
+    assert_eq!(ledger.added(), ["one", "two"]);
+}
+
+/// Asks for runs, ends the gateway when all have begun, and lets the next one finish them.
+fn ended_by_a_signal(options: &Value) {
+    const RUNS: usize = 10;
+    // One write is under way for a while, the rest waits.
+    let code = format!(
+        r#"
+        const slow = mcp.ledger.add({{ id: `${{args.n}} slow`, after: 2500 }});
+        const first = await mcp.ledger.add({{ id: `${{args.n}} first` }});
+        {WAIT}
+        const last = await mcp.ledger.add({{ id: `${{args.n}} last` }});
+        return [first.id, (await slow).id, last.id];
+    "#
+    );
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    for n in 0..RUNS {
+        gateway.execute(&code, &json!({ "n": n }), options);
+    }
+    let ledger = Ledger::of(&home);
+    eventually("all have begun", || ledger.ids("got").len() == 2 * RUNS);
+    signal(gateway.child.id(), "-TERM");
+    assert_eq!(gateway.ends_within(LEAVING), 0);
+    for row in listed(&home) {
+        assert_eq!(row["state"], "interrupted", "{row}");
+    }
+
+    ledger.go();
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("all are done", || listed(&home).iter().all(|row| row["state"] == "done"));
+    assert_eq!(listed(&home).len(), RUNS);
+    let mut added = ledger.added();
+    added.sort();
+    added.dedup();
+    assert_eq!((added.len(), ledger.added().len()), (3 * RUNS, 3 * RUNS));
+}
+
+#[test]
+fn a_gateway_asked_to_end_leaves_detached_runs_to_the_next() {
+    ended_by_a_signal(&json!({ "detach": true }));
+}
+
+#[test]
+fn a_gateway_asked_to_end_leaves_awaited_runs_to_the_next() {
+    ended_by_a_signal(&json!({}));
+}
+
+#[test]
+fn a_server_that_dies_in_mid_call_is_told_to_the_program_and_the_call_is_not_repeated() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        let told = "nothing";
+        try { await mcp.ledger.add({ id: "fatal", after: 60000 }); }
+        catch (error) { told = error.code; }
+        return [told, (await mcp.ledger.add({ id: "next" })).id];
+    "#;
+    let request = gateway.execute(code, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("done", "add");
+    let starts: Vec<Value> = ledger.events().into_iter().filter(|event| event["event"] == "start").collect();
+    signal(u32::try_from(starts.last().unwrap()["pid"].as_u64().unwrap()).unwrap(), "-KILL");
+    let reply = gateway.outcome(request);
+    assert_eq!(reply["result"], json!(["DOWNSTREAM_DIED", "next"]), "{reply}");
+    assert_eq!(reply["tasks"][0]["status"], "unknown", "{reply}");
+    assert_eq!(ledger.ids("got"), ["fatal", "next"]);
+    let replayed = home.run(&["runs", "replay", reply["workflowId"].as_str().unwrap(), "--json"]);
+    assert_eq!(replayed.code, 0, "{replayed:?}");
+}
+
+#[test]
+fn interrupting_pml_execute_ends_the_run_and_its_calls() {
+    let home = ledger::home("");
+    let code = r#"await mcp.ledger.get({ key: "long", before: 60000 }); return (await mcp.ledger.add({ id: "never" })).id;"#;
+    std::fs::write(home.path("f.ts"), code).unwrap();
+    // A first run makes the tools of the server known.
+    std::fs::write(home.path("warm.ts"), r#"return await mcp.ledger.get({ key: "x" });"#).unwrap();
+    let warm = home.run(&["execute", "--code", "warm.ts"]);
+    assert_eq!(warm.code, 0, "{warm:?}");
+    let mut command = home.command(&["execute", "--code", "f.ts", "--json"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ledger = Ledger::of(&home);
+    eventually("it waits for its call", || ledger.count("got", "get") == 2);
+    signal(child.id(), "-INT");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&told["state"], &told["error"]["code"]),
+        (&json!("cancelled"), &json!("CANCELLED")),
+        "{told}"
+    );
+    assert_eq!(listed(&home)[0]["state"], "cancelled");
+    assert_eq!((ledger.called_off(), ledger.added().len()), (1, 0));
+}
+
+/// The worker of the run that was just asked for: the one that was ready before.
+fn worker_of_next_run(gateway: &Gateway) -> u32 {
+    eventually("a worker is ready", || gateway.workers().len() == 1);
+    gateway.workers()[0]
+}
+
+#[test]
+fn a_killed_worker_is_replaced_unseen_where_nothing_was_called() {
+    let home = ledger::home("[runs]\nworkers = 1\n[limits]\ncpu = \"30s\"\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let worker = worker_of_next_run(&gateway);
+    let code = "let sum = 0; for (let i = 0; i < args.n; i++) sum += i % 7; return sum > 0;";
+    let request = gateway.execute(code, &json!({ "n": 10_000_000 }), &json!({}));
+    eventually("it computes", || gateway.workers().len() == 2);
+    signal(worker, "-KILL");
+    let reply = gateway.outcome(request);
+    assert_eq!(reply["result"], true, "{reply}");
+    assert!(!lives(worker));
+    eventually("one is ready again", || gateway.workers().len() == 1);
+}
+
+#[test]
+fn a_worker_killed_after_a_call_fails_its_run_alone() {
+    let home = ledger::home(ONE_WORKER);
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        const { id } = await mcp.ledger.add({ id: `${args.n}`, after: 2000 });
+        return id;
+    "#;
+    let worker = worker_of_next_run(&gateway);
+    let doomed = gateway.execute(code, &json!({ "n": "doomed" }), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("got", "add");
+    let other = gateway.execute(code, &json!({ "n": "other" }), &json!({}));
+    eventually("both are under way", || ledger.ids("got").len() == 2);
+    signal(worker, "-KILL");
+    let reply = gateway.outcome(doomed);
+    assert_eq!(
+        (&reply["status"], &reply["error"]["code"]),
+        (&json!("failed"), &json!("WORKER_CRASHED")),
+        "{reply}"
+    );
+    assert_eq!(gateway.outcome(other)["result"], "other");
+    let id = reply["workflowId"].as_str().unwrap();
+    // The call that was under way had its time to end, so that nothing is in doubt.
+    assert_eq!(report(&home, id)["tasks"][0]["status"], "success");
+    assert_eq!(gateway.run(code, &json!({ "n": "next" }))["result"], "next");
+    assert_eq!(ledger.added(), ["doomed", "other", "next"]);
+}
+
+fn killing_idle_workers(workers: usize) {
+    let home = ledger::home(&format!("[runs]\nworkers = {workers}\n"));
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    for round in 0..3 {
+        eventually("all are ready", || gateway.workers().len() == workers);
+        for worker in gateway.workers() {
+            signal(worker, "-KILL");
+        }
+        let reply = gateway.run("return args.round", &json!({ "round": round }));
+        assert_eq!(reply["result"], round, "{reply}");
+    }
+    eventually("all are ready again", || gateway.workers().len() == workers);
+}
+
+#[test]
+fn killing_both_idle_workers_costs_nobody_a_run() {
+    killing_idle_workers(2);
+}
+
+#[test]
+fn killing_many_idle_workers_costs_nobody_a_run() {
+    killing_idle_workers(4);
+}
+
+#[test]
+fn a_gateway_whose_file_is_replaced_goes_on_as_the_program_it_is() {
+    let home = ledger::home(ONE_WORKER);
+    let original = home.command(&["stdio"]);
+    let program = home.path("pml");
+    std::fs::copy(original.get_program(), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.arg("stdio").current_dir(original.get_current_dir().unwrap()).env_clear();
+    command.envs(original.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut gateway = Gateway::start(command);
+    assert_eq!(gateway.run("return 0", &json!({}))["result"], 0);
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "another version").unwrap();
+    for n in 1..5 {
+        let reply = gateway.run("return args.n", &json!({ "n": n }));
+        assert_eq!(reply["result"], n, "{reply}");
+    }
+}

@@ -1,0 +1,23 @@
+//! What durable runs promise, seen from outside: the real binary with its database file, a server in a process of its
+//! own that keeps a ledger of what really happened, and a clock.
+//!
+//! `PML_KILLS` sets how often the gateway is killed (300 otherwise), `PML_SEED` from which seed on.
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
+#![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
+
+mod crowd;
+mod ending;
+mod fight;
+mod gateway;
+#[path = "../it/harness.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
+mod harness;
+mod journal;
+mod kills;
+mod ledger;
+mod programs;
+mod replay;
+mod requests;
+mod resume;
+mod sleep;
+mod storage;

@@ -1,0 +1,124 @@
+//! A worker alone: programs run in it whatever analysis and policy would have said.
+//!
+//! It grants `fs:read` and nothing else, so a call of anything else is one that should not have been possible.
+
+use std::time::Duration;
+
+use pml_analysis::{Catalogue, Tool};
+use pml_model::ToolId;
+use pml_model::json::empty_object;
+use pml_sandbox::{Delivery, Ending, Event, Granted, Limits, Pool, Program, Settings, What};
+
+/// The number `fs:read` goes by.
+pub const READ: u32 = 7;
+/// The time programs start at.
+const START_MS: i64 = 1_700_000_000_000;
+/// How often a program may wait before it counts as waiting for ever.
+const MOST_TIMERS: usize = 200;
+
+/// Workers, and the tools programs know of.
+pub struct Sandbox {
+    pool: Pool,
+    catalogue: Catalogue,
+}
+
+/// What a program did in a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// The numbers of the tools it called.
+    pub handles: Vec<u32>,
+    /// How it ended, in short: `= value`, `threw TypeError`, `unhandled TypeError`, or another word.
+    pub ending: String,
+    /// Everything it said.
+    pub events: Vec<Event>,
+}
+
+impl Sandbox {
+    /// Has workers ready. Within a runtime.
+    pub fn open() -> Sandbox {
+        let mut settings = Settings::new(env!("CARGO_BIN_EXE_pml").into(), vec!["sandbox-worker".into()]);
+        settings.size = 4;
+        let mut catalogue = Catalogue::default();
+        for tool in ["fs:read", "fs:write", "fs:delete", "danger:delete", "danger:pay", "danger:send"] {
+            let id = ToolId::parse(tool).unwrap();
+            catalogue.add(Tool::new(id.clone(), id.tool, empty_object(), None, false));
+        }
+        Sandbox { pool: Pool::open(settings).unwrap(), catalogue }
+    }
+
+    /// The program to run, where analysis can read it at all; what it complains about does not count.
+    pub fn program(&self, code: &str, arguments: &str) -> Option<Program> {
+        let program = pml_analysis::analyse(code, &self.catalogue).ok()?.program;
+        let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
+            point: entry.point,
+            context: entry.context,
+            function: entry.function,
+            enters: entry.enters,
+        };
+        Some(Program {
+            entries: program.entries.iter().map(entry).collect(),
+            js: program.js,
+            probe: program.probe,
+            arguments: arguments.to_owned(),
+            seed: 42,
+            now_ms: START_MS,
+            tools: vec![Granted { server: "fs".to_owned(), names: vec!["read".to_owned()], handle: READ }],
+            limits: Limits { calls: 50, cpu: Duration::from_secs(2), ..Limits::default() },
+        })
+    }
+
+    /// Runs it to its end. Each call is answered with an object, each timer is due at once.
+    pub async fn play(&self, program: &Program) -> Played {
+        let mut worker = self.pool.take().await.unwrap();
+        worker.begin(program);
+        let mut played = Played { handles: Vec::new(), ending: String::new(), events: Vec::new() };
+        let (mut now_ms, mut timers) = (START_MS, 0);
+        loop {
+            let event = match worker.next().await {
+                Ok(event) => event,
+                Err(fault) => {
+                    played.ending = format!("fault: {fault}");
+                    return played;
+                }
+            };
+            played.events.push(event.clone());
+            now_ms += 1;
+            match event {
+                Event::Call { call, handle, .. } => {
+                    played.handles.push(handle);
+                    let json = r#"{"content":"text"}"#.to_owned();
+                    worker.deliver(&Delivery { now_ms, what: What::Result { call, json } });
+                }
+                Event::Timer { .. } if timers == MOST_TIMERS => {
+                    played.ending = "waits for ever".to_owned();
+                    return played;
+                }
+                Event::Timer { timer, .. } => {
+                    timers += 1;
+                    worker.deliver(&Delivery { now_ms, what: What::Timer { timer } });
+                }
+                Event::Ended(ending) => {
+                    played.ending = in_short(&ending);
+                    return played;
+                }
+                Event::TimerCleared { .. }
+                | Event::Console { .. }
+                | Event::ConsoleCut
+                | Event::Progress { .. }
+                | Event::Hint { .. }
+                | Event::Reached(_)
+                | Event::Quiet { .. } => {}
+            }
+        }
+    }
+}
+
+fn in_short(ending: &Ending) -> String {
+    match ending {
+        Ending::Value(json) => format!("= {json}"),
+        Ending::Thrown(thrown) => format!("threw {}", thrown.name),
+        Ending::Unhandled(thrown) => format!("unhandled {}", thrown.name),
+        Ending::Deadlock => "deadlock".to_owned(),
+        Ending::Limit(limit) => format!("limit: {limit:?}").to_lowercase(),
+    }
+}
