@@ -124,6 +124,18 @@ impl Pool {
         Err(Unavailable::Failed(failure))
     }
 
+    fn refill(&self, others_are_ready: bool) {
+        let processes = self.processes.clone();
+        if others_are_ready {
+            tokio::spawn(async move {
+                tokio::time::sleep(REFILL_AFTER).await;
+                processes.start();
+            });
+        } else {
+            processes.start();
+        }
+    }
+
     async fn permit(&self) -> Result<OwnedSemaphorePermit, Unavailable> {
         if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
             return Ok(permit);
@@ -139,11 +151,17 @@ impl Pool {
             return Err(Unavailable::Failed(failure.unwrap_or_else(|| "it takes too long".to_owned())));
         };
         permit.expect("the semaphore is never closed").forget();
-        let process = self.shared.idle().processes.pop_front().expect("there are as many as permits");
-        self.processes.start();
+        let (process, left) = {
+            let mut idle = self.shared.idle();
+            (idle.processes.pop_front().expect("there are as many as permits"), idle.processes.len())
+        };
+        self.refill(left > 0);
         Ok(process)
     }
 }
+
+/// How long the next worker is put off while others are ready: a short program has the processors to itself.
+const REFILL_AFTER: Duration = Duration::from_millis(3);
 
 fn keep(shared: &Weak<Shared>, started: io::Result<(Process, UnixStream)>) -> Wanted {
     let Some(shared) = shared.upgrade() else { return Wanted::No };

@@ -81,7 +81,7 @@ pub(super) enum Wanted {
 }
 
 /// Asks for processes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Processes {
     orders: Sender<Order>,
 }

@@ -32,6 +32,9 @@ const GRACE: Duration = Duration::from_secs(5);
 const CALLING_OFF: Duration = Duration::from_secs(1);
 /// What all results of a run may have together.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;
+/// How long an entry that nobody waits for may stay unwritten, and how many may.
+const WRITE_WITHIN: Duration = Duration::from_millis(4);
+const TOGETHER: usize = 64;
 /// How often a client hears of progress at most.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 
@@ -70,6 +73,8 @@ pub(super) struct Driver {
     plan: Arc<Plan>,
     lease: Lease,
     caller: Caller,
+    /// Whom servers that are called can tell and ask nothing.
+    silent: Caller,
     stops: Arc<Stops>,
     standing: watch::Sender<Standing>,
     observer: Observer,
@@ -83,6 +88,8 @@ pub(super) struct Driver {
     /// Bytes of results so far.
     received: usize,
     unwritten: Vec<Entry>,
+    /// When that is to be written at the latest.
+    write_by: Option<Instant>,
     acks: mpsc::UnboundedSender<Ack>,
     acked: mpsc::UnboundedReceiver<Ack>,
     /// The times at which recorded calls were asked for.
@@ -122,6 +129,7 @@ impl Driver {
             plan: parts.plan,
             lease: parts.lease,
             caller: parts.caller,
+            silent: Caller::silent(),
             stops: parts.stops,
             standing: parts.standing,
             worker: None,
@@ -130,6 +138,7 @@ impl Driver {
             timers: BTreeSet::new(),
             grace: None,
             unwritten: Vec::new(),
+            write_by: None,
             acks: parts.acks,
             acked: parts.acked,
             told: None,
@@ -164,7 +173,7 @@ impl Driver {
                             return;
                         }
                     }
-                    self.write(Urgency::Lazy);
+                    self.write_in_time();
                 }
                 Some(Heard::Crashed(failure)) => self.once_more(failure).await,
                 Some(Heard::Lost) => {
@@ -207,6 +216,10 @@ impl Driver {
             () = sleep_until_ms(due) => {
                 let (_, timer) = self.timers.pop_first()?;
                 Some(Heard::Event(Event::TimerDue { timer }))
+            }
+            () = sleep_until(self.write_by) => {
+                self.write();
+                None
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
         }
@@ -313,9 +326,7 @@ impl Driver {
                         self.observer.delivered(what, *at);
                         self.tell_progress();
                     }
-                    Record::Issued { .. } => {
-                        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
-                    }
+                    Record::Issued { .. } => self.tell_progress(),
                     Record::Sending { .. } | Record::Again { .. } => {}
                 }
                 self.unwritten.push(record.entry(now));
@@ -372,7 +383,7 @@ impl Driver {
             deadline: None,
             cancel,
             mode: Mode::Real,
-            caller: Caller::silent(),
+            caller: self.silent.clone(),
             granted: Some(granted.digest.clone()),
         };
         let (app, id) = (Arc::clone(&self.app), granted.id.clone());
@@ -390,24 +401,29 @@ impl Driver {
         }
     }
 
+    /// Collects what may wait a little: many small entries cost more than few large ones.
+    fn write_in_time(&mut self) {
+        if self.unwritten.len() >= TOGETHER {
+            self.write();
+        } else if !self.unwritten.is_empty() && self.write_by.is_none() {
+            self.write_by = Some(Instant::now() + WRITE_WITHIN);
+        }
+    }
+
     /// Hands what is not written yet to the store.
-    fn write(&mut self, urgency: Urgency) {
+    fn write(&mut self) {
+        self.write_by = None;
         if self.unwritten.is_empty() {
             return;
         }
         let acks = self.acks.clone();
-        self.app.store.append(
-            &self.lease,
-            std::mem::take(&mut self.unwritten),
-            None,
-            urgency,
-            move |stored| {
-                if let Err(error) = stored {
-                    // A run that is over no longer listens.
-                    drop(acks.send(Ack::Failed(error)));
-                }
-            },
-        );
+        let stored = move |stored| {
+            if let Err(error) = stored {
+                // A run that is over no longer listens.
+                drop(acks.send(Ack::Failed(error)));
+            }
+        };
+        self.app.store.append(&self.lease, std::mem::take(&mut self.unwritten), None, Urgency::Soon, stored);
     }
 
     /// Writes that `call` is about to be sent, and hears when that is on disk.
@@ -416,6 +432,7 @@ impl Driver {
             Durable::Full => Urgency::Durable,
             Durable::Normal => Urgency::Soon,
         };
+        self.write_by = None;
         let acks = self.acks.clone();
         self.app.store.append(
             &self.lease,
@@ -431,6 +448,7 @@ impl Driver {
 
     /// Writes everything and waits until it is stored.
     async fn settle(&mut self, change: Change) -> Result<(), pml_store::Error> {
+        self.write_by = None;
         let (stored, told) = oneshot::channel();
         self.app.store.append(
             &self.lease,
@@ -549,11 +567,15 @@ impl Driver {
         }
     }
 
+    /// Tells whoever waits how far the run has come, now and then.
     fn tell_progress(&mut self) {
-        let progress = self.observer.progress().clone();
         let now = Instant::now();
-        if self.caller.wants_progress() && self.told.is_none_or(|told| now - told >= BETWEEN_PROGRESS) {
-            self.told = Some(now);
+        if self.told.is_some_and(|told| now - told < BETWEEN_PROGRESS) {
+            return;
+        }
+        self.told = Some(now);
+        let progress = self.observer.progress().clone();
+        if self.caller.wants_progress() {
             self.caller.progress(&raw(&progress.for_client()));
         }
         self.standing.send_replace(Standing::Running(progress));

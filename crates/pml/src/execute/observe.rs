@@ -34,6 +34,7 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct Observer {
     plan: Arc<Plan>,
+    sites: Sites,
     way: Way,
     tasks: Vec<Task>,
     parts: Vec<Part>,
@@ -53,6 +54,7 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(plan: Arc<Plan>) -> Observer {
         Observer {
+            sites: Sites::new(&plan.program, &plan.structure),
             plan,
             way: Way::default(),
             tasks: Vec::new(),
@@ -94,7 +96,7 @@ impl Observer {
     /// A call the program asks for, at `at`.
     pub(super) fn issued(&mut self, seen: CallSeen, at: i64) -> Issued {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
-        let found = Sites::new(&self.plan.program).call(seen.point, seen.context, &tool);
+        let found = self.sites.call(seen.point, seen.context, &tool);
         self.lines.push(found.map(|site| site.at.line));
         let site = found.map(|site| site.node);
         if let Some(node) = site {
@@ -165,9 +167,8 @@ impl Observer {
             Seen::Quiet { taken, .. } => self.catch_up(*taken),
             Seen::Ended(_) => self.catch_up(u32::MAX),
             Seen::Reached(all) => {
-                let sites = Sites::new(&self.plan.program);
                 for reached in all {
-                    self.way.take(reached, &sites, &self.plan.structure);
+                    self.way.take(reached, &self.sites);
                 }
             }
             Seen::Console { level, text } => {

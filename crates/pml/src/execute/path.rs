@@ -45,29 +45,35 @@ pub struct Turns {
 
 /// Finds the node of a report.
 #[derive(Debug)]
-pub(super) struct Sites<'p> {
-    exact: HashMap<(u32, u32), &'p Site>,
-    all: &'p [Site],
+pub(super) struct Sites {
+    exact: HashMap<(u32, u32), Site>,
+    all: Vec<Site>,
+    /// The decisions that are taken where there is nothing on the left.
+    nullish: HashSet<NodeId>,
 }
 
-impl<'p> Sites<'p> {
-    pub(super) fn new(program: &'p Program) -> Sites<'p> {
-        let exact = program.sites.iter().map(|site| ((site.point, site.context), site)).collect();
-        Sites { exact, all: &program.sites }
+impl Sites {
+    pub(super) fn new(program: &Program, structure: &Structure) -> Sites {
+        let exact = program.sites.iter().map(|site| ((site.point, site.context), site.clone())).collect();
+        let is_nullish =
+            |kind: &NodeKind| matches!(kind, NodeKind::Decision { form: DecisionForm::Nullish, .. });
+        let nullish =
+            structure.nodes.iter().filter(|node| is_nullish(&node.kind)).map(|node| node.id).collect();
+        Sites { exact, all: program.sites.clone(), nullish }
     }
 
     /// The site of a call. One made in a context nobody foresaw belongs to the first site of its point and tool;
     /// one that carries no point, to the place where its tool was handed on as a value.
-    pub(super) fn call(&self, point: u32, context: u32, tool: &str) -> Option<&'p Site> {
+    pub(super) fn call(&self, point: u32, context: u32, tool: &str) -> Option<&Site> {
         let is_it = |site: &&Site| site.tool.as_deref() == Some(tool);
-        let exact = self.exact.get(&(point, context)).copied().filter(|site| is_it(site));
+        let exact = self.exact.get(&(point, context)).filter(|site| is_it(site));
         exact
             .or_else(|| self.all.iter().filter(is_it).find(|site| site.point == point))
             .or_else(|| self.all.iter().filter(is_it).find(|site| site.value))
     }
 
-    fn report(&self, reached: &Reached) -> Option<&'p Site> {
-        self.exact.get(&(reached.point, reached.context)).copied()
+    fn report(&self, reached: &Reached) -> Option<&Site> {
+        self.exact.get(&(reached.point, reached.context))
     }
 }
 
@@ -87,10 +93,10 @@ impl Way {
     }
 
     /// Takes in a report.
-    pub(super) fn take(&mut self, reached: &Reached, sites: &Sites<'_>, structure: &Structure) {
+    pub(super) fn take(&mut self, reached: &Reached, sites: &Sites) {
         let Some(site) = sites.report(reached) else { return };
         self.visit(site.node);
-        if let Some(outcome) = outcome(reached, site, structure) {
+        if let Some(outcome) = outcome(reached, site, sites) {
             self.decided(site.node, outcome, reached.count);
         }
         if reached.kind == Kind::Turn {
@@ -126,15 +132,13 @@ impl Way {
     }
 }
 
-fn outcome(reached: &Reached, site: &Site, structure: &Structure) -> Option<String> {
+fn outcome(reached: &Reached, site: &Site, sites: &Sites) -> Option<String> {
     let truth = |truth: bool| Some(if truth { "true" } else { "false" }.to_owned());
     match reached.kind {
         Kind::Is => truth(reached.outcome != 0),
-        Kind::Has => match structure.node(site.node).map(|node| &node.kind) {
-            // The right side is taken where there is nothing on the left.
-            Some(NodeKind::Decision { form: DecisionForm::Nullish, .. }) => truth(reached.outcome == 0),
-            _ => truth(reached.outcome != 0),
-        },
+        // The right side is taken where there is nothing on the left.
+        Kind::Has if sites.nullish.contains(&site.node) => truth(reached.outcome == 0),
+        Kind::Has => truth(reached.outcome != 0),
         Kind::Case => {
             usize::try_from(reached.outcome).ok().and_then(|index| site.outcomes.get(index).cloned())
         }
@@ -191,7 +195,7 @@ mod tests {
     /// The path of a program whose probes report `reports`, each a kind, a node and an outcome.
     fn path(source: &str, reports: &[(Kind, &str, i32)]) -> Path {
         let analysis = analyse(source, &Catalogue::default()).unwrap();
-        let sites = Sites::new(&analysis.program);
+        let sites = Sites::new(&analysis.program, &analysis.structure);
         let mut way = Way::default();
         for (kind, node, outcome) in reports {
             let node = NodeId::try_from((*node).to_owned()).unwrap();
@@ -203,7 +207,7 @@ mod tests {
                 outcome: *outcome,
                 count: 1,
             };
-            way.take(&reached, &sites, &analysis.structure);
+            way.take(&reached, &sites);
         }
         way.path(&analysis.structure)
     }
