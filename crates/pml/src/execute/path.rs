@@ -172,11 +172,15 @@ fn in_structure_order_within_forks(nodes: &mut [NodeId], structure: &Structure) 
 
 /// The nodes between a fork and its join.
 fn members(fork: NodeId, structure: &Structure) -> HashSet<NodeId> {
-    let join = NodeId { letter: Letter::J, number: fork.number };
+    // They are numbered apart, but stand at the same place.
+    let at = structure.node(fork).map(|node| node.at);
+    let is_its_join = |id: NodeId| {
+        structure.node(id).is_some_and(|node| matches!(node.kind, NodeKind::Join) && Some(node.at) == at)
+    };
     let mut members = HashSet::new();
     let mut waiting = vec![fork];
     while let Some(from) = waiting.pop() {
-        for edge in structure.edges.iter().filter(|edge| edge.from == from && edge.to != join) {
+        for edge in structure.edges.iter().filter(|edge| edge.from == from && !is_its_join(edge.to)) {
             let follows = matches!(edge.link, Link::Sequence | Link::Conditional { .. } | Link::Contains);
             if follows && members.insert(edge.to) {
                 waiting.push(edge.to);
@@ -229,6 +233,19 @@ mod tests {
         );
         assert_eq!(names(&one), "f1 n1 n2 n3");
         assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_follows_a_fork_is_none_of_its_members() {
+        let source = "await Promise.all([1].map(async (x) => { await Promise.all([mcp.s.a({ x }), mcp.s.b({ x })]); }));\
+                      for (const y of args.ys) { if (y) await mcp.s.c({}); else await mcp.s.d({}); }";
+        let analysis = analyse(source, &Catalogue::default()).unwrap();
+        let outer = NodeId { letter: Letter::F, number: 1 };
+        let mut inside: Vec<String> =
+            members(outer, &analysis.structure).iter().map(ToString::to_string).collect();
+        inside.sort();
+        assert!(inside.contains(&"n1".to_owned()) && inside.contains(&"n2".to_owned()), "{inside:?}");
+        assert!(!inside.contains(&"n3".to_owned()) && !inside.contains(&"n4".to_owned()), "{inside:?}");
     }
 
     #[test]

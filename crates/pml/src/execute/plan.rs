@@ -175,8 +175,9 @@ impl Plan {
     pub(super) fn source_line(&self, line: u32, column: u32) -> Option<u32> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
         let first = self.program.lines.get(index).copied().filter(|line| *line > 0)?;
-        let breaks = self.program.breaks.iter().filter(|after| after.line == line && after.column <= column);
-        Some(breaks.last().map_or(first, |after| after.source))
+        let mut breaks =
+            self.program.breaks.iter().filter(|after| after.line == line && after.column <= column);
+        Some(breaks.next_back().map_or(first, |after| after.source))
     }
 }
 
