@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `null`, booleans, strings | themselves; halves of surrogate pairs become U+FFFD |
 //! | numbers | as `JSON.stringify` writes them; `-0` becomes `0`; `NaN` and infinities are refused |
-//! | BigInt | a number, up to ±(2⁵³ − 1); beyond that it is refused |
+//! | BigInt | refused: a number could not hold every one of them |
 //! | `undefined` | left out in an object, `null` in an array |
 //! | objects, instances of classes, `arguments`, proxies | their own enumerable members with string keys |
 //! | arrays, typed arrays, `Set` | arrays; holes are `null` |
@@ -27,8 +27,6 @@ use rquickjs::object::Filter;
 use rquickjs::{Atom, Ctx, Error as Thrown, Function, Object, Value};
 
 use super::raw;
-
-const LARGEST_INTEGER: i64 = (1 << 53) - 1;
 
 /// What is needed to look into values without asking the program.
 pub(super) struct Look<'js> {
@@ -198,7 +196,9 @@ impl<'js> Text<'_, 'js> {
         } else if value.is_string() {
             self.string(&value)?;
         } else if value.is_big_int() {
-            self.big_int(&value)?;
+            return refused(
+                "a BigInt, which JSON has not; pass it as a string, or as a number with `Number(…)`",
+            );
         } else if value.is_symbol() {
             return refused("a symbol");
         } else if value.is_function() {
@@ -223,14 +223,6 @@ impl<'js> Text<'_, 'js> {
         }
         let text = raw::text(value).ok_or(Stop::Thrown)?;
         self.put(&text)
-    }
-
-    fn big_int(&mut self, value: &Value<'js>) -> Result<(), Stop> {
-        let text = raw::text(value).ok_or(Stop::Thrown)?;
-        match text.parse::<i64>() {
-            Ok(number) if (-LARGEST_INTEGER..=LARGEST_INTEGER).contains(&number) => self.put(&text),
-            Ok(_) | Err(_) => refused("a BigInt that no number can hold exactly; pass it as a string"),
-        }
     }
 
     fn string(&mut self, value: &Value<'js>) -> Result<(), Stop> {

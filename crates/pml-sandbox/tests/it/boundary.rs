@@ -51,8 +51,6 @@ fn conversions() {
         "5e-324",
         "9007199254740993",
         "0.1 + 0.2",
-        "10n",
-        "-9007199254740991n",
         "undefined",
         "[undefined, , 1]",
         "{ a: undefined, b: 1 }",
@@ -62,14 +60,12 @@ fn conversions() {
         "new Set([1, 'a', [2]])",
         "new Uint8Array([1, 255])",
         "new Float64Array([0.5])",
-        "new BigInt64Array([5n])",
         "new TypeError('bad')",
         "new (class A { x = 1; #y = 2; get z() { return 3 } })",
         "Object.create({ inherited: 1 })",
         "Object('s')",
         "Object(1)",
         "Object(false)",
-        "Object(2n)",
         "(function () { return arguments })(1, 2)",
         "Object.assign([1], { extra: 2 })",
         "{ [Symbol('s')]: 1, 2: 3, 1: 4 }",
@@ -97,8 +93,6 @@ fn conversions() {
         5e-324 → {"v":5e-324}
         9007199254740993 → {"v":9007199254740992}
         0.1 + 0.2 → {"v":0.30000000000000004}
-        10n → {"v":10}
-        -9007199254740991n → {"v":-9007199254740991}
         undefined → {}
         [undefined, , 1] → {"v":[null,null,1]}
         { a: undefined, b: 1 } → {"v":{"b":1}}
@@ -108,14 +102,12 @@ fn conversions() {
         new Set([1, 'a', [2]]) → {"v":[1,"a",[2]]}
         new Uint8Array([1, 255]) → {"v":[1,255]}
         new Float64Array([0.5]) → {"v":[0.5]}
-        new BigInt64Array([5n]) → {"v":[5]}
         new TypeError('bad') → {"v":{"name":"TypeError","message":"bad"}}
         new (class A { x = 1; #y = 2; get z() { return 3 } }) → {"v":{"x":1}}
         Object.create({ inherited: 1 }) → {"v":{}}
         Object('s') → {"v":"s"}
         Object(1) → {"v":1}
         Object(false) → {"v":false}
-        Object(2n) → {"v":2}
         (function () { return arguments })(1, 2) → {"v":{"0":1,"1":2}}
         Object.assign([1], { extra: 2 }) → {"v":[1]}
         { [Symbol('s')]: 1, 2: 3, 1: 4 } → {"v":{"1":4,"2":3}}
@@ -146,6 +138,9 @@ fn what_has_no_json_is_refused_by_name() {
         "new ArrayBuffer(2)",
         "(function* () {})()",
         "2n ** 53n",
+        "10n",
+        "new BigInt64Array([5n])",
+        "Object(2n)",
         "new Date(NaN)",
         "new Map([[1, 2]])",
         "new Map([['k', () => 1]])",
@@ -176,7 +171,10 @@ fn what_has_no_json_is_refused_by_name() {
         /a/ → "TypeError INVALID_ARGUMENTS the argument `$.v` is an object of kind RegExp"
         new ArrayBuffer(2) → "TypeError INVALID_ARGUMENTS the argument `$.v` is an object of kind ArrayBuffer"
         (function* () {})() → "TypeError INVALID_ARGUMENTS the argument `$.v` is an object of kind Generator"
-        2n ** 53n → "TypeError INVALID_ARGUMENTS the argument `$.v` is a BigInt that no number can hold exactly; pass it as a string"
+        2n ** 53n → "TypeError INVALID_ARGUMENTS the argument `$.v` is a BigInt, which JSON has not; pass it as a string, or as a number with `Number(…)`"
+        10n → "TypeError INVALID_ARGUMENTS the argument `$.v` is a BigInt, which JSON has not; pass it as a string, or as a number with `Number(…)`"
+        new BigInt64Array([5n]) → "TypeError INVALID_ARGUMENTS the argument `$.v[0]` is a BigInt, which JSON has not; pass it as a string, or as a number with `Number(…)`"
+        Object(2n) → "TypeError INVALID_ARGUMENTS the argument `$.v` is a BigInt, which JSON has not; pass it as a string, or as a number with `Number(…)`"
         new Date(NaN) → "TypeError INVALID_ARGUMENTS the argument `$.v` is an invalid date"
         new Map([[1, 2]]) → "TypeError INVALID_ARGUMENTS the argument `$.v` is a Map with a key that is not a string"
         new Map([['k', () => 1]]) → "TypeError INVALID_ARGUMENTS the argument `$.v.k` is a function"
@@ -223,7 +221,7 @@ fn the_true_members_are_sent() {
         const c = new Map([["d", new Date(0)]]);
         Array.prototype[Symbol.iterator] = Map.prototype[Symbol.iterator] = Map.prototype.forEach = function* () { yield "evil" };
         Date.prototype.toISOString = Date.prototype.valueOf = () => "evil";
-        const result = await mcp.fs.read({ a: [1, "b", 2n], c });
+        const result = await mcp.fs.read({ a: [1, "b", 2], c });
         return result;
     "#;
     assert_eq!(value_of(js), r#"{"a":[1,"b",2],"c":{"d":"1970-01-01T00:00:00.000Z"}}"#);
