@@ -6,10 +6,6 @@ use pml_analysis::{Catalogue, Tool, analyse};
 use pml_model::{ServerName, ToolId};
 use serde_json::value::RawValue;
 
-/// The one of the program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Thirty lines of the kind a model writes.
 const BLOCK: &str = r#"
 interface Issue_N { id: number; title: string; labels: string[]; body?: string }

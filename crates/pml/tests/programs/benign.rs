@@ -94,7 +94,7 @@ const CASES: &[Case] = &[
     ("one result in the next", r#"const { content } = await mcp.fs.read({ path: "a" }); const { text } = await mcp.text.case({ text: content, to: "upper" }); return text"#, r#""HELLO""#),
     ("spread members", r#"const base = { path: "b" }; return (await mcp.fs.read({ ...base, path: "a" })).size"#, "5"),
     ("members left out", r#"return await mcp.odd.echo({ a: 1, b: undefined, c: null, d: [undefined, 1] })"#, r#"{"a":1,"c":null,"d":[null,1]}"#),
-    ("dates, maps, sets and big numbers", r#"return await mcp.odd.echo({ date: new Date(0), map: new Map([["k", 1]]), set: new Set([1, 2]), big: 12n })"#, r#"{"date":"1970-01-01T00:00:00.000Z","map":{"k":1},"set":[1,2],"big":12}"#),
+    ("dates, maps and sets", r#"return await mcp.odd.echo({ date: new Date(0), map: new Map([["k", 1]]), set: new Set([1, 2]) })"#, r#"{"date":"1970-01-01T00:00:00.000Z","map":{"k":1},"set":[1,2]}"#),
     ("a member called then", r#"return (await mcp.odd.echo({ then: 1, constructor: 2 })).then"#, "1"),
     ("a local called mcp", r#"const inner = (mcp) => mcp.fs; return inner({ fs: 5 }) + (await mcp.fs.read({ path: "a" })).size"#, "10"),
     ("timers between calls", r#"await new Promise((done) => setTimeout(done, 1)); return (await mcp.fs.read({ path: "a" })).size"#, "5"),
