@@ -110,7 +110,7 @@ fn clear(world: &World<'_>, id: Option<&Value<'_>>) {
 pub(super) fn fire<'js>(ctx: &Ctx<'js>, world: &World<'js>, number: u32) -> rquickjs::Result<()> {
     let timers = &world.timers;
     let Some(id) = timers.ids.borrow_mut().remove(&number) else { return Ok(()) };
-    let Some((then, given, every_ms)) = timers.due(id) else { return Ok(()) };
+    let Some(Due { then, given, every_ms }) = timers.due(id) else { return Ok(()) };
     let mut args = Args::new(ctx.clone(), given.len());
     args.push_args(given)?;
     if then.call_arg::<Value<'js>>(args).is_err() {
@@ -123,16 +123,22 @@ pub(super) fn fire<'js>(ctx: &Ctx<'js>, world: &World<'js>, number: u32) -> rqui
     Ok(())
 }
 
+/// What a timer calls when its time has come.
+struct Due<'js> {
+    then: Function<'js>,
+    given: Vec<Value<'js>>,
+    every_ms: Option<u64>,
+}
+
 impl<'js> Timers<'js> {
     /// What to call; it is forgotten unless it repeats.
-    #[allow(clippy::type_complexity)]
-    fn due(&self, id: u32) -> Option<(Function<'js>, Vec<Value<'js>>, Option<u64>)> {
+    fn due(&self, id: u32) -> Option<Due<'js>> {
         let mut set = self.set.borrow_mut();
-        match set.get(&id)?.every_ms {
-            Some(every_ms) => {
-                set.get(&id).map(|timer| (timer.then.clone(), timer.given.clone(), Some(every_ms)))
-            }
-            None => set.remove(&id).map(|timer| (timer.then, timer.given, None)),
+        let timer = set.get(&id)?;
+        let due = Due { then: timer.then.clone(), given: timer.given.clone(), every_ms: timer.every_ms };
+        if due.every_ms.is_none() {
+            set.remove(&id);
         }
+        Some(due)
     }
 }

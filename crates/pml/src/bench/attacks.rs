@@ -27,7 +27,7 @@ use pml_sandbox::{Delivery, Ending, Event, Fault, Granted, Limit, Limits, Pool, 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Figure, failed, milliseconds, quantile};
+use super::{Figure, failed, json_lines, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
 use crate::execute::{Report, Standing, WORKER_COMMAND};
@@ -59,7 +59,7 @@ struct Attack {
 }
 
 pub(super) async fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
-    let attacks = read(&data.join("engine.jsonl"))?;
+    let attacks = json_lines(&data.join("engine.jsonl"))?;
     let home = tempfile::tempdir().map_err(failed)?;
     let config = home.path().join("pml.toml");
     std::fs::write(&config, format!("[limits]\ncpu = \"{}ms\"\n", CPU.as_millis())).map_err(failed)?;
@@ -70,18 +70,6 @@ pub(super) async fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     let figures = all(&app, &alone, &attacks).await;
     app.close().await;
     figures
-}
-
-fn read(path: &Path) -> Result<Vec<Attack>, Problem> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            serde_json::from_str(line)
-                .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
-        })
-        .collect()
 }
 
 async fn all(app: &Arc<App>, alone: &Pool, attacks: &[Attack]) -> Result<Vec<Figure>, Problem> {

@@ -10,11 +10,10 @@ use pml_model::name::identifier;
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{ServerName, ToolId};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Figure, failed};
+use super::{Figure, failed, json_lines};
 use crate::problem::Problem;
 
 #[derive(Deserialize)]
@@ -104,7 +103,7 @@ fn rows(data: &Path) -> Result<Vec<Row>, Problem> {
     files.sort();
     let mut rows: Vec<Row> = Vec::new();
     for file in files {
-        rows.extend(read::<Row>(&file)?.into_iter().filter(|row| row.ts_code.is_some()));
+        rows.extend(json_lines::<Row>(&file)?.into_iter().filter(|row| row.ts_code.is_some()));
     }
     if rows.is_empty() {
         return Err(failed(format!("no row of {} has a `ts_code`", data.display())));
@@ -114,25 +113,13 @@ fn rows(data: &Path) -> Result<Vec<Row>, Problem> {
 
 fn catalogue(path: &Path) -> Result<Catalogue, Problem> {
     let mut catalogue = Catalogue::default();
-    for line in read::<ToolLine>(path)? {
+    for line in json_lines::<ToolLine>(path)? {
         let id = ToolId { server: ServerName::new(&line.server).map_err(failed)?, tool: line.name };
         let identifier = identifier(&id.tool);
         let input = line.input_schema.unwrap_or_else(empty_object);
         catalogue.add(Tool::new(id, identifier, input, line.output_schema, false));
     }
     Ok(catalogue)
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Problem> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            serde_json::from_str(line)
-                .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
-        })
-        .collect()
 }
 
 fn predict(source: &str, catalogue: &Catalogue) -> Prediction {

@@ -7,11 +7,12 @@ mod gateway;
 mod ingest;
 mod sandbox;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::problem::{Code, Problem};
 
@@ -114,6 +115,19 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
 
 fn failed(what: impl std::fmt::Display) -> Problem {
     Problem::new(Code::InvalidRequest, format!("the measurement failed: {what}"))
+}
+
+/// The lines of a file, each a JSON object.
+fn json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Problem> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(number, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
+        })
+        .collect()
 }
 
 /// The value below which a share of the samples lies.

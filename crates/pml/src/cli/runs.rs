@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use pml_model::name::{printable, shortened};
 use pml_model::run::{Answer, Question, Resolved, Verdict};
 use pml_model::{RunId, RunState};
@@ -53,26 +54,14 @@ pub(super) enum Runs {
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// Only runs in this state
-    #[arg(long)]
-    state: Option<State>,
+    #[arg(long, value_parser = state())]
+    state: Option<RunState>,
     /// How many
     #[arg(long, default_value_t = 20)]
     limit: u32,
     /// Only runs made before this one
     #[arg(long, value_name = "ID")]
     before: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum State {
-    Running,
-    Waiting,
-    Interrupted,
-    Done,
-    Failed,
-    Cancelled,
-    Aborted,
-    Expired,
 }
 
 /// Arguments of `pml runs show`.
@@ -121,7 +110,7 @@ pub(super) async fn run(here: &Here, runs: Runs) -> Result<ExitCode, Problem> {
 
 async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
     let filter = Filter {
-        state: list.state.map(state),
+        state: list.state,
         before: list.before.as_deref().map(run_id).transpose()?,
         limit: list.limit,
     };
@@ -151,17 +140,10 @@ async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn state(state: State) -> RunState {
-    match state {
-        State::Running => RunState::Running,
-        State::Waiting => RunState::Waiting,
-        State::Interrupted => RunState::Interrupted,
-        State::Done => RunState::Done,
-        State::Failed => RunState::Failed,
-        State::Cancelled => RunState::Cancelled,
-        State::Aborted => RunState::Aborted,
-        State::Expired => RunState::Expired,
-    }
+/// Reads the word for a state.
+fn state() -> impl TypedValueParser<Value = RunState> {
+    let words = PossibleValuesParser::new(RunState::ALL.map(RunState::as_str));
+    words.map(|word| RunState::parse(&word).expect("only the words for states are possible"))
 }
 
 /// How a run stands, in a few words.

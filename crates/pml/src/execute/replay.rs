@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pml_model::{Principal, RunId};
 use pml_sandbox::{Delivery, Event as Seen};
-use pml_store::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -13,6 +12,7 @@ use super::journal::{Delivered, History, LoggedCall};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Report};
+use super::resume::{understood, unreadable};
 use super::run::{Action, Event, Run};
 use super::{PATIENCE, no_run, take_worker};
 use crate::app::{App, blocking};
@@ -94,41 +94,37 @@ pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<R
         pml_store::Error::NoRun { .. } => no_run(id),
         other => Problem::from(other),
     })?;
-    let unreadable = |what: String| {
-        Problem::new(Code::Storage, format!("the record of run `{id}` cannot be read: {what}"))
-    };
+    let (plan, history) = understood(&recorded)?;
     let report = match &recorded.outcome {
-        Some(outcome) => {
-            Some(serde_json::from_slice(outcome).map_err(|error| unreadable(error.to_string()))?)
-        }
+        Some(outcome) => Some(serde_json::from_slice(outcome).map_err(|error| unreadable(id, &error))?),
         None => None,
     };
-    let plan = serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
-    Recording::new(id.clone(), plan, recorded.entries, report).map_err(unreadable)
+    Recording::new(id.clone(), plan, history, report).map_err(|error| unreadable(id, &error))
 }
 
 impl Recording {
-    fn new(run: RunId, plan: Plan, entries: Vec<Entry>, report: Option<Report>) -> Result<Recording, String> {
-        let history = History::read(entries).map_err(|error| error.to_string())?;
+    fn new(
+        run: RunId,
+        plan: Plan,
+        history: History,
+        report: Option<Report>,
+    ) -> Result<Recording, serde_json::Error> {
         let call = |call: LoggedCall| {
             Ok(RecordedCall {
                 tool: call.tool,
                 node: call.node,
-                arguments: RawValue::from_string(call.arguments).map_err(|error| error.to_string())?,
+                arguments: RawValue::from_string(call.arguments)?,
                 at: call.at,
                 ended: call.ended.is_some(),
             })
         };
+        let delivery = |(at, what)| RecordedDelivery { at, what };
         Ok(Recording {
             schema_version: SCHEMA_VERSION,
             run,
             plan,
-            calls: history.calls.into_iter().map(call).collect::<Result<_, String>>()?,
-            deliveries: history
-                .deliveries
-                .into_iter()
-                .map(|(at, what)| RecordedDelivery { at, what })
-                .collect(),
+            calls: history.calls.into_iter().map(call).collect::<Result<_, serde_json::Error>>()?,
+            deliveries: history.deliveries.into_iter().map(delivery).collect(),
             report,
         })
     }

@@ -81,6 +81,19 @@ async fn load(app: &App, principal: &Principal, id: &RunId) -> Result<Recorded, 
     Ok(blocking(move || store.load(&whose, &run)).await?)
 }
 
+/// What was recorded, as its writer meant it.
+pub(super) fn understood(recorded: &Recorded) -> Result<(Plan, History), Problem> {
+    let id = &recorded.run.id;
+    let plan = serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(id, &error))?;
+    let history = History::read(recorded.entries.clone()).map_err(|error| unreadable(id, &error))?;
+    Ok((plan, history))
+}
+
+/// That a record is not one this version can read.
+pub(super) fn unreadable(id: &RunId, why: &dyn std::error::Error) -> Problem {
+    Problem::new(Code::Storage, format!("the record of run `{id}` cannot be read: {why}"))
+}
+
 /// Ends a run whose record cannot be read: trying again would not help.
 async fn give_up(app: &App, lease: &Lease) {
     let unreadable = Change {
@@ -103,14 +116,8 @@ enum TakenUp {
 
 /// Reads what was recorded, with what was answered meanwhile; asks about calls nobody knows the end of.
 async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
-    let unreadable = |what: String| {
-        Problem::new(Code::Storage, format!("the record of run `{}` cannot be read: {what}", lease.run()))
-    };
-    let mut plan: Plan =
-        serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
+    let (mut plan, mut history) = understood(&recorded)?;
     stricter(app, &mut plan);
-    let mut history =
-        History::read(recorded.entries.clone()).map_err(|error| unreadable(error.to_string()))?;
     if plan.engine != pml_sandbox::ENGINE {
         let failure = Failure::new(
             "ENGINE_CHANGED",
@@ -131,7 +138,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             let answered = Change { question: Some(None), at: now, ..Change::default() };
             let all = recorded.entries.into_iter().chain(entries.iter().cloned()).collect();
             change(app, lease, entries, answered).await?;
-            history = History::read(all).map_err(|error| unreadable(error.to_string()))?;
+            history = History::read(all).map_err(|error| unreadable(lease.run(), &error))?;
             return Ok(TakenUp::Ready(Box::new(plan), history));
         }
     }
@@ -162,7 +169,7 @@ fn stricter(app: &App, plan: &mut Plan) {
 }
 
 /// Whether running a program anew would repeat something.
-pub(super) fn again_or_not(history: &History) -> &'static str {
+fn again_or_not(history: &History) -> &'static str {
     match history.calls.is_empty() {
         true => "run it anew; it has called nothing yet",
         false => "calls were made before: see them with `pml runs show` before you run it anew",
@@ -221,13 +228,7 @@ pub async fn abort(
     }
     match claim(app, principal, id).await? {
         Claim::Taken(lease) => {
-            let recorded = load(app, principal, id).await?;
-            let unreadable = |what: String| {
-                Problem::new(Code::Storage, format!("the record of run `{id}` cannot be read: {what}"))
-            };
-            let plan: Plan =
-                serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(error.to_string()))?;
-            let history = History::read(recorded.entries).map_err(|error| unreadable(error.to_string()))?;
+            let (plan, history) = understood(&load(app, principal, id).await?)?;
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
             end(app, &lease, &plan, &history, &Ending::Aborted(reason)).await?;
             standing(app, principal, id).await
