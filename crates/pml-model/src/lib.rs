@@ -5,6 +5,7 @@
 
 pub mod json;
 pub mod name;
+pub mod question;
 pub mod run;
 pub mod structure;
 pub mod tool;

@@ -108,70 +108,6 @@ impl std::fmt::Display for RunState {
     }
 }
 
-/// What a run waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Question {
-    /// Calls were sent, and nobody knows what became of them.
-    InDoubt {
-        /// Each of them.
-        calls: Vec<Doubt>,
-    },
-}
-
-/// A call that was sent and has no end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Doubt {
-    /// Its number in the run.
-    pub call: u32,
-    /// The node of the structure it belongs to, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// `server:tool`.
-    pub tool: String,
-    /// What it was called with, as it was sent.
-    pub arguments: String,
-    /// When it was sent, in milliseconds since 1970.
-    pub sent_at: i64,
-}
-
-/// What is said to a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Answer {
-    /// To calls in doubt: what became of each.
-    Doubts {
-        /// One for each call in question.
-        calls: Vec<Resolved>,
-    },
-}
-
-/// What became of a call that was in doubt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resolved {
-    /// Its number in the run.
-    pub call: u32,
-    /// What a person found out.
-    #[serde(flatten)]
-    pub verdict: Verdict,
-}
-
-/// What a person found out about a call that was in doubt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
-    /// It had no effect: send it again.
-    Again,
-    /// The program is told that it failed.
-    Failed,
-    /// It was done, and this is what the program is given for its result.
-    Done {
-        /// JSON.
-        result: String,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,21 +135,5 @@ mod tests {
             assert_eq!(RunState::parse(state.as_str()), Some(state));
         }
         assert_eq!(RunState::parse("Running"), None);
-    }
-
-    #[test]
-    fn an_answer_is_plain_json() {
-        let answer = Answer::Doubts {
-            calls: vec![
-                Resolved { call: 3, verdict: Verdict::Again },
-                Resolved { call: 4, verdict: Verdict::Done { result: "1".to_owned() } },
-            ],
-        };
-        let text = serde_json::to_string(&answer).unwrap();
-        assert_eq!(
-            text,
-            r#"{"type":"doubts","calls":[{"call":3,"verdict":"again"},{"call":4,"verdict":"done","result":"1"}]}"#
-        );
-        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
     }
 }

@@ -12,7 +12,7 @@ mod read;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use pml_model::run::{Answer, Question};
+use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 
 use crate::Process;

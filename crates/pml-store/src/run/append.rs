@@ -4,7 +4,7 @@
 
 use std::sync::PoisonError;
 
-use pml_model::run::Question;
+use pml_model::question::Question;
 use pml_model::{Digest, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, params};
 

@@ -4,7 +4,7 @@
 //! Each decision and what follows from it share a transaction, so of several processes that want a
 //! run one gets it. What finds runs finds those of all principals: it serves the program itself.
 
-use pml_model::run::Answer;
+use pml_model::question::Answer;
 use pml_model::{Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -1,6 +1,6 @@
 //! Answers questions about runs, for their principals alone.
 
-use pml_model::run::{Answer, Question};
+use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -12,7 +12,7 @@ mod state;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
-use pml_model::run::{Answer, Doubt, Question, Resolved, Verdict};
+use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
     Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store, Urgency,

@@ -11,7 +11,7 @@ use pml_mcp::{Caller, Era};
 use pml_model::RunId;
 use pml_model::json::{empty_object, raw};
 use pml_model::name::printable;
-use pml_model::run::Question;
+use pml_model::question::Question;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

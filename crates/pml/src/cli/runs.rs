@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use pml_model::name::{printable, shortened};
-use pml_model::run::{Answer, Question, Resolved, Verdict};
+use pml_model::question::{Answer, Question, Resolved, Verdict};
 use pml_model::{RunId, RunState};
 use pml_store::{Answered, Filter, RunRow};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What is written down of a run, and what a later process reads in it.
 
 use pml_model::Digest;
-use pml_model::run::{Doubt, Question, Resolved, Verdict};
+use pml_model::question::{Doubt, Question, Resolved, Verdict};
 use pml_store::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

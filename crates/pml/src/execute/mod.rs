@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pml_mcp::Caller;
-use pml_model::run::Question;
+use pml_model::question::Question;
 use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Pool, Settings, Unavailable};
 use pml_store::{Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};

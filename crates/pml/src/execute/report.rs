@@ -1,7 +1,7 @@
 //! What is told of a run when it is over.
 
 use pml_model::RunState;
-use pml_model::run::Question;
+use pml_model::question::Question;
 use pml_model::structure::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pml_mcp::Caller;
-use pml_model::run::{Answer, Question};
+use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 use pml_store::{Change, Claim, Lease, Recorded, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};

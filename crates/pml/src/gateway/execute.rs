@@ -6,7 +6,7 @@ use std::time::Duration;
 use pml_mcp::server::Incoming;
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::name::shortened;
-use pml_model::run::Question;
+use pml_model::question::Question;
 use pml_model::{Digest, RunId, RunState};
 use pml_store::Idempotency;
 use serde::Deserialize;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process::Stdio;
 use std::time::Duration;
 
-use pml_model::run::{Answer, Question, Verdict};
+use pml_model::question::{Answer, Question, Verdict};
 use pml_model::{RunId, RunState};
 use pml_store::Recorded;
 use serde_json::{Value, json};
