@@ -87,6 +87,8 @@ pub struct Approval {
     pub intent: String,
     /// Of the code that would make the calls.
     pub code_hash: String,
+    /// Whose answer counts.
+    pub by: Answerer,
     /// Whether the run has begun: it asks for calls it is making, not for those it may come to make.
     pub begun: bool,
     /// Each call, or place of a call.
@@ -94,6 +96,16 @@ pub struct Approval {
     /// Where the program may call tools that cannot be known before it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<String>,
+}
+
+/// Whose answers count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// A person's alone, in a way that a program with a shell does not have.
+    Human,
+    /// Also what a client says.
+    Client,
 }
 
 /// A call that needs a person's word, or a place of the program that may make such calls.
@@ -125,6 +137,9 @@ pub struct Asked {
     pub code: Option<String>,
     /// What it is called with.
     pub arguments: Arguments,
+    /// It may be called any number of times: the place is in a loop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats: bool,
     /// Where parts of the arguments come from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Origin>,
@@ -280,6 +295,7 @@ mod tests {
         let question = Question::Approval(Approval {
             intent: "clean up".to_owned(),
             code_hash: "c0de".to_owned(),
+            by: Answerer::Human,
             begun: true,
             calls: vec![Asked {
                 tool: "fs:delete".to_owned(),
@@ -295,6 +311,7 @@ mod tests {
                     json: r#"{"path":"a"}"#.to_owned(),
                     digest: Digest::of(br#"{"path":"a"}"#),
                 },
+                repeats: false,
                 origins: Vec::new(),
                 differs: Vec::new(),
             }],
@@ -302,7 +319,7 @@ mod tests {
         });
         let text = serde_json::to_string(&question).unwrap();
         assert!(
-            text.starts_with(r#"{"type":"approval","intent":"clean up","codeHash":"c0de","begun":true"#),
+            text.starts_with(r#"{"type":"approval","intent":"clean up","codeHash":"c0de","by":"human","begun":true"#),
             "{text}"
         );
         assert_eq!(serde_json::from_str::<Question>(&text).unwrap(), question);

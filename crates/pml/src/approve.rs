@@ -13,6 +13,9 @@
 //! loosen; what is not known to read is asked for, not repeated, and may reach anything. But a tool
 //! that says itself that it changes things does so, and only a rule with its full name outweighs that.
 
+pub(crate) mod question;
+pub mod words;
+
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -59,59 +62,26 @@ pub enum Mode {
     Deny,
 }
 
-/// Why a program may not start.
+/// Why a tool may not be called: a rule forbids it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// A rule forbids the tool.
-    #[error("`{tool}` may not be called, because {because}")]
-    Denied {
-        /// The tool.
-        tool: ToolId,
-        /// Which rule.
-        because: String,
-    },
-    /// A person would have to be asked.
-    #[error("`{tool}` needs a person's approval, and nobody can be asked yet: {because}")]
-    Unapproved {
-        /// The tool.
-        tool: ToolId,
-        /// Why somebody would have to be.
-        because: String,
-    },
+#[error("`{tool}` may not be called, because {because}")]
+pub struct Refusal {
+    /// The tool.
+    pub tool: ToolId,
+    /// Which rule.
+    pub because: String,
 }
 
 impl Refusal {
-    /// The tool it is about.
-    pub fn tool(&self) -> &ToolId {
-        match self {
-            Refusal::Denied { tool, .. } | Refusal::Unapproved { tool, .. } => tool,
-        }
-    }
-
     /// What to do about it.
-    pub fn hint(&self) -> String {
-        match self {
-            Refusal::Denied { .. } => "do without the tool, or have the user change that rule".to_owned(),
-            Refusal::Unapproved { tool, .. } => {
-                format!("set `approval_mode = \"auto\"` for `\"{tool}\"` under `[permissions]` in `pml.toml`")
-            }
-        }
-    }
+    pub const HINT: &str = "do without the tool, or have the user change that rule";
 }
 
-/// What stands against calling these tools from a program; nothing where all of them may be called.
-pub fn refusals<'a>(tools: impl IntoIterator<Item = (&'a ToolId, &'a Verdict)>) -> Vec<Refusal> {
-    tools
-        .into_iter()
-        .filter_map(|(tool, verdict)| {
-            let (tool, because) = (tool.clone(), verdict.because.clone());
-            match verdict.mode {
-                Mode::Auto => None,
-                Mode::Ask => Some(Refusal::Unapproved { tool, because }),
-                Mode::Deny => Some(Refusal::Denied { tool, because }),
-            }
-        })
-        .collect()
+impl Verdict {
+    /// What stands against calling the tool, whoever would allow it.
+    pub fn refusal(&self, tool: &ToolId) -> Option<Refusal> {
+        (self.mode == Mode::Deny).then(|| Refusal { tool: tool.clone(), because: self.because.clone() })
+    }
 }
 
 impl Policy {

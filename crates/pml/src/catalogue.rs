@@ -146,6 +146,13 @@ impl Snapshot {
         Problem::new(Code::UnknownTool, format!("no tool is called `{wanted}`")).hint(hint)
     }
 
+    /// What the tool called `id` says of itself, if its definition is still that one.
+    pub fn description(&self, id: &str, definition: &Digest) -> String {
+        let tool = ToolId::parse(id).ok().and_then(|id| self.tool(&id).ok());
+        let same = tool.filter(|tool| tool.definition.digest == *definition);
+        same.and_then(|tool| tool.definition.description.clone()).unwrap_or_default()
+    }
+
     /// The tools of one server.
     pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Tool> {
         self.tools.iter().filter(move |tool| tool.id.server == *server)

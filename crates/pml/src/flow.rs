@@ -3,6 +3,8 @@
 //! An intent or a call reaches the stages only through here, from whichever door (MCP, HTTP, terminal) it
 //! came: every choice about what comes next is made here, and the work is done in the stages.
 
+mod approvals;
+
 use std::sync::Arc;
 
 use pml_analysis::render::Report;
@@ -16,10 +18,13 @@ use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
 use crate::execute::replay::{self, Recording, Replayed};
-use crate::execute::{self, Asked, Bounds, Handle, Resumed, Standing};
+use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Resumed, Standing};
 use crate::plan::{self, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
+
+pub use crate::execute::Wanted;
+pub use approvals::{By, Open, answer, asking, open_question};
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
 ///
@@ -65,8 +70,8 @@ pub async fn analyse_dag(app: &App, document: String) -> Analysed {
 pub enum Executed {
     /// It goes on in this process.
     Going(Arc<Handle>),
-    /// It was asked for before; this is how it stands.
-    Known(RunId, Standing),
+    /// It was asked for before, or waits for a person's word; this is how it stands.
+    Stands(RunId, Standing),
     /// The program cannot be run, or may not be.
     Refused(Refused),
 }
@@ -96,14 +101,23 @@ pub async fn execute(
         bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
     let snapshot = app.catalogue.snapshot();
-    let plan = match plan::plan(&snapshot, &app.policy(), *analysis, &asked, bounds, visible) {
+    let mut plan = match plan::plan(&snapshot, &app.policy(), *analysis, &asked, bounds, visible) {
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
     let Execution { principal, session, caller, idempotency, patience, .. } = asked;
+    approvals::by_rules(app, &principal, &mut plan).await?;
     let again = (principal.clone(), idempotency.clone());
-    match execute::start(app, Asked { principal, session, plan, caller, idempotency, patience }).await {
-        Ok(handle) => Ok(Executed::Going(handle)),
+    let question = plan.question.clone();
+    let asked = Asked { principal, session, plan, caller, idempotency, patience };
+    let begun = match question {
+        None => execute::start(app, asked).await.map(Executed::Going),
+        Some(question) => {
+            execute::ask_first(app, asked, question).await.map(|(id, standing)| Executed::Stands(id, standing))
+        }
+    };
+    match begun {
+        Ok(executed) => Ok(executed),
         // Somebody was quicker with the same key: theirs is the run.
         Err(problem) => match again {
             (principal, Some(idempotency)) => {
@@ -128,7 +142,7 @@ async fn asked_before(
     }
     Ok(Some(match app.runs.here(&id) {
         Some(handle) => Executed::Going(handle),
-        None => Executed::Known(id.clone(), execute::standing(app, principal, &id).await?),
+        None => Executed::Stands(id.clone(), execute::standing(app, principal, &id).await?),
     }))
 }
 
@@ -186,6 +200,22 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
 /// A run of the principal's that goes on in this process.
 pub fn run_here(app: &App, principal: &Principal, id: &RunId) -> Option<Arc<Handle>> {
     app.runs.here(id).filter(|handle| handle.principal == *principal)
+}
+
+/// How a run stands, call by call.
+///
+/// # Errors
+/// There is no such run, or its records are no longer kept.
+pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
+    execute::overview(app, principal, id).await
+}
+
+/// A part of the result of a task.
+///
+/// # Errors
+/// There is no such run or task, the task has no result, or results are no longer kept.
+pub async fn task_result(app: &App, principal: &Principal, id: &RunId, wanted: &Wanted) -> Result<ResultPage, Problem> {
+    execute::result(app, principal, id, wanted).await
 }
 
 /// All that is recorded of a run.

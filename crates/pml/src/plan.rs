@@ -8,14 +8,17 @@ use pml_analysis::render::Report;
 use pml_analysis::{Analysis, Catalogue, Complaint, Severity, Tool};
 use pml_mcp::Caller;
 use pml_model::json::Fields;
+use pml_model::question::Answerer;
 use pml_model::{Principal, ToolId};
 use pml_store::Idempotency;
 use serde_json::value::RawValue;
 
 use crate::app::now_ms;
-use crate::approve::{Policy, refusals};
+use crate::approve::question::before;
+use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::catalogue::{self, Snapshot};
-use crate::execute::{Bounds, Granted, Plan};
+use crate::config::Dynamic;
+use crate::execute::{Asks, Bounds, Granted, Plan};
 use crate::problem::{Code, Problem};
 
 /// A program to be run.
@@ -38,6 +41,10 @@ pub struct Execution {
     pub idempotency: Option<Idempotency>,
     /// How long it may wait for its turn.
     pub patience: Duration,
+    /// Whose word counts where a person has to be asked.
+    pub by: Answerer,
+    /// What becomes of it where its calls cannot be known beforehand.
+    pub dynamic: Dynamic,
 }
 
 /// Why a program is not run.
@@ -100,7 +107,8 @@ pub(crate) fn not_understood(report: &Report) -> Refused {
     Refused { all: vec![problem.to_string()], problem, line: report.at.map(|at| at.line) }
 }
 
-/// What is run, if the rules allow it: every tool the program can call must be one it may call.
+/// What is run, if the rules allow it: every tool the program can call must be one it may call, or one that a person can
+/// allow it to call. Whoever may be asked is asked once, before anything runs, about all that is known by then.
 pub(crate) fn plan(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -109,7 +117,8 @@ pub(crate) fn plan(
     bounds: Bounds,
     visible: impl Fn(&ToolId) -> bool,
 ) -> Result<Plan, Refused> {
-    if let Some(remark) = analysis.permissions.opaque.first() {
+    let opaque = &analysis.permissions.opaque;
+    if let Some(remark) = opaque.first().filter(|_| asked.dynamic == Dynamic::Refuse) {
         let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
         let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
         return Err(Refused { line: Some(remark.at.line), ..Refused::from(problem) });
@@ -125,24 +134,23 @@ pub(crate) fn plan(
             return Err(problem.hint("add it to `expose` in pml.toml").into());
         }
         let verdict = policy.of(&id, &tool.definition.annotations);
-        refused.extend(refusals([(&id, &verdict)]));
-        granted.push(Granted {
-            names: names(tool),
-            digest: tool.definition.digest.clone(),
-            idempotent: verdict.idempotent,
-            id,
-        });
+        refused.extend(verdict.refusal(&id));
+        granted.push(grantable(tool, &verdict));
     }
     if let Some(first) = refused.first() {
-        let problem = Problem::new(Code::Denied, first.to_string()).hint(first.hint());
-        let line = first_line(&analysis, &first.tool().to_string());
+        let problem = Problem::new(Code::Denied, first.to_string()).hint(Refusal::HINT);
+        let line = first_line(&analysis, &first.tool.to_string());
         return Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() });
+    }
+    let opaque: Vec<String> = opaque.iter().map(|remark| format!("line {}: {}", remark.at.line, remark.what)).collect();
+    if !opaque.is_empty() {
+        granted.extend(all_others(snapshot, policy, &granted, visible));
     }
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| {
         Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
-    Ok(Plan::new(
+    let mut plan = Plan::new(
         asked.intent.clone(),
         asked.code.clone(),
         analysis,
@@ -150,7 +158,39 @@ pub(crate) fn plan(
         granted,
         bounds,
         (u64::from_le_bytes(seed), now_ms()),
-    ))
+    );
+    plan.by = asked.by;
+    plan.opaque = opaque;
+    plan.question = before(&plan, |tool| snapshot.description(&tool.id.to_string(), &tool.digest));
+    Ok(plan)
+}
+
+/// What a run sees of a tool.
+fn grantable(tool: &catalogue::Tool, verdict: &Verdict) -> Granted {
+    Granted {
+        id: tool.id.clone(),
+        names: names(tool),
+        digest: tool.definition.digest.clone(),
+        idempotent: verdict.idempotent,
+        asks: (verdict.mode == Mode::Ask)
+            .then(|| Asks { scope: verdict.scope.as_str().to_owned(), because: verdict.because.clone() }),
+    }
+}
+
+/// What a program whose calls cannot be known may come to call: whatever it sees and no rule forbids.
+fn all_others<'a>(
+    snapshot: &'a Snapshot,
+    policy: &'a Policy,
+    declared: &[Granted],
+    visible: impl Fn(&ToolId) -> bool + 'a,
+) -> Vec<Granted> {
+    let others = snapshot.tools.iter().filter(|tool| visible(&tool.id) && declared.iter().all(|known| known.id != tool.id));
+    others
+        .filter_map(|tool| {
+            let verdict = policy.of(&tool.id, &tool.definition.annotations);
+            verdict.refusal(&tool.id).is_none().then(|| grantable(tool, &verdict))
+        })
+        .collect()
 }
 
 fn names(tool: &catalogue::Tool) -> Vec<String> {

@@ -80,6 +80,8 @@ pub enum Code {
     InvalidRequest,
     /// The rules do not allow it.
     Denied,
+    /// Somebody answered before.
+    AlreadyAnswered,
     /// A tool is no longer what it was.
     ToolChanged,
     /// The program has mistakes and is not run.

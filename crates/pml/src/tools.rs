@@ -12,8 +12,9 @@ use pml_model::{Digest, Principal, RunId, ToolId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
-use crate::approve::{self, Refusal, refusals};
+use crate::app::{App, now_ms};
+use crate::approve::question::value_digest;
+use crate::approve::{self, Refusal};
 use crate::catalogue::Tool;
 use crate::problem::{Code, Problem};
 use crate::servers::Slot;
@@ -37,8 +38,26 @@ pub struct Context {
     pub mode: Mode,
     /// Who can be told and asked things meanwhile.
     pub caller: Caller,
-    /// For a run: the definition the tool had when the run was allowed to call it.
-    pub granted: Option<Digest>,
+    /// For a run: what it is allowed.
+    pub permit: Option<Permit>,
+}
+
+/// What a run is allowed with a tool.
+#[derive(Debug, Clone)]
+pub struct Permit {
+    /// The definition the tool had when the run was planned.
+    pub definition: Digest,
+    /// What a person allowed, where one did.
+    pub allowed: Option<Allowed>,
+}
+
+/// A person's word on one call.
+#[derive(Debug, Clone)]
+pub struct Allowed {
+    /// Of the arguments they saw, in canonical form; none where they allowed any.
+    pub arguments: Option<Digest>,
+    /// Until when it counts.
+    pub until: i64,
 }
 
 /// What a call may do.
@@ -60,8 +79,18 @@ impl Context {
             cancel,
             mode: Mode::Real,
             caller,
-            granted: None,
+            permit: None,
         }
+    }
+}
+
+impl Permit {
+    /// Whether a person allowed a call with these arguments.
+    fn covers(&self, arguments: &RawValue) -> bool {
+        self.allowed.as_ref().is_some_and(|allowed| {
+            now_ms() < allowed.until
+                && (allowed.arguments.is_none() || allowed.arguments == value_digest(arguments.get()))
+        })
     }
 }
 
@@ -140,22 +169,21 @@ async fn call_known(
 
 /// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
 /// it when it was planned, and only as long as both still stand.
-fn authorize(app: &App, context: &Context, tool: &Tool) -> Result<(), Problem> {
+fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<(), Problem> {
     let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
-    let denied = |refusal: &Refusal| Problem::new(Code::Denied, refusal.to_string()).hint(refusal.hint());
+    if let Some(refusal) = verdict.refusal(&tool.id) {
+        return Err(Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT));
+    }
     if context.run.is_none() {
         // Whoever calls a tool itself has its own way of asking.
-        return match verdict.mode {
-            approve::Mode::Deny => {
-                refusals([(&tool.id, &verdict)]).first().map_or(Ok(()), |r| Err(denied(r)))
-            }
-            approve::Mode::Auto | approve::Mode::Ask => Ok(()),
-        };
+        return Ok(());
     }
-    if let Some(refusal) = refusals([(&tool.id, &verdict)]).first() {
-        return Err(denied(refusal));
+    let permit = context.permit.as_ref();
+    if verdict.mode == approve::Mode::Ask && !permit.is_some_and(|permit| permit.covers(arguments)) {
+        let text = format!("`{}` needs a person's word for this call, because {}", tool.id, verdict.because);
+        return Err(Problem::new(Code::Denied, text).hint("run the program anew, and the person is asked"));
     }
-    if context.granted.as_ref() != Some(&tool.definition.digest) {
+    if permit.map(|permit| &permit.definition) != Some(&tool.definition.digest) {
         let text = format!("the definition of `{}` changed after the run was allowed to call it", tool.id);
         return Err(Problem::new(Code::ToolChanged, text)
             .hint("`pml list --changes` shows how; run the program anew"));
@@ -170,7 +198,7 @@ async fn checked(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    if let Err(problem) = authorize(app, context, tool) {
+    if let Err(problem) = authorize(app, context, tool, arguments) {
         return Outcome::NotSent(problem);
     }
     if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
@@ -218,7 +246,7 @@ async fn downstream(
             Err(unavailable) => return Outcome::NotSent(unavailable.0),
         };
         // Starting it may have told of other definitions than those the call was allowed by.
-        if let Err(problem) = still_allowed(app, context, &slot, tool).await {
+        if let Err(problem) = still_allowed(app, context, &slot, tool, arguments).await {
             return Outcome::NotSent(problem);
         }
         if let Some(wait) = slot.rate_limited() {
@@ -255,12 +283,18 @@ async fn downstream(
 }
 
 /// Whether the tool is still what it was and may still be called, now that its server runs.
-async fn still_allowed(app: &App, context: &Context, slot: &Slot, tool: &Tool) -> Result<(), Problem> {
-    if context.granted.is_none() {
+async fn still_allowed(
+    app: &App,
+    context: &Context,
+    slot: &Slot,
+    tool: &Tool,
+    arguments: &RawValue,
+) -> Result<(), Problem> {
+    if context.permit.is_none() {
         return Ok(());
     }
     app.settled(slot).await;
-    authorize(app, context, app.catalogue.snapshot().tool(&tool.id)?)
+    authorize(app, context, app.catalogue.snapshot().tool(&tool.id)?, arguments)
 }
 
 fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {

@@ -183,6 +183,8 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
         caller: Caller::silent(),
         idempotency: None,
         patience: Duration::from_secs(60),
+        by: Answerer::Human,
+        dynamic: Dynamic::Refuse,
     };
     match flow::execute(app, execution, |_| true).await? {
         Executed::Going(handle) => match handle.wait(PATIENCE).await {
@@ -192,7 +194,7 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
             }
         },
         Executed::Refused(refused) => Ok(Went::Refused(refused.problem)),
-        Executed::Known(..) => Err(failed("a run that was never asked for is known")),
+        Executed::Stands(..) => Err(failed("a run that was never asked for is known")),
     }
 }
 

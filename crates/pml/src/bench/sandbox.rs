@@ -266,6 +266,8 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
         caller: Caller::silent(),
         idempotency: None,
         patience: Duration::from_secs(60),
+        by: Answerer::Human,
+        dynamic: Dynamic::Refuse,
     };
     let crate::flow::Executed::Going(handle) = crate::flow::execute(app, execution, |_| true).await? else {
         return Err(failed("the program is not run"));

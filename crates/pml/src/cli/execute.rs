@@ -11,13 +11,14 @@ use pml_mcp::{Caller, Era};
 use pml_model::RunId;
 use pml_model::json::{empty_object, raw};
 use pml_model::name::printable;
-use pml_model::question::Question;
+use pml_model::question::{Answerer, Question};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Here, analyse, out};
 use crate::app::Role;
+use crate::approve::words;
 use crate::execute::{Failure, Handle, Report, Standing};
 use crate::flow::{self, Executed};
 use crate::plan::{Execution, Refused};
@@ -51,6 +52,7 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     let app = here.open(Role::Command).await?;
     let (caller, messages) = watching();
     let showing = tokio::spawn(show(messages));
+    let config = app.config();
     let execution = Execution {
         principal: app.principal.clone(),
         session: "terminal".to_owned(),
@@ -61,10 +63,12 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         caller,
         idempotency: None,
         patience: PATIENCE,
+        by: config.approvals.by.unwrap_or(Answerer::Client),
+        dynamic: config.approvals.dynamic,
     };
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
-        Ok(Executed::Known(id, standing)) => Ok((id, standing)),
+        Ok(Executed::Stands(id, standing)) => Ok((id, standing)),
         Ok(Executed::Refused(refused)) => {
             app.close().await;
             return Ok(not_run(here, &name, &code, &refused));
@@ -153,11 +157,11 @@ pub(super) fn tell(here: &Here, id: &RunId, standing: &Standing, source: Option<
     };
     match standing {
         Standing::Over(report) => return over(here, id, report, source),
-        Standing::Waiting { question: Some(question), .. } => {
+        Standing::Waiting { question: Some((_, question)), .. } => {
             asks(here, id, question);
             return ExitCode::FAILURE;
         }
-        Standing::Waiting { question: None, wake_at } => note(
+        Standing::Waiting { question: None, wake_at, .. } => note(
             "it sleeps; a running `pml serve` or `pml stdio` wakes it, or `pml runs resume`",
             json!({ "status": "running", "workflowId": id, "wakeAt": wake_at }),
         ),
@@ -233,23 +237,15 @@ pub(super) fn asks(here: &Here, id: &RunId, question: &Question) {
     if here.json {
         return out::json(&json!({ "status": "approval_required", "workflowId": id, "question": question }));
     }
-    let Question::InDoubt { calls } = question;
-    out::note("the run was interrupted, and whether these calls acted is not known:");
-    for doubt in calls {
-        out::note(format!(
-            "  call {} {}{}{} {}",
-            doubt.call,
-            out::BOLD,
-            doubt.tool,
-            out::RESET,
-            printable(&doubt.arguments)
-        ));
-    }
-    out::note(format!(
-        "{}hint{}: look what happened, then say so: `pml runs resume {id} --call N=again`, `N=failed` or `N='{{…}}'` (its result)",
-        out::CYAN,
-        out::RESET
-    ));
+    out::note(format!("the run {}", words::question(question)));
+    let hint = match question {
+        Question::InDoubt { .. } => format!(
+            "look what happened, then say so: `pml runs resume {id} --call N=again`, `N=failed` or `N='{{…}}'` (its result)"
+        ),
+        Question::Approval(_) => format!("say so with `pml runs approve {id}` or `pml runs deny {id}`"),
+        Question::Layer(_) => format!("go on with `pml runs continue {id}`, or end it with `pml runs abort {id}`"),
+    };
+    out::note(format!("{}hint{}: {hint}", out::CYAN, out::RESET));
 }
 
 /// The name of a run as it is written on a command line.

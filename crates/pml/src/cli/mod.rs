@@ -4,6 +4,7 @@
 //! worked; 1 it did not; 2 the command line or the configuration is wrong.
 
 mod analyse;
+mod answer;
 mod call;
 mod doctor;
 mod execute;

@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use pml_model::name::{printable, shortened};
-use pml_model::question::{Answer, Question, Resolved, Verdict};
+use pml_model::question::Resolved;
 use pml_model::{RunId, RunState};
-use pml_store::{Answered, Filter, RunRow};
+use pml_store::{Filter, RunRow};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::answer::{self, Approve, Deny, doubts, said};
 use super::execute::{asks, follow, run_id, show, tell, watching};
 use super::{Here, analyse, out};
-use crate::app::{App, Role, blocking, now_ms};
+use crate::app::{App, Role, blocking};
 use crate::execute::replay::{Recording, Replayed};
 use crate::execute::{Report, Resumed, Standing, Task};
 use crate::flow;
@@ -30,6 +32,15 @@ pub(super) enum Runs {
     Show(Show),
     /// Go on with a run that was interrupted or sleeps
     Resume(Resume),
+    /// Allow what a run asks for, and go on with it
+    Approve(Approve),
+    /// Do not allow it
+    Deny(Deny),
+    /// Go on with a DAG after a layer
+    Continue {
+        /// The run
+        id: String,
+    },
     /// End a run
     Abort {
         /// The run
@@ -100,6 +111,9 @@ pub(super) async fn run(here: &Here, runs: Runs) -> Result<ExitCode, Problem> {
         Runs::List(list) => self::list(here, &app, list).await,
         Runs::Show(show) => show_run(here, &app, &show).await,
         Runs::Resume(resume) => self::resume(here, &app, &resume).await,
+        Runs::Approve(approve) => answer::approve(here, &app, &approve).await,
+        Runs::Deny(deny) => answer::deny(here, &app, &deny).await,
+        Runs::Continue { id } => answer::go_on_after_layer(here, &app, &id).await,
         Runs::Abort { id, reason } => abort(here, &app, &id, &reason).await,
         Runs::Replay(replay) => self::replay(here, &app, &replay).await,
         Runs::Export { id, output } => export(here, &app, &id, output.as_deref()).await,
@@ -206,7 +220,7 @@ async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Probl
         Some(report) => show_report(report, show.timeline),
         None => out::note(format!("{} calls are in its journal", row.calls.max(recording.calls()))),
     }
-    if let Standing::Waiting { question: Some(question), .. } =
+    if let Standing::Waiting { question: Some((_, question)), .. } =
         flow::standing(app, &app.principal, &id).await?
     {
         asks(here, &id, &question);
@@ -280,29 +294,33 @@ fn task_cells(task: &Task, (from, to): (i64, i64), timeline: bool) -> Vec<String
     ]
 }
 
-async fn resume(here: &Here, app: &std::sync::Arc<App>, resume: &Resume) -> Result<ExitCode, Problem> {
+async fn resume(here: &Here, app: &Arc<App>, resume: &Resume) -> Result<ExitCode, Problem> {
     let id = run_id(&resume.id)?;
     let said: Vec<Resolved> = resume.calls.iter().map(|text| said(text)).collect::<Result<_, _>>()?;
     let answered = !said.is_empty();
     if answered {
-        answer(app, &id, said).await?;
+        doubts(app, &id, said).await?;
     }
+    go_on(here, app, &id, answered).await
+}
+
+/// Goes on with a run and follows it. Where it was just `answered`, a gateway that saw the answer may be quicker.
+pub(super) async fn go_on(here: &Here, app: &Arc<App>, id: &RunId, answered: bool) -> Result<ExitCode, Problem> {
     let (caller, messages) = watching();
     let showing = tokio::spawn(show(messages));
-    let resumed = flow::resume(app, &app.principal, &id, caller).await;
+    let resumed = flow::resume(app, &app.principal, id, caller).await;
     let code = match resumed? {
-        Resumed::Going(handle) => tell(here, &id, &follow(&handle).await, None),
+        Resumed::Going(handle) => tell(here, id, &follow(&handle).await, None),
         Resumed::Asks { question, .. } => {
-            asks(here, &id, &question);
+            asks(here, id, &question);
             ExitCode::FAILURE
         }
-        // A gateway that saw the answer was quicker; it goes on as was said.
-        Resumed::Held if answered => tell(here, &id, &followed_elsewhere(app, &id).await?, None),
+        Resumed::Held if answered => tell(here, id, &followed_elsewhere(app, id).await?, None),
         Resumed::Held => {
             return Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
                 .hint(format!("`pml runs show {id}` tells how it stands")));
         }
-        Resumed::Over(_) => tell(here, &id, &flow::standing(app, &app.principal, &id).await?, None),
+        Resumed::Over(_) => tell(here, id, &flow::standing(app, &app.principal, id).await?, None),
     };
     showing.abort();
     Ok(code)
@@ -319,60 +337,7 @@ async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> 
     }
 }
 
-/// What is said of a call in doubt: `3=again`, `3=failed`, `3={"ok":true}`.
-fn said(text: &str) -> Result<Resolved, Problem> {
-    let wrong = || {
-        Problem::new(Code::InvalidRequest, format!("`--call {}` cannot be read", printable(text)))
-            .hint(r#"write N=again, N=failed or N=JSON, such as --call 3=again or --call '3={"id": 7}'"#)
-    };
-    let (call, what) = text.split_once('=').ok_or_else(wrong)?;
-    let call = call.trim().parse().map_err(|_| wrong())?;
-    let verdict = match what.trim() {
-        "again" => Verdict::Again,
-        "failed" => Verdict::Failed,
-        json => {
-            let json: &RawValue = serde_json::from_str(json).map_err(|_| wrong())?;
-            Verdict::Done { result: json.get().to_owned() }
-        }
-    };
-    Ok(Resolved { call, verdict })
-}
-
-async fn answer(app: &App, id: &RunId, said: Vec<Resolved>) -> Result<(), Problem> {
-    let asked = {
-        let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
-        blocking(move || store.standing(&principal, &run)).await?.ok_or_else(|| crate::execute::no_run(id))?
-    };
-    let Some((question, Question::InDoubt { calls })) = asked.question else {
-        return Err(
-            Problem::new(Code::InvalidRequest, format!("run `{id}` asks nothing")).hint("leave `--call` out")
-        );
-    };
-    let silent = calls.iter().find(|doubt| said.iter().all(|said| said.call != doubt.call));
-    let foreign = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call));
-    if let Some(call) = silent.map(|doubt| doubt.call).or(foreign.map(|said| said.call)) {
-        let asked: Vec<String> = calls.iter().map(|doubt| doubt.call.to_string()).collect();
-        return Err(Problem::new(
-            Code::InvalidRequest,
-            format!("call {call}: the question is about {}", asked.join(", ")),
-        )
-        .hint("say of each of them what became of it"));
-    }
-    let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
-    let answer = Answer::Doubts { calls: said };
-    let stored = blocking(move || store.answer(&principal, &run, &question, &answer, now_ms())).await?;
-    match stored {
-        Answered::Stored => Ok(()),
-        Answered::AlreadyAnswered => {
-            Err(Problem::new(Code::InvalidRequest, "somebody has answered already; theirs counts"))
-        }
-        Answered::Gone | Answered::Unknown => {
-            Err(Problem::new(Code::InvalidRequest, format!("run `{id}` no longer asks this")))
-        }
-    }
-}
-
-async fn abort(here: &Here, app: &std::sync::Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
+async fn abort(here: &Here, app: &Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
     let id = run_id(id)?;
     let standing = flow::abort(app, &app.principal, &id, reason).await?;
     tell(here, &id, &standing, None);

@@ -9,6 +9,7 @@ use axum::routing::get;
 use clap::Args;
 use pml_mcp::server::access::{self, Access};
 use pml_mcp::server::{Server, http};
+use pml_model::question::Answerer;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +71,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
         .with_token(token.reveal(), app.principal.clone());
     let stop = CancellationToken::new();
-    let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone());
+    let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone(), Answerer::Human);
     let router = Router::new()
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
         .merge(api::router(Arc::clone(&app)))
@@ -93,7 +94,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
 pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Gateway).await?;
     let stop = CancellationToken::new();
-    let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.expose);
+    let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.expose, Answerer::Client);
     let serving =
         pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), app.principal.clone(), stop.clone());
     tokio::pin!(serving);

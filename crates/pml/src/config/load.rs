@@ -50,6 +50,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         serve: settings.serve,
         names: settings.names,
         permissions: settings.permissions,
+        approvals: settings.approvals,
         limits: settings.limits,
         runs: settings.runs,
         sources: loading.sources,

@@ -43,8 +43,14 @@
 //!
 //! [clients.claude]                         # by the name a client gives itself
 //! expose = "full"
+//! interactive = true                       # a person sits in front of it: what it asks them counts as their word
+//!
+//! [approvals]
+//! by = "human"                             # or "client": what a client says counts too
+//! expire = "24h"
 //!
 //! [permissions]                            # what programs may call; a server, a tool or a pattern
+//! dynamic = "ask"                          # or "refuse": programs whose calls cannot be known beforehand
 //! memory = { approval_mode = "auto" }      # or "hil": a person is asked
 //! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`
 //! "*:delete*" = { deny = true }
@@ -76,6 +82,7 @@
 //! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust). Rules
 //! about tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
 
+mod approvals;
 mod disk;
 pub mod edit;
 mod error;
@@ -103,6 +110,7 @@ use pml_model::Digest;
 
 use crate::catalogue::Naming;
 
+pub use approvals::{Approvals, Dynamic};
 pub use error::{Complaint, Error, Problem};
 pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
 pub use limits::{Durable, Limits, Runs};
@@ -111,7 +119,7 @@ pub use paths::{Env, Paths};
 pub use permission::{Approval, Pattern, Rule, Scope, Subject};
 pub use secret::{Secret, token};
 pub use server::{Declared, Server, Start, Transport};
-pub use settings::{BUILT_IN, Builtin, Expose, Serve};
+pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Serve};
 pub use watch::{POLL_INTERVAL, Watcher};
 
 /// How long one call may take where the config does not say.
@@ -126,8 +134,8 @@ pub struct Config {
     pub servers: Vec<Server>,
     /// Which tools clients see, unless `clients` says otherwise for one.
     pub expose: Expose,
-    /// Which tools a certain client sees, by the name it gives itself.
-    pub clients: BTreeMap<String, Expose>,
+    /// What is said of certain clients, by the names they give themselves.
+    pub clients: BTreeMap<String, ClientSettings>,
     /// Settings of the built-in servers.
     pub builtin: Builtin,
     /// Settings of `pml serve`.
@@ -136,6 +144,8 @@ pub struct Config {
     pub names: Naming,
     /// What programs may do with tools; no two rules are about the same tools.
     pub permissions: Vec<Rule>,
+    /// Who is asked, and how.
+    pub approvals: Approvals,
     /// What one run may use.
     pub limits: Limits,
     /// How runs are kept.
@@ -153,7 +163,12 @@ pub struct Config {
 impl Config {
     /// Which tools the client that calls itself `client` sees.
     pub fn expose_to(&self, client: &str) -> &Expose {
-        self.clients.get(client).unwrap_or(&self.expose)
+        self.clients.get(client).and_then(|client| client.expose.as_ref()).unwrap_or(&self.expose)
+    }
+
+    /// Whether a person sits in front of the client that calls itself `client`.
+    pub fn is_interactive(&self, client: &str) -> bool {
+        self.clients.get(client).is_some_and(|client| client.interactive)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use pml_model::ServerName;
 
+use super::approvals::is_dynamic;
 use super::error::Complaint;
 use super::node::{File, Member};
 use super::section::Section;
@@ -194,6 +195,9 @@ impl Form {
 /// of them counts.
 pub(super) fn read(table: &Section<'_>, form: Form, rules: &mut Vec<Rule>) -> Result<(), Complaint> {
     for member in table.members() {
+        if form == Form::Toml && is_dynamic(&member.key, &member.node.value) {
+            continue;
+        }
         let rule = rule(table, member, form)?;
         if let Some(other) = rules.iter().find(|other| other.subject == rule.subject) {
             let message =

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
+use super::approvals::{self, Approvals};
 use super::disk;
 use super::error::Complaint;
 use super::limits::{self, Limits, Runs};
@@ -29,6 +30,15 @@ pub enum Expose {
     Full,
     /// PML's own tools and these tools and capabilities.
     Only(Vec<String>),
+}
+
+/// What is said of one client.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientSettings {
+    /// Which tools it sees, where that differs.
+    pub expose: Option<Expose>,
+    /// A person sits in front of it: what it asks them counts as their word.
+    pub interactive: bool,
 }
 
 /// Settings of the built-in servers.
@@ -63,20 +73,21 @@ impl Default for Serve {
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) expose: Expose,
-    pub(super) clients: BTreeMap<String, Expose>,
+    pub(super) clients: BTreeMap<String, ClientSettings>,
     /// Each with the place that names it.
     pub(super) imports: Vec<(PathBuf, Complaint)>,
     pub(super) builtin: Builtin,
     pub(super) serve: Serve,
     pub(super) names: Naming,
     pub(super) permissions: Vec<Rule>,
+    pub(super) approvals: Approvals,
     pub(super) limits: Limits,
     pub(super) runs: Runs,
     pub(super) drafts: Vec<Draft>,
 }
 
 const USER_KEYS: &[&str] =
-    &["expose", "import", "servers", "builtin", "serve", "clients", "names", "permissions", "limits", "runs"];
+    &["expose", "import", "servers", "builtin", "serve", "clients", "names", "permissions", "approvals", "limits", "runs"];
 
 /// Reads the user's file.
 pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
@@ -96,6 +107,7 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         serve: serve(&root)?,
         names: names(&root)?,
         permissions: permissions(&root)?,
+        approvals: approvals::approvals(&root)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,
@@ -169,15 +181,19 @@ fn names(root: &Section<'_>) -> Result<Naming, Complaint> {
     }
 }
 
-fn clients(root: &Section<'_>) -> Result<BTreeMap<String, Expose>, Complaint> {
+fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Complaint> {
     let Some(node) = root.get("clients") else { return Ok(BTreeMap::new()) };
     let clients = Section::open(root.file, node, "clients")?;
     clients
         .members()
         .iter()
         .map(|Member { key, node, .. }| {
-            let client = Section::strict(root.file, node, &clients.path(key), &["expose"])?;
-            Ok((key.clone(), expose(&client)?))
+            let client = Section::strict(root.file, node, &clients.path(key), &["expose", "interactive"])?;
+            let settings = ClientSettings {
+                expose: client.get("expose").map(|_| expose(&client)).transpose()?,
+                interactive: client.flag("interactive")?.unwrap_or(false),
+            };
+            Ok((key.clone(), settings))
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Carries out what the run core decides: the only part of a run that waits.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,22 +9,25 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pml_mcp::Caller;
 use pml_model::json::{Fields, raw};
-use pml_model::{Principal, RunState};
+use pml_model::question::{Answer, Approval, Question};
+use pml_model::{Digest, Principal, RunState};
 use pml_sandbox::{Delivery, Event as Seen, Fault, Level, What, Worker};
-use pml_store::{Change, Entry, Lease, Urgency};
+use pml_store::{Audit, Change, Entry, Lease, StoredAnswer, Urgency};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::journal::{Delivered, History, Record};
+use super::ask::{self, Decided, Refused};
+use super::journal::{CallError, Delivered, Grant, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
 use super::value::delivered;
-use crate::app::{App, now_ms};
+use crate::app::{App, blocking, now_ms};
+use crate::approve::question::{by_rule, value_digest};
 use crate::config::Durable;
-use crate::tools::{self, Context, Mode, Outcome};
+use crate::tools::{self, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.
 const GRACE: Duration = Duration::from_secs(5);
@@ -35,6 +38,10 @@ const MAX_RECEIVED_BYTES: usize = 64 << 20;
 /// How long an entry that nobody waits for may stay unwritten, and how many may.
 const WRITE_WITHIN: Duration = Duration::from_millis(4);
 const TOGETHER: usize = 64;
+/// How long a question waits for the rest of the run to come to rest.
+const ASK_WITHIN: Duration = Duration::from_secs(2);
+/// How often it is looked whether a question is answered.
+const LOOK: Duration = Duration::from_millis(100);
 /// How often a client hears of progress at most.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 
@@ -95,6 +102,16 @@ pub(super) struct Driver {
     /// The times at which recorded calls were asked for.
     recorded_at: Vec<i64>,
     told: Option<Instant>,
+    /// Results so far, where a person may have to see what they are used for.
+    results: Vec<(u32, Box<RawValue>)>,
+    /// What comes of our own deciding, before anything else.
+    pending: VecDeque<Event<Ending>>,
+    /// When the calls that wait for a person's word are asked for at the latest.
+    ask_by: Option<Instant>,
+    /// What is asked, where the run goes on meanwhile.
+    asked: Option<(String, Approval)>,
+    questions: u32,
+    refused: Refused,
     /// A worker has crashed before.
     crashed: bool,
     /// What ends the run next.
@@ -142,6 +159,12 @@ impl Driver {
             acks: parts.acks,
             acked: parts.acked,
             told: None,
+            results: Vec::new(),
+            pending: VecDeque::new(),
+            ask_by: None,
+            asked: None,
+            questions: 0,
+            refused: Refused::default(),
             crashed: false,
             failed: None,
         };
@@ -152,10 +175,37 @@ impl Driver {
     fn begin(&mut self, mut worker: Worker, history: History) {
         worker.begin(&self.plan.for_worker());
         self.worker = Some(worker);
-        for action in self.run.replay(history.calls, history.deliveries) {
+        self.remember(&history);
+        let grants = self.plan.grants.iter().cloned().chain(history.grants).collect();
+        for action in self.run.replay(grants, history.calls, history.deliveries) {
             if let Action::Deliver { at, what } = action {
                 self.deliver(at, &what);
             }
+        }
+    }
+
+    /// What a person was told and said before, where they may be asked again.
+    fn remember(&mut self, history: &History) {
+        if !self.plan.asks() {
+            return;
+        }
+        for (_, what) in &history.deliveries {
+            self.keep(what);
+            if let Delivered::Error { call, error } = what
+                && error.code == "DENIED"
+                && let Some(logged) = history.calls.get(*call as usize - 1)
+                && logged.allowed.is_none()
+            {
+                self.refused.add(&logged.tool, value_digest(&logged.arguments));
+            }
+        }
+    }
+
+    fn keep(&mut self, what: &Delivered) {
+        if let Delivered::Result { call, value, .. } = what
+            && self.plan.asks()
+        {
+            self.results.push((*call, value.clone()));
         }
     }
 
@@ -190,6 +240,9 @@ impl Driver {
         if let Some(failure) = self.failed.take() {
             return self.stop(Ending::Failed(failure));
         }
+        if let Some(event) = self.pending.pop_front() {
+            return Some(Heard::Event(event));
+        }
         let due = self.timers.first().map(|(at, _)| *at);
         let deadline = Some(self.deadline);
         let (grace, stopping) = (self.grace, self.grace.is_some());
@@ -219,6 +272,14 @@ impl Driver {
             }
             () = sleep_until(self.write_by) => {
                 self.write();
+                None
+            }
+            () = sleep_until(self.ask_by), if !stopping => {
+                self.ask_meanwhile().await;
+                None
+            }
+            () = tokio::time::sleep(LOOK), if self.asked.is_some() && !stopping => {
+                self.look_for_answer().await;
                 None
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
@@ -323,11 +384,15 @@ impl Driver {
             Action::Record(record) => {
                 match &record {
                     Record::Delivered { at, what } => {
+                        self.keep(what);
                         self.observer.delivered(what, *at);
                         self.tell_progress();
                     }
                     Record::Issued { .. } => self.tell_progress(),
-                    Record::Sending { .. } | Record::Again { .. } => {}
+                    Record::Sending { .. }
+                    | Record::Again { .. }
+                    | Record::Granted { .. }
+                    | Record::Allowed { .. } => {}
                 }
                 self.unwritten.push(record.entry(now));
             }
@@ -347,7 +412,8 @@ impl Driver {
             }
             Action::Kill => self.worker = None,
             Action::Grace => self.grace = Some(Instant::now() + GRACE),
-            Action::Park { wake_at } => return self.park(wake_at).await,
+            Action::Ask { call } => self.ask(call, now).await,
+            Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
             Action::Finish(over) => return self.finish(over, now).await,
             Action::Diverged(divergence) => {
                 self.worker = None;
@@ -384,7 +450,13 @@ impl Driver {
             cancel,
             mode: Mode::Real,
             caller: self.silent.clone(),
-            granted: Some(granted.digest.clone()),
+            permit: Some(Permit {
+                definition: granted.digest.clone(),
+                allowed: self.run.grant(&issued).map(|grant| tools::Allowed {
+                    arguments: grant.arguments.clone(),
+                    until: grant.expires_at,
+                }),
+            }),
         };
         let (app, id) = (Arc::clone(&self.app), granted.id.clone());
         self.calls.push(Box::pin(async move {
@@ -461,17 +533,32 @@ impl Driver {
             .unwrap_or_else(|_| Err(pml_store::Error::Stopped { path: self.app.store.path().to_owned() }))
     }
 
-    async fn park(&mut self, wake_at: i64) -> Next {
+    async fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) -> Next {
+        let asked = match (&self.asked, asking) {
+            // What was asked stays asked; the rest comes after it.
+            (Some(asked), _) => Some(asked.clone()),
+            (None, []) => None,
+            (None, calls) => Some(self.question(calls)),
+        };
+        let now = now_ms();
+        let new = self.asked.is_none().then_some(asked.as_ref()).flatten();
         let change = Change {
             state: Some(RunState::Waiting),
-            wake_at: Some(Some(wake_at)),
+            wake_at: Some(wake_at),
+            question: Some(asked.clone().map(|(id, asked)| (id, Question::Approval(asked)))),
+            expires_at: asked.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
             calls: Some(self.observer.progress().calls),
+            audit: new.map(|(id, asked)| self.asked_audit(id, asked, now)).into_iter().collect(),
             release: true,
-            at: now_ms(),
+            at: now,
             ..Change::default()
         };
         let standing = match self.settle(change).await {
-            Ok(()) => Standing::Waiting { question: None, wake_at: Some(wake_at) },
+            Ok(()) => Standing::Waiting {
+                question: asked.map(|(id, asked)| (id, Question::Approval(asked))),
+                wake_at,
+                in_flight: 0,
+            },
             Err(error) => {
                 tracing::error!(run = %self.lease.run(), %error, "a run could not be put aside");
                 Standing::Elsewhere
@@ -479,6 +566,121 @@ impl Driver {
         };
         self.standing.send_replace(standing);
         Next::Left
+    }
+
+    /// A call waits for a person's word, unless it is known what they would say.
+    async fn ask(&mut self, call: u32, now: i64) {
+        let Some(issued) = self.run.issued(call) else { return };
+        let granted = &self.plan.tools[issued.handle as usize];
+        let (tool, value) = (granted.id.to_string(), issued.value.clone());
+        if self.refused.covers(&tool, value.as_ref()) || self.questions >= ask::MOST_QUESTIONS {
+            let error = CallError::denied(&tool, None);
+            self.pending.push_back(Event::Answered(Delivered::Error { call, error }));
+            return;
+        }
+        let definition = granted.digest.clone();
+        if let Some(grant) = self.by_rule(&tool, &definition, value.as_ref(), now).await {
+            let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
+            self.change_now(Change { audit, at: now, ..Change::default() });
+            self.pending.push_back(Event::Granted(grant));
+            return;
+        }
+        if self.asked.is_none() {
+            self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
+        }
+    }
+
+    async fn by_rule(&self, tool: &str, definition: &Digest, value: Option<&Digest>, now: i64) -> Option<Grant> {
+        let (store, whose) = (self.app.store.clone(), self.principal.clone());
+        match blocking(move || store.matching_rules(&whose, now)).await {
+            Ok(rules) => by_rule(&rules, (tool, definition), &self.plan.code_hash, value, 1, now),
+            Err(error) => {
+                // A person is asked instead.
+                tracing::warn!(%error, "standing approvals could not be read");
+                None
+            }
+        }
+    }
+
+    /// What is asked about these calls, under its name.
+    fn question(&self, calls: &[u32]) -> (String, Approval) {
+        let calls: Vec<&Issued> = calls.iter().filter_map(|call| self.run.issued(*call)).collect();
+        let snapshot = self.app.catalogue.snapshot();
+        let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
+        let asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
+        (ask::question_id(self.lease.run(), &asked), asked)
+    }
+
+    fn asked_audit(&self, id: &str, asked: &Approval, now: i64) -> Audit {
+        ask::asked_audit(&self.principal, self.lease.run(), id, asked, now)
+    }
+
+    /// Asks while other calls are still under way.
+    async fn ask_meanwhile(&mut self) {
+        self.ask_by = None;
+        let calls = self.run.asking();
+        if calls.is_empty() || self.asked.is_some() {
+            return;
+        }
+        let (id, asked) = self.question(&calls);
+        let now = now_ms();
+        let change = Change {
+            question: Some(Some((id.clone(), Question::Approval(asked.clone())))),
+            audit: vec![self.asked_audit(&id, &asked, now)],
+            at: now,
+            ..Change::default()
+        };
+        if let Err(error) = self.settle(change).await {
+            drop(self.acks.send(Ack::Failed(error)));
+            return;
+        }
+        self.questions += 1;
+        self.standing.send_replace(Standing::Waiting {
+            question: Some((id.clone(), Question::Approval(asked.clone()))),
+            wake_at: None,
+            in_flight: self.run.in_flight(),
+        });
+        self.asked = Some((id, asked));
+    }
+
+    async fn look_for_answer(&mut self) {
+        let (store, lease) = (self.app.store.clone(), self.lease.clone());
+        let decision = match blocking(move || store.answer_for(&lease)).await {
+            Ok(Some(StoredAnswer { answer: Answer::Approval(decision), .. })) => decision,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(run = %self.lease.run(), %error, "the answer to a run's question could not be read");
+                return;
+            }
+        };
+        let Some((id, asked)) = self.asked.take() else { return };
+        let now = now_ms();
+        match ask::decided(&asked, &decision, now) {
+            Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
+            Decided::No(ends) => {
+                for call in &asked.calls {
+                    self.refused.add(&call.tool, ask::value_of(call));
+                }
+                self.pending.extend(ends.into_iter().map(Event::Answered));
+            }
+        }
+        let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
+        self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() });
+        self.ask_by = Some(Instant::now() + ASK_WITHIN);
+        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
+    }
+
+    /// Changes how the run stands, with what is written next.
+    fn change_now(&mut self, change: Change) {
+        self.write_by = None;
+        let acks = self.acks.clone();
+        let stored = move |stored| {
+            if let Err(error) = stored {
+                drop(acks.send(Ack::Failed(error)));
+            }
+        };
+        let entries = std::mem::take(&mut self.unwritten);
+        self.app.store.append(&self.lease, entries, Some(change), Urgency::Soon, stored);
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {

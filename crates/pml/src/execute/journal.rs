@@ -1,7 +1,7 @@
 //! What is written down of a run, and what a later process reads in it.
 
 use pml_model::Digest;
-use pml_model::question::{Doubt, Question, Resolved, Verdict};
+use pml_model::question::{Doubt, Resolved, Verdict};
 use pml_store::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -94,6 +94,55 @@ pub(super) enum Record {
         /// When that was said.
         at: i64,
     },
+    /// A person allowed something.
+    Granted {
+        /// What.
+        grant: Grant,
+        /// When it began to count.
+        at: i64,
+    },
+    /// A grant was used for a call.
+    Allowed {
+        /// For which.
+        call: u32,
+        /// Which grant, from 0.
+        grant: u32,
+        /// When.
+        at: i64,
+    },
+}
+
+/// What a person allowed a run to do. It is for that run alone and counts only as long as the tool's definition is the
+/// one the person saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    /// `server:tool`.
+    pub tool: String,
+    /// Its definition then.
+    pub definition: Digest,
+    /// Of the arguments, in canonical form; none where any may be given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Digest>,
+    /// The only call it is for, where it is for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+    /// How many calls.
+    pub calls: u32,
+    /// Until when, in milliseconds since 1970.
+    pub expires_at: i64,
+    /// Who allowed it.
+    pub by: String,
+}
+
+impl Grant {
+    /// Whether it is for this call.
+    pub(super) fn allows(&self, tool: &str, issued: &Issued, now: i64) -> bool {
+        self.tool == tool
+            && now < self.expires_at
+            && self.call.is_none_or(|call| call == issued.call)
+            && self.arguments.as_ref().is_none_or(|arguments| issued.value.as_ref() == Some(arguments))
+    }
 }
 
 impl Record {
@@ -122,6 +171,20 @@ impl Record {
                 Entry { kind: Kind::Sending, call: Some(*call), at: *at, ..empty }
             }
             Record::Again { call, at } => Entry { kind: Kind::Again, call: Some(*call), at: *at, ..empty },
+            Record::Granted { grant, at } => Entry {
+                kind: Kind::Granted,
+                tool: Some(grant.tool.clone()),
+                at: *at,
+                body: serde_json::to_vec(grant).expect("a grant is plain data"),
+                ..empty
+            },
+            Record::Allowed { call, grant, at } => Entry {
+                kind: Kind::Allowed,
+                call: Some(*call),
+                at: *at,
+                body: grant.to_string().into_bytes(),
+                ..empty
+            },
             Record::Delivered { at, what } => Entry {
                 kind: Kind::Delivered,
                 call: what.call(),
@@ -171,6 +234,8 @@ pub(super) struct LoggedCall {
     pub(super) sending: Option<i64>,
     /// When its end was recorded.
     pub(super) ended: Option<i64>,
+    /// The grant that was used for it.
+    pub(super) allowed: Option<u32>,
 }
 
 /// All that was recorded.
@@ -178,6 +243,8 @@ pub(super) struct LoggedCall {
 pub(super) struct History {
     /// In the order they were asked for.
     pub(super) calls: Vec<LoggedCall>,
+    /// What people allowed, in the order of their words.
+    pub(super) grants: Vec<Grant>,
     /// In the order they were made.
     pub(super) deliveries: Vec<(i64, Delivered)>,
 }
@@ -212,10 +279,16 @@ impl History {
                     at: entry.at,
                     sending: None,
                     ended: None,
+                    allowed: None,
                 });
             }
             Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
             Kind::Again => self.call(entry.call?)?.sending = None,
+            Kind::Granted => self.grants.push(serde_json::from_slice(&entry.body).ok()?),
+            Kind::Allowed => {
+                let grant = std::str::from_utf8(&entry.body).ok()?.parse().ok()?;
+                self.call(entry.call?)?.allowed = Some(grant);
+            }
             Kind::Delivered => {
                 let what: Delivered = serde_json::from_slice(&entry.body).ok()?;
                 if let Some(call) = what.call() {
@@ -232,7 +305,7 @@ impl History {
     }
 
     /// What nobody knows: calls that were about to be sent and have no end.
-    pub(super) fn doubts(&self) -> Option<Question> {
+    pub(super) fn doubts(&self) -> Vec<Doubt> {
         let doubt = |(index, call): (usize, &LoggedCall)| {
             let sent_at = call.sending.filter(|_| call.ended.is_none())?;
             Some(Doubt {
@@ -243,16 +316,17 @@ impl History {
                 sent_at,
             })
         };
-        let calls: Vec<Doubt> = self.calls.iter().enumerate().filter_map(doubt).collect();
-        (!calls.is_empty()).then_some(Question::InDoubt { calls })
+        self.calls.iter().enumerate().filter_map(doubt).collect()
+    }
+
+    /// Whether anything was done, or allowed.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.calls.is_empty() || !self.deliveries.is_empty() || !self.grants.is_empty()
     }
 
     /// The numbers of those calls.
     pub(super) fn in_doubt(&self) -> Vec<u32> {
-        match self.doubts() {
-            Some(Question::InDoubt { calls }) => calls.into_iter().map(|doubt| doubt.call).collect(),
-            None => Vec::new(),
-        }
+        self.doubts().into_iter().map(|doubt| doubt.call).collect()
     }
 
     /// How long the run was worked on, as far as can be told: a pause that is long enough for it to have been put aside
@@ -270,7 +344,7 @@ impl History {
     /// # Errors
     /// It is silent about one of them, or speaks of another; the number of that call.
     pub(super) fn resolve(&self, said: &[Resolved], now: i64) -> Result<Vec<Record>, u32> {
-        let Some(Question::InDoubt { calls }) = self.doubts() else { return Ok(Vec::new()) };
+        let calls = self.doubts();
         if let Some(foreign) = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call)) {
             return Err(foreign.call);
         }
@@ -299,6 +373,18 @@ impl CallError {
             message: self.message.clone(),
             hint: self.hint.clone(),
             data: self.data.clone(),
+        }
+    }
+
+    /// A person did not allow a call.
+    pub(super) fn denied(tool: &str, reason: Option<&str>) -> CallError {
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        CallError {
+            code: "DENIED".to_owned(),
+            message: format!("a person did not allow `{tool}` to be called{reason}"),
+            hint: Some("do without it; asking again for the same is answered the same".to_owned()),
+            data: None,
+            unknown: false,
         }
     }
 

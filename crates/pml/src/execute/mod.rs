@@ -4,6 +4,7 @@
 //! `observe` and `report` what is told. A run belongs to the process whose driver has it; where that process ends, another
 //! takes the run up from its journal.
 
+mod ask;
 mod driver;
 mod journal;
 mod keep;
@@ -12,6 +13,7 @@ mod path;
 mod plan;
 pub mod replay;
 mod report;
+mod results;
 mod resume;
 mod run;
 mod value;
@@ -21,10 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pml_mcp::Caller;
-use pml_model::question::Question;
+use pml_model::question::{Approval, Question};
 use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Pool, Settings, Unavailable};
-use pml_store::{Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};
+use pml_store::{Change, Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
@@ -32,10 +34,12 @@ use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
 use driver::{Ack, Driver, Parts, Stops};
 use journal::History;
+pub use journal::Grant;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
-pub use plan::{Bounds, Granted, Plan};
+pub use plan::{Asks, Bounds, Granted, Plan};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
+pub use results::{Overview, Page, Wanted, overview, result};
 pub use resume::{abort, resume};
 
 /// How long a process holds a run without saying so again.
@@ -229,25 +233,8 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
         return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
     }
     let worker = take_worker(app, asked.patience).await?;
-    let now = now_ms();
     let (acks, acked) = mpsc::unbounded_channel();
-    let new = NewRun {
-        id: new_id()?,
-        principal: asked.principal.clone(),
-        session: asked.session,
-        kind: RunKind::Code,
-        intent: asked.plan.intent.clone(),
-        code_hash: asked.plan.code_hash.clone(),
-        plan: serde_json::to_vec(&asked.plan).map_err(|error| {
-            Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
-        })?,
-        expires_at: Some(now + LONGEST_WAIT_MS),
-        idempotency: asked.idempotency,
-        owner: app.runs.process.clone(),
-        lease_until: now + LEASE_MS,
-        now,
-    };
-    let lease = create(app, new, acks.clone()).await?;
+    let lease = create(app, new_run(app, &asked)?, acks.clone()).await?;
     Ok(go(
         app,
         Parts {
@@ -286,6 +273,53 @@ async fn take_worker(app: &App, patience: Duration) -> Result<pml_sandbox::Worke
 /// No worker can be had.
 pub async fn try_out(app: &App) -> Result<(), Problem> {
     take_worker(app, PATIENCE).await.map(drop)
+}
+
+/// Records a run that begins when a person has allowed it. It needs no worker until then.
+///
+/// # Errors
+/// Nothing can be recorded.
+pub async fn ask_first(app: &Arc<App>, asked: Asked, question: Approval) -> Result<(RunId, Standing), Problem> {
+    let (acks, mut acked) = mpsc::unbounded_channel();
+    let lease = create(app, new_run(app, &asked)?, acks).await?;
+    let (run, now) = (lease.run().clone(), now_ms());
+    let id = ask::question_id(&run, &question);
+    let waits = Change {
+        state: Some(RunState::Waiting),
+        audit: vec![ask::asked_audit(&asked.principal, &run, &id, &question, now)],
+        question: Some(Some((id.clone(), Question::Approval(question.clone())))),
+        expires_at: Some(Some(now + app.config().approvals.expire_ms())),
+        release: true,
+        at: now,
+        ..Change::default()
+    };
+    resume::change(app, &lease, Vec::new(), waits).await?;
+    if let Ok(Ack::Failed(error)) = acked.try_recv() {
+        return Err(error.into());
+    }
+    let question = Some((id, Question::Approval(question)));
+    Ok((run, Standing::Waiting { question, wake_at: None, in_flight: 0 }))
+}
+
+fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
+    let now = now_ms();
+    Ok(NewRun {
+        id: new_id()?,
+        principal: asked.principal.clone(),
+        session: asked.session.clone(),
+        kind: RunKind::Code,
+        intent: asked.plan.intent.clone(),
+        code_hash: asked.plan.code_hash.clone(),
+        plan: serde_json::to_vec(&asked.plan).map_err(|error| {
+            Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
+        })?,
+        expires_at: Some(now + LONGEST_WAIT_MS),
+        idempotency: asked.idempotency.clone(),
+        owner: app.runs.process.clone(),
+        lease_until: now + LEASE_MS,
+        audit: Vec::new(),
+        now,
+    })
 }
 
 /// With a key that makes a request the same run, whether it is new has to be known first; otherwise the row is stored
@@ -348,8 +382,9 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
         RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),
         RunState::Interrupted => Standing::Interrupted,
         RunState::Waiting => Standing::Waiting {
-            question: stored.question.map(|(_, question)| question),
+            question: stored.question,
             wake_at: stored.run.wake_at,
+            in_flight: 0,
         },
         RunState::Expired => {
             Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))

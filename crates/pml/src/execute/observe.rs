@@ -14,6 +14,7 @@ use super::path::{Sites, Way};
 use super::plan::Plan;
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
 use super::run::Issued;
+use crate::approve::question::value_digest;
 
 /// How a program came to its end.
 #[derive(Debug, Clone)]
@@ -70,6 +71,11 @@ impl Observer {
         }
     }
 
+    /// Its calls so far.
+    pub(super) fn tasks(self) -> Vec<Task> {
+        self.tasks
+    }
+
     /// How far it has come.
     pub(super) fn progress(&self) -> &Progress {
         &self.progress
@@ -114,7 +120,10 @@ impl Observer {
             execution_time_ms: None,
         });
         let digest = Digest::of(seen.arguments.as_bytes());
+        let asks = self.plan.tools[seen.handle as usize].asks.is_some();
         Issued {
+            value: asks.then(|| value_digest(&seen.arguments)).flatten(),
+            grant: None,
             call: seen.call,
             handle: seen.handle,
             node: site.map(|node| node.to_string()),
@@ -186,12 +195,12 @@ impl Observer {
     }
 
     /// The node a call belongs to.
-    fn node_of(&self, call: u32) -> Option<NodeId> {
+    pub(super) fn node_of(&self, call: u32) -> Option<NodeId> {
         self.tasks.get(call as usize - 1)?.node_id
     }
 
     /// The line a call stands at.
-    fn line_of(&self, call: u32) -> Option<u32> {
+    pub(super) fn line_of(&self, call: u32) -> Option<u32> {
         *self.lines.get(call as usize - 1)?
     }
 

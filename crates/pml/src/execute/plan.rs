@@ -1,11 +1,13 @@
 //! What a code run is made of: everything that is needed to run it, or to run it again exactly.
 
 use pml_analysis::{Analysis, Program};
+use pml_model::question::{Answerer, Approval};
 use pml_model::structure::Structure;
 use pml_model::{Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::journal::Grant;
 use super::run::{Rule, Rules};
 use crate::config::Limits;
 
@@ -35,6 +37,18 @@ pub struct Plan {
     pub start: i64,
     /// The tools it sees, by handle.
     pub tools: Vec<Granted>,
+    /// What standing rules allow it beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
+    /// Whose word counts where a person has to be asked.
+    #[serde(default = "Plan::strictest")]
+    pub by: Answerer,
+    /// Where it may call tools that cannot be known beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opaque: Vec<String>,
+    /// What a person is asked before it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Approval>,
     /// What it may use up.
     pub limits: Bounds,
 }
@@ -51,6 +65,18 @@ pub struct Granted {
     pub digest: Digest,
     /// Calling it twice is calling it once.
     pub idempotent: bool,
+    /// Why a person has to allow its calls, where one has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Asks>,
+}
+
+/// What a person is told of a tool whose calls they have to allow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asks {
+    /// What kind of reach it has.
+    pub scope: String,
+    /// Why they are asked: what follows the word "because".
+    pub because: String,
 }
 
 /// What a run may use up.
@@ -106,8 +132,26 @@ impl Plan {
             seed,
             start,
             tools,
+            grants: Vec::new(),
+            by: Plan::strictest(),
+            opaque: Vec::new(),
+            question: None,
             limits,
         }
+    }
+
+    fn strictest() -> Answerer {
+        Answerer::Human
+    }
+
+    /// The node that a task is called by.
+    pub(super) fn node_of_task<'t>(&self, task: &'t str) -> std::borrow::Cow<'t, str> {
+        task.into()
+    }
+
+    /// Whether a person may have to allow something.
+    pub(super) fn asks(&self) -> bool {
+        self.tools.iter().any(|tool| tool.asks.is_some())
     }
 
     /// The same run with another program. It sees the tools the recorded one saw.
@@ -133,6 +177,7 @@ impl Plan {
             tool: granted.id.to_string(),
             server: granted.id.server.to_string(),
             idempotent: granted.idempotent,
+            asks: granted.asks.is_some(),
         };
         (rules, self.tools.iter().map(rule).collect())
     }

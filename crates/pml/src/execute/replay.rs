@@ -159,6 +159,7 @@ impl Recording {
             at: call.at,
             sending: None,
             ended: call.ended.then_some(call.at),
+            allowed: None,
         };
         self.calls.iter().map(logged).collect()
     }
@@ -182,7 +183,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
     let mut observer = Observer::new(Arc::clone(&plan));
     worker.begin(&plan.for_worker());
     let deliveries = recording.deliveries.iter().map(|given| (given.at, given.what.clone())).collect();
-    for action in run.replay(recording.logged(), deliveries) {
+    for action in run.replay(Vec::new(), recording.logged(), deliveries) {
         if let Action::Deliver { at, what } = action {
             observer.will_be_delivered(what.clone(), at);
             worker.deliver(&Delivery { now_ms: at, what: for_worker(&what) });
@@ -219,7 +220,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
                 }
                 Action::Finish(over) => return Ok(compare(report(&observer, &over.ending), recording)),
                 // What would come next was not recorded.
-                Action::Send(_) | Action::Promise { .. } | Action::Park { .. } => {
+                Action::Send(_) | Action::Promise { .. } | Action::Ask { .. } | Action::Park { .. } => {
                     return Ok(unfinished(report(&observer, &Ending::Suspended), recording));
                 }
                 Action::Record(_)

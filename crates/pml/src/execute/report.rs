@@ -173,10 +173,12 @@ pub enum Standing {
     Running(Progress),
     /// It waits: for an answer, or for a time.
     Waiting {
-        /// What it asks.
-        question: Option<Question>,
+        /// What it asks, under its name.
+        question: Option<(String, Question)>,
         /// When it goes on by itself.
         wake_at: Option<i64>,
+        /// How many calls are still under way.
+        in_flight: usize,
     },
     /// It is over.
     Over(std::sync::Arc<Report>),

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use pml_mcp::Caller;
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
-use pml_store::{Change, Claim, Lease, Recorded, Urgency};
+use pml_store::{Audit, Change, Claim, Lease, Recorded, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::ask::{self, Decided};
 use super::driver::Parts;
-use super::journal::History;
+use super::journal::{Delivered, History, Record};
 use super::observe::{Ending, Observer};
-use super::plan::Plan;
+use super::plan::{Asks, Plan};
 use super::report::{Failure, Progress, Standing};
-use super::{LEASE_MS, LEAVING, PATIENCE, Resumed, go, no_run, standing, take_worker};
+use super::{LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, go, no_run, standing, take_worker};
 use crate::app::{App, blocking, now_ms};
+use crate::approve::Mode;
 use crate::problem::{Code, Problem};
 
 /// Takes a run up again where its journal ends.
@@ -114,7 +116,7 @@ enum TakenUp {
     Over,
 }
 
-/// Reads what was recorded, with what was answered meanwhile; asks about calls nobody knows the end of.
+/// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
 async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
     stricter(app, &mut plan);
@@ -127,43 +129,134 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
         end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
         return Ok(TakenUp::Over);
     }
-    let Some(question) = history.doubts() else { return Ok(TakenUp::Ready(Box::new(plan), history)) };
-    let answer = recorded.question.as_ref().and_then(|(id, _)| {
-        recorded.answers.iter().find(|answer| answer.question_id == *id).map(|answer| &answer.answer)
-    });
-    if let Some(Answer::Doubts { calls }) = answer {
-        let now = now_ms();
-        if let Ok(records) = history.resolve(calls, now) {
-            let entries: Vec<_> = records.iter().map(|record| record.entry(now)).collect();
-            let answered = Change { question: Some(None), at: now, ..Change::default() };
-            let all = recorded.entries.into_iter().chain(entries.iter().cloned()).collect();
-            change(app, lease, entries, answered).await?;
-            history = History::read(all).map_err(|error| unreadable(lease.run(), &error))?;
-            return Ok(TakenUp::Ready(Box::new(plan), history));
+    let principal = recorded.run.principal.clone();
+    match answered(&recorded) {
+        Some((id, Question::Approval(asked), Answer::Approval(decision))) => {
+            let now = now_ms();
+            let audit = vec![ask::decided_audit(&principal, lease.run(), id, decision, now)];
+            let records = match ask::decided(asked, decision, now) {
+                Decided::No(_) if !asked.begun => {
+                    let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
+                        .hint("nothing was run; ask for something else");
+                    end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+                    return Ok(TakenUp::Over);
+                }
+                Decided::Yes(grants) => grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect(),
+                Decided::No(ends) => still_open(&history, ends, now),
+            };
+            history = note(app, lease, &recorded, &records, audit, now).await?;
+        }
+        Some((_, Question::InDoubt { .. }, Answer::Doubts { calls })) => {
+            let now = now_ms();
+            if let Ok(records) = history.resolve(calls, now) {
+                history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
+            }
+        }
+        Some(_) | None => {
+            if let Some(question) = plan.question.clone().filter(|_| !history.has_begun()) {
+                let id = ask::question_id(lease.run(), &question);
+                return wait_for_word(app, lease, &recorded, id, Question::Approval(question)).await;
+            }
         }
     }
+    let doubts = history.doubts();
+    if doubts.is_empty() {
+        return Ok(TakenUp::Ready(Box::new(plan), history));
+    }
+    let question = Question::InDoubt { calls: doubts };
     // The same question keeps its name, so that an answer on its way still counts.
-    let id = match recorded.question {
-        Some((id, asked)) if asked == question && answer.is_none() => id,
+    let id = match &recorded.question {
+        Some((id, asked)) if *asked == question && answered(&recorded).is_none() => id.clone(),
         Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
+    };
+    wait_for_word(app, lease, &recorded, id, question).await
+}
+
+/// What the run asked and what was said to it.
+fn answered(recorded: &Recorded) -> Option<(&str, &Question, &Answer)> {
+    let (id, question) = recorded.question.as_ref()?;
+    let answer = recorded.answers.iter().find(|answer| answer.question_id == *id)?;
+    Some((id, question, &answer.answer))
+}
+
+/// That a person did not allow a run to begin.
+fn denied(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("a person did not allow the run: {reason}"),
+        None => "a person did not allow the run".to_owned(),
+    }
+}
+
+/// The ends of calls that have none yet.
+fn still_open(history: &History, ends: Vec<Delivered>, now: i64) -> Vec<Record> {
+    let is_open = |what: &Delivered| {
+        let call = what.call().and_then(|call| history.calls.get(call as usize - 1));
+        call.is_some_and(|call| call.ended.is_none())
+    };
+    ends.into_iter().filter(is_open).map(|what| Record::Delivered { at: now, what }).collect()
+}
+
+/// Writes down what an answer amounts to; the question is closed.
+async fn note(
+    app: &App,
+    lease: &Lease,
+    recorded: &Recorded,
+    records: &[Record],
+    audit: Vec<Audit>,
+    now: i64,
+) -> Result<History, Problem> {
+    let entries: Vec<_> = records.iter().map(|record| record.entry(now)).collect();
+    let closed = Change {
+        question: Some(None),
+        expires_at: Some(Some(now + LONGEST_WAIT_MS)),
+        audit,
+        at: now,
+        ..Change::default()
+    };
+    let all = recorded.entries.iter().chain(&entries).cloned().collect();
+    change(app, lease, entries, closed).await?;
+    History::read(all).map_err(|error| unreadable(lease.run(), &error))
+}
+
+/// Puts the run aside until somebody answers.
+async fn wait_for_word(
+    app: &App,
+    lease: &Lease,
+    recorded: &Recorded,
+    id: String,
+    question: Question,
+) -> Result<TakenUp, Problem> {
+    let now = now_ms();
+    let known = recorded.question.as_ref().is_some_and(|(known, _)| *known == id);
+    let audit = match &question {
+        Question::Approval(asked) if !known => {
+            vec![ask::asked_audit(&recorded.run.principal, lease.run(), &id, asked, now)]
+        }
+        Question::Approval(_) | Question::InDoubt { .. } | Question::Layer(_) => Vec::new(),
     };
     let asks = Change {
         state: Some(RunState::Waiting),
         question: Some(Some((id.clone(), question.clone()))),
+        audit,
         release: true,
-        at: now_ms(),
+        at: now,
         ..Change::default()
     };
     change(app, lease, Vec::new(), asks).await?;
     Ok(TakenUp::Asks { id, question })
 }
 
-/// What no longer counts as idempotent is not sent again unasked, whatever was the rule when the run began.
+/// What no longer counts as idempotent is not sent again unasked, and what a person has to allow by now is asked for,
+/// whatever was the rule when the run began.
 fn stricter(app: &App, plan: &mut Plan) {
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     for granted in &mut plan.tools {
         if let Ok(tool) = snapshot.tool(&granted.id) {
-            granted.idempotent &= policy.of(&granted.id, &tool.definition.annotations).idempotent;
+            let verdict = policy.of(&granted.id, &tool.definition.annotations);
+            granted.idempotent &= verdict.idempotent;
+            if verdict.mode == Mode::Ask && granted.asks.is_none() {
+                granted.asks = Some(Asks { scope: verdict.scope.as_str().to_owned(), because: verdict.because });
+            }
         }
     }
 }
@@ -198,7 +291,7 @@ async fn end(
     change(app, lease, Vec::new(), over).await
 }
 
-async fn change(
+pub(super) async fn change(
     app: &App,
     lease: &Lease,
     entries: Vec<pml_store::Entry>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use pml_model::Digest;
 
-use super::journal::{Delivered, LoggedCall, Record};
+use super::journal::{Delivered, Grant, LoggedCall, Record};
 
 /// What a run may do at once, and when it is put aside.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub(super) struct Rule {
     pub(super) server: String,
     /// Calling it twice is calling it once.
     pub(super) idempotent: bool,
+    /// A person has to allow its calls.
+    pub(super) asks: bool,
 }
 
 /// A call the program asked for.
@@ -46,6 +48,10 @@ pub(super) struct Issued {
     pub(super) arguments: std::sync::Arc<str>,
     /// Of those bytes.
     pub(super) digest: Digest,
+    /// Of the value they spell, where a person has to allow the call: what is allowed is a value, not a spelling.
+    pub(super) value: Option<Digest>,
+    /// By which grant it is made.
+    pub(super) grant: Option<u32>,
 }
 
 /// Something happened.
@@ -67,6 +73,8 @@ pub(super) enum Event<E> {
     Answered(Delivered),
     /// A timer is due.
     TimerDue { timer: u32 },
+    /// A person allowed something.
+    Granted(Grant),
     /// The program is not to go on.
     Stop(E),
     /// Calls that were still waited for have had their time.
@@ -88,8 +96,10 @@ pub(super) enum Action<E> {
     Cancel { call: u32 },
     /// Say when it is this time.
     Wake { timer: u32, at: i64 },
-    /// Put the run aside until then.
-    Park { wake_at: i64 },
+    /// A call waits for a person's word.
+    Ask { call: u32 },
+    /// Put the run aside: until then, until these calls are decided on, or whichever is first.
+    Park { wake_at: Option<i64>, asking: Vec<u32> },
     /// End the program.
     Kill,
     /// Wait a little for calls whose end should be known.
@@ -138,6 +148,8 @@ impl std::fmt::Display for Divergence {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// It waits for a person's word.
+    Asking,
     /// It waits for its turn.
     Waiting,
     /// It waits for the journal.
@@ -159,8 +171,13 @@ pub(super) struct Run<E> {
     tools: Vec<Rule>,
     /// Calls without an end.
     calls: BTreeMap<u32, Call>,
-    waiting: VecDeque<u32>,
+    /// By server, in the order they were asked for.
+    waiting: BTreeMap<String, VecDeque<u32>>,
+    /// What a person allowed, and how often it may still be used.
+    grants: Vec<(Grant, u32)>,
+    /// Calls under way, by server and in all.
     at_once: HashMap<String, usize>,
+    under_way: usize,
     /// When those that are set are due.
     timers: BTreeMap<u32, i64>,
     issued: u32,
@@ -189,8 +206,10 @@ impl<E> Run<E> {
             rules,
             tools,
             calls: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            grants: Vec::new(),
             at_once: HashMap::new(),
+            under_way: 0,
             timers: BTreeMap::new(),
             issued: 0,
             delivered: 0,
@@ -205,9 +224,16 @@ impl<E> Run<E> {
     /// Takes up what was recorded. Call it first, once.
     pub(super) fn replay(
         &mut self,
+        grants: Vec<Grant>,
         calls: Vec<LoggedCall>,
         deliveries: Vec<(i64, Delivered)>,
     ) -> Vec<Action<E>> {
+        self.grants = grants.into_iter().map(|grant| { let left = grant.calls; (grant, left) }).collect();
+        for used in calls.iter().filter_map(|call| call.allowed) {
+            if let Some((_, left)) = self.grants.get_mut(used as usize) {
+                *left = left.saturating_sub(1);
+            }
+        }
         if calls.is_empty() && deliveries.is_empty() {
             return Vec::new();
         }
@@ -238,7 +264,7 @@ impl<E> Run<E> {
     pub(super) fn on(&mut self, event: Event<E>, now: i64) -> Vec<Action<E>> {
         let mut actions = Vec::new();
         match event {
-            Event::Issued(issued) => self.on_issued(issued, &mut actions),
+            Event::Issued(issued) => self.on_issued(issued, now, &mut actions),
             Event::TimerSet { timer, delay_ms } => self.on_timer(timer, delay_ms, now, &mut actions),
             Event::TimerCleared { timer } => {
                 self.timers.remove(&timer);
@@ -255,6 +281,7 @@ impl<E> Run<E> {
                     actions.push(self.deliver(now, Delivered::Timer { timer }));
                 }
             }
+            Event::Granted(grant) => self.on_granted(grant, now, &mut actions),
             Event::Ended(ending) => match self.missing() {
                 Some(divergence) => actions.push(Action::Diverged(divergence)),
                 None => self.end(ending, false, now, &mut actions),
@@ -265,60 +292,128 @@ impl<E> Run<E> {
         actions
     }
 
-    fn on_issued(&mut self, issued: Issued, actions: &mut Vec<Action<E>>) {
+    fn on_issued(&mut self, mut issued: Issued, now: i64, actions: &mut Vec<Action<E>>) {
         self.issued = issued.call;
         if self.ending.is_some() {
             return;
         }
         let Some(replay) = &mut self.replay else {
-            self.take_on(issued, actions);
+            self.take_on(issued, now, actions);
             return;
         };
         let Some(logged) = replay.calls.get(issued.call as usize - 1) else {
             replay.held.push((issued, false));
             return;
         };
-        let now = &self.tools[issued.handle as usize].tool;
-        if logged.tool != *now {
-            let (recorded, now) = (logged.tool.clone(), now.clone());
+        let tool = &self.tools[issued.handle as usize].tool;
+        if logged.tool != *tool {
+            let (recorded, now) = (logged.tool.clone(), tool.clone());
             actions.push(Action::Diverged(Divergence::Other { call: issued.call, recorded, now }));
         } else if logged.digest != issued.digest {
-            actions.push(Action::Diverged(Divergence::Arguments { call: issued.call, tool: now.clone() }));
+            actions.push(Action::Diverged(Divergence::Arguments { call: issued.call, tool: tool.clone() }));
         } else if logged.ended.is_none() {
+            issued.grant = logged.allowed;
             replay.held.push((issued, true));
         }
     }
 
     /// A new call: recorded, and made when its turn comes.
-    fn take_on(&mut self, issued: Issued, actions: &mut Vec<Action<E>>) {
+    fn take_on(&mut self, issued: Issued, now: i64, actions: &mut Vec<Action<E>>) {
         let tool = self.tools[issued.handle as usize].tool.clone();
         actions.push(Action::Record(Record::Issued { tool, issued: issued.clone() }));
-        self.queue(issued);
+        self.queue(issued, now, actions);
         self.pump(actions);
     }
 
-    fn queue(&mut self, issued: Issued) {
-        self.waiting.push_back(issued.call);
-        self.calls.insert(issued.call, Call { issued, stage: Stage::Waiting });
+    /// Has a call wait for its turn, or for a person's word first.
+    fn queue(&mut self, mut issued: Issued, now: i64, actions: &mut Vec<Action<E>>) {
+        let number = issued.call;
+        if self.tools[issued.handle as usize].asks && issued.grant.is_none() {
+            issued.grant = self.use_grant(&issued, now, actions);
+        }
+        let stage = match issued.grant {
+            None if self.tools[issued.handle as usize].asks => {
+                actions.push(Action::Ask { call: number });
+                Stage::Asking
+            }
+            Some(_) | None => {
+                self.line_up(&issued);
+                Stage::Waiting
+            }
+        };
+        self.calls.insert(number, Call { issued, stage });
     }
 
-    /// Makes the calls whose turn has come.
+    fn line_up(&mut self, issued: &Issued) {
+        let server = &self.tools[issued.handle as usize].server;
+        match self.waiting.get_mut(server) {
+            Some(queue) => queue.push_back(issued.call),
+            None => drop(self.waiting.insert(server.clone(), VecDeque::from([issued.call]))),
+        }
+    }
+
+    /// Uses up one call of a grant that allows this one.
+    fn use_grant(&mut self, issued: &Issued, now: i64, actions: &mut Vec<Action<E>>) -> Option<u32> {
+        let tool = &self.tools[issued.handle as usize].tool;
+        let allows = |(grant, left): &(Grant, u32)| *left > 0 && grant.allows(tool, issued, now);
+        let index = self.grants.iter().position(allows)?;
+        self.grants[index].1 -= 1;
+        let grant = u32::try_from(index).ok()?;
+        actions.push(Action::Record(Record::Allowed { call: issued.call, grant, at: now }));
+        Some(grant)
+    }
+
+    fn on_granted(&mut self, grant: Grant, now: i64, actions: &mut Vec<Action<E>>) {
+        if self.ending.is_some() {
+            return;
+        }
+        actions.push(Action::Record(Record::Granted { grant: grant.clone(), at: now }));
+        let left = grant.calls;
+        self.grants.push((grant, left));
+        for number in self.asking() {
+            let Some(issued) = self.calls.get(&number).map(|call| call.issued.clone()) else { continue };
+            if let Some(grant) = self.use_grant(&issued, now, actions) {
+                let issued = Issued { grant: Some(grant), ..issued };
+                self.line_up(&issued);
+                self.calls.insert(number, Call { issued, stage: Stage::Waiting });
+            }
+        }
+        self.pump(actions);
+    }
+
+    /// The calls that wait for a person's word.
+    pub(super) fn asking(&self) -> Vec<u32> {
+        let asking = self.calls.iter().filter(|(_, call)| call.stage == Stage::Asking);
+        asking.map(|(number, _)| *number).collect()
+    }
+
+    /// How many calls are under way.
+    pub(super) fn in_flight(&self) -> usize {
+        self.calls.len() - self.asking().len()
+    }
+
+    /// What a call was asked for with.
+    pub(super) fn issued(&self, call: u32) -> Option<&Issued> {
+        self.calls.get(&call).map(|call| &call.issued)
+    }
+
+    /// What allows a call.
+    pub(super) fn grant(&self, issued: &Issued) -> Option<&Grant> {
+        self.grants.get(issued.grant? as usize).map(|(grant, _)| grant)
+    }
+
+    /// Makes the calls whose turn has come: the oldest first, but none waits for a server that is not its own.
     fn pump(&mut self, actions: &mut Vec<Action<E>>) {
-        let mut passed_over = VecDeque::new();
-        while let Some(number) = self.waiting.pop_front() {
-            if self.calls.len() - self.waiting.len() - passed_over.len() > self.rules.concurrent {
-                self.waiting.push_front(number);
-                break;
-            }
+        while self.under_way < self.rules.concurrent {
+            let free = self.waiting.iter().filter(|(server, queue)| {
+                !queue.is_empty() && self.at_once.get(*server).copied().unwrap_or(0) < self.rules.concurrent_per_server
+            });
+            let Some(server) = free.min_by_key(|(_, queue)| queue[0]).map(|(server, _)| server.clone()) else { return };
+            let Some(number) = self.waiting.get_mut(&server).and_then(VecDeque::pop_front) else { return };
             let Some(call) = self.calls.get_mut(&number) else { continue };
-            let rule = &self.tools[call.issued.handle as usize];
-            let at_once = self.at_once.entry(rule.server.clone()).or_default();
-            if *at_once >= self.rules.concurrent_per_server {
-                passed_over.push_back(number);
-                continue;
-            }
-            *at_once += 1;
-            if rule.idempotent {
+            *self.at_once.entry(server).or_default() += 1;
+            self.under_way += 1;
+            if self.tools[call.issued.handle as usize].idempotent {
                 call.stage = Stage::Sent;
                 actions.push(Action::Send(call.issued.clone()));
             } else {
@@ -326,8 +421,6 @@ impl<E> Run<E> {
                 actions.push(Action::Promise { call: number });
             }
         }
-        passed_over.append(&mut self.waiting);
-        self.waiting = passed_over;
     }
 
     fn on_stored(&mut self, number: u32, actions: &mut Vec<Action<E>>) {
@@ -347,8 +440,11 @@ impl<E> Run<E> {
             return;
         };
         let Some(call) = self.calls.remove(number) else { return };
-        if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
-            *at_once -= 1;
+        if let Stage::Promised | Stage::Sent = call.stage {
+            self.under_way -= 1;
+            if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
+                *at_once -= 1;
+            }
         }
         actions.push(Action::Record(Record::Delivered { at: now, what: what.clone() }));
         if self.ending.is_some() {
@@ -390,28 +486,31 @@ impl<E> Run<E> {
             }
             for (issued, recorded) in self.replay.take().into_iter().flat_map(|replay| replay.held) {
                 if recorded {
-                    self.queue(issued);
+                    self.queue(issued, now, actions);
                 } else {
-                    self.take_on(issued, actions);
+                    self.take_on(issued, now, actions);
                 }
             }
             self.pump(actions);
         }
-        if let Some(wake_at) = self.parks(now) {
-            actions.push(Action::Kill);
-            actions.push(Action::Park { wake_at });
-            self.closed = true;
-        }
+        self.park_if_idle(now, actions);
     }
 
-    /// Nothing to do before a timer that is far away.
-    fn parks(&self, now: i64) -> Option<i64> {
+    /// Puts the run aside where nothing is to be done before a person's word or a timer that is far away.
+    fn park_if_idle(&mut self, now: i64, actions: &mut Vec<Action<E>>) {
+        let asking = self.asking();
         let idle = self.replay.is_none()
             && !self.closed
-            && self.calls.is_empty()
+            && self.ending.is_none()
+            && self.calls.len() == asking.len()
             && self.taken == Some(self.delivered);
-        let next = *self.timers.values().min()?;
-        (idle && next > now.saturating_add(self.rules.park_after_ms)).then_some(next)
+        let wake_at = self.timers.values().min().copied();
+        let far = wake_at.is_none_or(|next| next > now.saturating_add(self.rules.park_after_ms));
+        if idle && far && (wake_at.is_some() || !asking.is_empty()) {
+            actions.push(Action::Kill);
+            actions.push(Action::Park { wake_at, asking });
+            self.closed = true;
+        }
     }
 
     /// A call that was recorded and that the program has not made.
@@ -437,7 +536,7 @@ impl<E> Run<E> {
                 Stage::Sent if !keep => cancelled.push(*number),
                 // Its promise may be on disk, and it was not kept.
                 Stage::Promised => unkept.push(*number),
-                Stage::Sent | Stage::Waiting => {}
+                Stage::Sent | Stage::Waiting | Stage::Asking => {}
             }
             keep
         });

@@ -4,31 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::server::Incoming;
+use pml_model::Digest;
 use pml_model::json::{Fields, empty_object, raw};
-use pml_model::name::shortened;
-use pml_model::question::Question;
-use pml_model::{Digest, RunId, RunState};
 use pml_store::Idempotency;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::is_callable;
+use super::reply::{refusal, reply};
+use super::runs::read;
+use super::{Door, ask, is_callable};
 use crate::app::App;
-use crate::config::Expose;
-use crate::execute::{Failure, Report, Standing, Task};
+use crate::execute::{Handle, Standing};
 use crate::flow::{self, Executed};
-use crate::plan::{Execution, Refused};
+use crate::plan::Execution;
 use crate::problem::{Code, Problem};
 
 /// How long a client waits where it does not say: most give up at a minute.
-const WAIT_MS: u64 = 45_000;
+pub(super) const WAIT_MS: u64 = 45_000;
 /// How long a program waits for its turn at least, where all sandboxes are in use.
 const TURN: Duration = Duration::from_secs(2);
 /// The longest it can be asked to.
 const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
-/// How much of a result the text says; the structured content has all of it.
-const TEXT_CHARACTERS: usize = 20_000;
 
 /// The arguments of `pml_execute`.
 #[derive(Deserialize)]
@@ -61,7 +58,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
         "properties": {
-            "status": { "enum": ["success", "running", "approval_required", "failed"] },
+            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "failed"] },
             "workflowId": { "type": "string" },
             "result": {},
             "error": { "type": "object" },
@@ -69,12 +66,14 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "console": { "type": "array", "items": { "type": "object" } },
             "consoleCut": { "type": "boolean" },
             "progress": { "type": "object" },
+            "questionId": { "type": "string" },
             "question": { "type": "object" },
+            "inFlight": { "type": "integer" },
+            "layer": { "type": "object" },
             "wakeAt": { "type": "integer" }
         },
         "required": ["status"]
     });
-    let of_run = json!({ "type": "string", "description": "the `workflowId` of a reply" });
     vec![
         raw(&json!({
             "name": "pml_execute",
@@ -115,32 +114,6 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "outputSchema": outcome,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
         })),
-        raw(&json!({
-            "name": "pml_continue",
-            "title": "Wait for a run",
-            "description": "Wait again for a run that answered `running`, and get its result.",
-            "inputSchema": {
-                "type": "object",
-                "properties": { "workflow_id": of_run },
-                "required": ["workflow_id"],
-                "additionalProperties": false
-            },
-            "outputSchema": { "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] },
-            "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true }
-        })),
-        raw(&json!({
-            "name": "pml_abort",
-            "title": "End a run",
-            "description": "End a run; what it has done so far is told.",
-            "inputSchema": {
-                "type": "object",
-                "properties": { "workflow_id": of_run, "reason": { "type": "string" } },
-                "required": ["workflow_id"],
-                "additionalProperties": false
-            },
-            "outputSchema": { "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] },
-            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false }
-        })),
     ]
 }
 
@@ -149,7 +122,7 @@ pub(super) async fn execute(
     app: &Arc<App>,
     arguments: &RawValue,
     request: &Incoming,
-    exposure: &Expose,
+    door: &Door,
 ) -> Box<RawValue> {
     let asked: Request = match read("pml_execute", arguments, SMALLEST) {
         Ok(asked) => asked,
@@ -164,6 +137,7 @@ pub(super) async fn execute(
         true => Duration::ZERO,
         false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
     };
+    let config = app.config();
     let execution = Execution {
         principal: request.client.principal.clone(),
         session: format!("{}/{}", request.client.name, request.caller.session()),
@@ -174,19 +148,35 @@ pub(super) async fn execute(
         caller: request.caller.clone(),
         idempotency,
         patience: patience.max(TURN),
+        by: config.approvals.by.unwrap_or(door.by),
+        dynamic: config.approvals.dynamic,
     };
     let executed = tokio::select! {
-        executed = flow::execute(app, execution, |id| is_callable(id, exposure)) => executed,
+        executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,
         () = request.cancel.cancelled() => {
             return Problem::new(Code::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
     };
-    let handle = match executed {
-        Ok(Executed::Going(handle)) => handle,
-        Ok(Executed::Known(id, standing)) => return reply(&id, &standing),
+    let (id, standing) = match executed {
+        Ok(Executed::Going(handle)) => match wait(&handle, patience, request).await {
+            Ok(standing) => (handle.id.clone(), standing),
+            Err(problem) => return problem.to_tool_result(),
+        },
+        Ok(Executed::Stands(id, standing)) => (id, standing),
         Ok(Executed::Refused(refused)) => return refusal(&refused),
         Err(problem) => return problem.to_tool_result(),
     };
+    if asked.options.detach {
+        return reply(&id, &standing);
+    }
+    match ask::settle(app, request, &id, standing).await {
+        Ok(standing) => reply(&id, &standing),
+        Err(problem) => problem.to_tool_result(),
+    }
+}
+
+/// Waits for a run this process has; whoever cancels the request ends it.
+async fn wait(handle: &Handle, patience: Duration, request: &Incoming) -> Result<Standing, Problem> {
     let standing = tokio::select! {
         standing = handle.wait(patience) => standing,
         () = request.cancel.cancelled() => {
@@ -194,95 +184,14 @@ pub(super) async fn execute(
             handle.wait(Duration::from_secs(10)).await
         }
     };
-    if let Standing::Running(_) | Standing::Interrupted = standing
-        && let Err(problem) = handle.kept().await
-    {
-        return problem.to_tool_result();
+    if let Standing::Running(_) | Standing::Interrupted = standing {
+        handle.kept().await?;
     }
-    reply(&handle.id, &standing)
+    Ok(standing)
 }
 
 const SMALLEST: &str =
     r#"the smallest call is {"intent": "…", "implementation": {"type": "code", "code": "return 1"}}"#;
-
-/// Answers `pml_continue`: waits for a run of the asker's.
-pub(super) async fn wait(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Which {
-        workflow_id: String,
-    }
-    let id =
-        match read::<Which>("pml_continue", arguments, OF_RUN).and_then(|which| run_id(&which.workflow_id)) {
-            Ok(id) => id,
-            Err(problem) => return problem.to_tool_result(),
-        };
-    match wait_for(app, &id, request).await {
-        Ok(standing) => reply(&id, &standing),
-        Err(problem) => problem.to_tool_result(),
-    }
-}
-
-async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Standing, Problem> {
-    let whose = &request.client.principal;
-    let until = tokio::time::Instant::now() + Duration::from_millis(WAIT_MS);
-    loop {
-        let left = until.saturating_duration_since(tokio::time::Instant::now());
-        if let Some(handle) = flow::run_here(app, whose, id) {
-            return Ok(tokio::select! {
-                standing = handle.wait(left) => standing,
-                () = request.cancel.cancelled() => handle.standing(),
-            });
-        }
-        let standing = flow::standing(app, whose, id).await?;
-        let goes_on = matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere);
-        if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
-            return Ok(standing);
-        }
-        // Another process has it; its end is seen in the database.
-        tokio::select! {
-            () = tokio::time::sleep(left.min(Duration::from_millis(100))) => {}
-            () = request.cancel.cancelled() => {}
-        }
-    }
-}
-
-/// Answers `pml_abort`.
-pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Which {
-        workflow_id: String,
-        reason: Option<String>,
-    }
-    let ended = async {
-        let which: Which = read("pml_abort", arguments, OF_RUN)?;
-        let id = run_id(&which.workflow_id)?;
-        let reason = which.reason.unwrap_or_default();
-        Ok((flow::abort(app, &request.client.principal, &id, &reason).await?, id))
-    };
-    match ended.await {
-        Ok((standing, id)) => reply(&id, &standing),
-        Err(problem) => Problem::to_tool_result(&problem),
-    }
-}
-
-const OF_RUN: &str = r#"the call is {"workflow_id": "run_…"}, with the `workflowId` of a reply"#;
-
-fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a RawValue, hint: &str) -> Result<T, Problem> {
-    let wrong = |text: String| {
-        Problem::new(Code::InvalidArguments, format!("the arguments of `{tool}` are {text}")).hint(hint)
-    };
-    // An array with the members' values in their order would be read as well.
-    if !arguments.get().starts_with('{') {
-        return Err(wrong("not a JSON object".to_owned()));
-    }
-    serde_json::from_str(arguments.get()).map_err(|error| wrong(format!("wrong: {error}")))
-}
-
-fn run_id(text: &str) -> Result<RunId, Problem> {
-    RunId::parse(text).map_err(|error| Problem::new(Code::UnknownRun, error.to_string()))
-}
 
 /// The key under which a client repeats a request without repeating the run.
 fn idempotency(params: &RawValue, arguments: &RawValue) -> Result<Option<Idempotency>, Problem> {
@@ -298,137 +207,4 @@ fn idempotency(params: &RawValue, arguments: &RawValue) -> Result<Option<Idempot
             Err(Problem::new(Code::InvalidRequest, "`pml/idempotencyKey` is not a text of 1 to 200 bytes"))
         }
     }
-}
-
-/// A program that is not run, as the client is told of it.
-fn refusal(refused: &Refused) -> Box<RawValue> {
-    let mut error = serde_json::to_value(&refused.problem).unwrap_or_default();
-    if let Some(line) = refused.line {
-        error["line"] = line.into();
-    }
-    let mut text = match refused.line {
-        Some(line) => format!("not run: line {line}: {}", refused.problem),
-        None => format!("not run: {}", refused.problem),
-    };
-    if refused.all.len() > 1 {
-        text.push_str(&format!("\nall {} reasons:\n{}", refused.all.len(), refused.all.join("\n")));
-    }
-    tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
-}
-
-/// How a run stands, as the client is told of it.
-fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
-    match standing {
-        Standing::Over(report) if report.state == RunState::Done => success(id, report),
-        Standing::Over(report) => failed(id, report),
-        Standing::Running(progress) => {
-            let text = format!(
-                "{id} is running, {} of {} calls ended. Call `pml_continue` with it to wait again.",
-                progress.ended, progress.calls
-            );
-            tool_result(
-                &text,
-                &json!({ "status": "running", "workflowId": id, "progress": progress }),
-                &[],
-                false,
-            )
-        }
-        Standing::Interrupted => {
-            let text = format!(
-                "{id} was interrupted and nobody works on it yet. It is taken up again by itself, or with `pml runs resume {id}`."
-            );
-            tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
-        }
-        Standing::Elsewhere => {
-            let text = format!("{id} goes on in another process. Call `pml_continue` with it to wait again.");
-            tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
-        }
-        Standing::Waiting { question: Some(question), .. } => asks(id, question),
-        Standing::Waiting { question: None, wake_at } => {
-            let text = format!("{id} sleeps until its timer is due. Call `pml_continue` with it later.");
-            let body = json!({ "status": "running", "workflowId": id, "wakeAt": wake_at });
-            tool_result(&text, &body, &[], false)
-        }
-    }
-}
-
-fn asks(id: &RunId, question: &Question) -> Box<RawValue> {
-    let Question::InDoubt { calls } = question;
-    let calls: Vec<String> =
-        calls.iter().map(|doubt| format!("call {} of `{}`", doubt.call, doubt.tool)).collect();
-    let text = format!(
-        "{id} was interrupted; whether these acted is not known: {}. A person decides with `pml runs resume {id}`.",
-        calls.join(", ")
-    );
-    tool_result(
-        &text,
-        &json!({ "status": "approval_required", "workflowId": id, "question": question }),
-        &[],
-        false,
-    )
-}
-
-fn success(id: &RunId, report: &Report) -> Box<RawValue> {
-    let result = report.result.as_ref().map_or("null", |result| result.get());
-    let mut body = Fields::default();
-    body.set("status", raw(&"success"));
-    body.set("workflowId", raw(id));
-    body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
-    body.set("tasks", raw(&report.tasks.iter().map(brief).collect::<Vec<_>>()));
-    if !report.console.is_empty() {
-        body.set("console", raw(&report.console));
-    }
-    if report.console_cut {
-        body.set("consoleCut", raw(&true));
-    }
-    let content: Vec<&RawValue> = report.contents().collect();
-    result_of(&shortened(result, TEXT_CHARACTERS), &body.to_raw(), &content, false)
-}
-
-fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
-    let fallback = Failure::nothing_known();
-    let error = report.error.as_ref().unwrap_or(&fallback);
-    let place = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
-    let mut text = format!("{}: {}{place}", error.code, error.message);
-    if let Some(hint) = &error.hint {
-        text.push_str(&format!("\nhint: {hint}"));
-    }
-    if !report.tasks.is_empty() {
-        let done = report.tasks.iter().map(|task| format!("{} {}", task.tool, word(task)));
-        text.push_str(&format!("\ncalls so far: {}", done.collect::<Vec<_>>().join(", ")));
-    }
-    text.push_str(&format!("\nrun: {id}"));
-    let mut body = json!({
-        "status": "failed", "workflowId": id, "error": error, "tasks": report.tasks, "console": report.console,
-    });
-    if report.console_cut {
-        body["consoleCut"] = true.into();
-    }
-    tool_result(&text, &body, &[], true)
-}
-
-fn word(task: &Task) -> String {
-    serde_json::to_value(task.status)
-        .ok()
-        .and_then(|word| word.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
-/// A call of a run that went well.
-fn brief(task: &Task) -> Value {
-    json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms })
-}
-
-fn tool_result(text: &str, body: &Value, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
-    result_of(text, &raw(body), content, is_error)
-}
-
-fn result_of(text: &str, body: &RawValue, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
-    let first = raw(&json!({ "type": "text", "text": text }));
-    let all: Vec<&RawValue> = std::iter::once(&*first).chain(content.iter().copied()).collect();
-    let mut result = Fields::default();
-    result.set("content", raw(&all));
-    result.set("structuredContent", body.to_owned());
-    result.set("isError", raw(&is_error));
-    result.to_raw()
 }

@@ -8,7 +8,7 @@ use pml_model::name::{is_plain, shortened};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{execute, is_callable};
+use super::{Door, execute, is_callable, runs};
 use crate::app::App;
 use crate::catalogue::Snapshot;
 use crate::config::Expose;
@@ -39,7 +39,8 @@ const REMOVED: &[(&str, &str)] = &[
 /// The definitions of PML's own tools.
 pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
     let connected = connected(snapshot);
-    std::iter::once(discover_definition(&connected)).chain(execute::definitions(&connected)).collect()
+    let ours = std::iter::once(discover_definition(&connected)).chain(execute::definitions(&connected));
+    ours.chain(runs::definitions()).collect()
 }
 
 fn discover_definition(connected: &str) -> Box<RawValue> {
@@ -96,8 +97,8 @@ pub(super) fn instructions(snapshot: &Snapshot) -> String {
     format!(
         "PML stands in front of all connected MCP servers. 1. Call `pml_discover` with what you want to do; it ranks \
          the tools of all servers and gives TypeScript signatures. 2. Write the work as one program over those tools and \
-         give it to `pml_execute`; only what it returns comes back. 3. If it answers `running`, call `pml_continue` with its \
-         `workflowId`. 4. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
+         give it to `pml_execute`; only what it returns comes back. 3. If it answers `running` or `approval_required`, call `pml_continue` with \
+         its `workflowId`; whole results are read with `pml_get_task_result`. 4. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
         connected(snapshot)
     )
 }
@@ -131,7 +132,7 @@ pub(super) async fn call(
     name: &str,
     arguments: &RawValue,
     request: &Incoming,
-    exposure: &Expose,
+    door: &Door,
 ) -> Option<Box<RawValue>> {
     if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
         return Some(
@@ -141,10 +142,11 @@ pub(super) async fn call(
         );
     }
     match name {
-        "pml_discover" => Some(discover(app, arguments, exposure).await),
-        "pml_execute" => Some(execute::execute(app, arguments, request, exposure).await),
-        "pml_continue" => Some(execute::wait(app, arguments, request).await),
-        "pml_abort" => Some(execute::abort(app, arguments, request).await),
+        "pml_discover" => Some(discover(app, arguments, &door.expose).await),
+        "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
+        "pml_continue" => Some(runs::go_on_with(app, arguments, request).await),
+        "pml_abort" => Some(runs::abort(app, arguments, request).await),
+        "pml_get_task_result" => Some(runs::task_result(app, arguments, request).await),
         _ => None,
     }
 }

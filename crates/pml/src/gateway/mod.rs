@@ -3,16 +3,20 @@
 //! The protocol itself is `pml-mcp`'s business; what happens to an intent or a call is `flow`'s.
 //! Here names are resolved, lists are put together and results take their wire shape.
 
+mod ask;
 mod execute;
 mod listing;
 mod meta_tools;
 mod passthrough;
+mod reply;
+mod runs;
 
 use std::sync::Arc;
 
 use pml_mcp::param_headers::Mirrored;
 use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
 use pml_mcp::{RpcError, code};
+use pml_model::question::Answerer;
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::{ServerName, ToolId};
 use serde_json::json;
@@ -31,13 +35,23 @@ use crate::tools::{Context, Outcome, ToolError};
 pub struct Gateway {
     app: Arc<App>,
     expose: Option<Expose>,
+    by: Answerer,
     routes: Arc<passthrough::Routes>,
 }
 
+/// What differs from door to door.
+struct Door {
+    /// Which tools are seen.
+    expose: Expose,
+    /// Whose word counts where the configuration does not say.
+    by: Answerer,
+}
+
 impl Gateway {
-    /// A gateway over `app`; `expose` overrides the configuration for all clients.
-    pub fn new(app: Arc<App>, expose: Option<Expose>) -> Gateway {
-        Gateway { app, expose, routes: Arc::default() }
+    /// A gateway over `app`; `expose` overrides the configuration for all clients, and where that does not say whose
+    /// word counts when a person has to be asked, `by` does.
+    pub fn new(app: Arc<App>, expose: Option<Expose>, by: Answerer) -> Gateway {
+        Gateway { app, expose, by, routes: Arc::default() }
     }
 
     fn exposure(&self, client: &Client) -> Expose {
@@ -70,8 +84,9 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
+        let door = Door { expose: self.exposure(&request.client), by: self.by };
         if let Some(answer) =
-            meta_tools::call(&self.app, &name, &arguments, &request, &self.exposure(&request.client)).await
+            meta_tools::call(&self.app, &name, &arguments, &request, &door).await
         {
             return Ok(answer);
         }

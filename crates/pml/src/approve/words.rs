@@ -1,0 +1,101 @@
+//! Questions in words, the same for clients, terminals and people who are asked by their client.
+//!
+//! Whatever comes from a program, a tool or a server is shown with its hidden characters written out, and whole.
+
+use pml_model::name::printable;
+use pml_model::question::{Approval, Arguments, Asked, Layer, Origin, Question};
+
+/// What a run asks; follows its name.
+pub fn question(question: &Question) -> String {
+    match question {
+        Question::InDoubt { calls } => {
+            let calls: Vec<String> = calls
+                .iter()
+                .map(|doubt| format!("call {} of `{}` with {}", doubt.call, doubt.tool, visible(&doubt.arguments)))
+                .collect();
+            format!("was interrupted; whether these acted is not known:\n{}", calls.join("\n"))
+        }
+        Question::Approval(asked) => approval(asked),
+        Question::Layer(layer) => self::layer(layer),
+    }
+}
+
+/// What a person is asked to allow.
+pub fn approval(asked: &Approval) -> String {
+    let mut text = if asked.begun {
+        "waits for a person's word on calls it is making".to_owned()
+    } else {
+        "waits for a person's word before it begins".to_owned()
+    };
+    text.push_str(&format!("\nfor: {}", printable(&asked.intent)));
+    for (index, call) in asked.calls.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}", index + 1, self::call(call)));
+    }
+    if !asked.opaque.is_empty() {
+        text.push_str("\nwhat else it may call cannot be known beforehand:");
+        asked.opaque.iter().for_each(|remark| text.push_str(&format!("\n  {}", printable(remark))));
+    }
+    text
+}
+
+fn call(asked: &Asked) -> String {
+    let mut text = format!("`{}`, which {}", asked.tool, reach(&asked.scope));
+    if let Some(line) = asked.line {
+        text.push_str(&format!(", in line {line}"));
+    }
+    if let Some(code) = &asked.code {
+        text.push_str(&format!(": {}", printable(code)));
+    }
+    if asked.repeats {
+        text.push_str("\n   it may be called any number of times");
+    }
+    text.push_str(&format!("\n   asked because {}", printable(&asked.because)));
+    match &asked.arguments {
+        Arguments::Known { json, .. } => text.push_str(&format!("\n   with {}", visible(json))),
+        Arguments::Unknown { source } => {
+            text.push_str(&format!("\n   with arguments that are known when it is called: {}", visible(source)));
+        }
+    }
+    asked.origins.iter().for_each(|origin| text.push_str(&format!("\n   {}", from(origin))));
+    asked.differs.iter().for_each(|differs| text.push_str(&format!("\n   {}", printable(differs))));
+    text
+}
+
+/// What a kind of reach means.
+pub fn reach(scope: &str) -> &'static str {
+    match scope {
+        "minimal" => "only computes",
+        "readonly" => "reads",
+        "filesystem" => "writes files",
+        "network-api" => "reaches a network",
+        _ => "may do anything its server can",
+    }
+}
+
+/// Where a part of arguments comes from.
+pub fn from(origin: &Origin) -> String {
+    let node = origin.node.as_ref().map(|node| format!(" ({node})")).unwrap_or_default();
+    let part = visible(&origin.part);
+    match origin.characters {
+        Some(characters) => format!("`{part}` contains {characters} characters from `{}`{node}", origin.from),
+        None => format!("`{part}` comes from `{}`{node}", origin.from),
+    }
+}
+
+/// A text on one line with nothing hidden in it.
+pub fn visible(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+fn layer(layer: &Layer) -> String {
+    let mut text = format!("has run layer {} of {}", layer.layer_index + 1, layer.total_layers);
+    for result in &layer.results {
+        let preview = result.result_preview.as_deref().map(visible).unwrap_or_default();
+        text.push_str(&format!("\n{} {}: {preview}", visible(&result.task_id), result.status));
+    }
+    if !layer.next.is_empty() {
+        let next: Vec<String> = layer.next.iter().map(|id| visible(id)).collect();
+        text.push_str(&format!("\nnext: {}", next.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! A person's word on runs, from the terminal: `pml runs approve`, `deny`, `continue`, and what is said of calls in doubt.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use pml_model::RunId;
+use pml_model::name::printable;
+use pml_model::question::{Answer, Answerer, Decision, Only, Onward, Question, Remember, Resolved, Verdict};
+use serde_json::value::RawValue;
+
+use super::execute::{asks, run_id};
+use super::runs::go_on;
+use super::{Here, out};
+use crate::app::{App, now_ms};
+use crate::flow::{self, By};
+use crate::passphrase;
+use crate::problem::{Code, Problem};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Arguments of `pml runs approve`.
+#[derive(Debug, Args)]
+pub(super) struct Approve {
+    /// The run
+    id: String,
+    /// Allow its tools any arguments in this run, each at most this many calls
+    #[arg(long, value_name = "CALLS")]
+    any_arguments: Option<u32>,
+    /// Do not ask again for the same: in this code, or for these tools in any
+    #[arg(long, value_name = "FOR")]
+    remember: Option<RememberFor>,
+    /// With --remember: whatever the arguments are
+    #[arg(long, requires = "remember")]
+    whatever: bool,
+    /// With --remember: for how long
+    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "remember")]
+    days: u32,
+    /// Say so and leave the rest to a gateway
+    #[arg(long)]
+    detach: bool,
+}
+
+/// Arguments of `pml runs deny`.
+#[derive(Debug, Args)]
+pub(super) struct Deny {
+    /// The run
+    id: String,
+    /// Why, for the agent
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RememberFor {
+    Code,
+    Tool,
+}
+
+pub(super) async fn approve(here: &Here, app: &Arc<App>, approve: &Approve) -> Result<ExitCode, Problem> {
+    let id = run_id(&approve.id)?;
+    let remember = approve.remember.map(|only| Remember {
+        only: if only == RememberFor::Code { Only::Code } else { Only::Tool },
+        any_arguments: approve.whatever,
+        expires_at: now_ms() + i64::from(approve.days) * DAY_MS,
+    });
+    let decision = Decision {
+        approved: true,
+        reason: None,
+        any_arguments: approve.any_arguments,
+        remember,
+        by: String::new(),
+    };
+    decide(here, app, &id, decision).await?;
+    if approve.detach {
+        out::note("allowed; a gateway goes on with it");
+        return Ok(ExitCode::SUCCESS);
+    }
+    go_on(here, app, &id, true).await
+}
+
+pub(super) async fn deny(here: &Here, app: &Arc<App>, deny: &Deny) -> Result<ExitCode, Problem> {
+    let id = run_id(&deny.id)?;
+    let decision =
+        Decision { approved: false, reason: deny.reason.clone(), any_arguments: None, remember: None, by: String::new() };
+    decide(here, app, &id, decision).await?;
+    go_on(here, app, &id, true).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what is asked and says what is decided. Where only a person's word counts, the passphrase is asked for on the
+/// terminal itself, which no pipe can answer.
+async fn decide(here: &Here, app: &Arc<App>, id: &RunId, decision: Decision) -> Result<(), Problem> {
+    let (name, question) = open(app, id).await?;
+    let Question::Approval(asked) = &question else {
+        asks(here, id, &question);
+        return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` does not ask for approval")));
+    };
+    let by = match asked.by {
+        Answerer::Client => By::Shell,
+        Answerer::Human => {
+            asks(here, id, &question);
+            passphrase::prove(&app.paths).await?;
+            By::Terminal
+        }
+    };
+    flow::answer(app, id, &name, Answer::Approval(decision), &by).await
+}
+
+/// Goes on after a layer.
+pub(super) async fn go_on_after_layer(here: &Here, app: &Arc<App>, id: &str) -> Result<ExitCode, Problem> {
+    let id = run_id(id)?;
+    let (name, question) = open(app, &id).await?;
+    if !matches!(question, Question::Layer(_)) {
+        asks(here, &id, &question);
+        return Ok(ExitCode::FAILURE);
+    }
+    flow::answer(app, &id, &name, Answer::Layer(Onward::Continue), &By::Shell).await?;
+    go_on(here, app, &id, true).await
+}
+
+async fn open(app: &App, id: &RunId) -> Result<(String, Question), Problem> {
+    flow::open_question(app, &app.principal, id)
+        .await?
+        .ok_or_else(|| Problem::new(Code::InvalidRequest, format!("run `{id}` asks nothing")))
+}
+
+/// Says what became of calls in doubt.
+pub(super) async fn doubts(app: &Arc<App>, id: &RunId, said: Vec<Resolved>) -> Result<(), Problem> {
+    let (name, question) = open(app, id).await.map_err(|problem| problem.hint("leave `--call` out"))?;
+    let Question::InDoubt { .. } = question else {
+        return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` has no calls in doubt"))
+            .hint("leave `--call` out"));
+    };
+    flow::answer(app, id, &name, Answer::Doubts { calls: said }, &By::Shell).await
+}
+
+/// What is said of a call in doubt: `3=again`, `3=failed`, `3={"ok":true}`.
+pub(super) fn said(text: &str) -> Result<Resolved, Problem> {
+    let wrong = || {
+        Problem::new(Code::InvalidRequest, format!("`--call {}` cannot be read", printable(text)))
+            .hint(r#"write N=again, N=failed or N=JSON, such as --call 3=again or --call '3={"id": 7}'"#)
+    };
+    let (call, what) = text.split_once('=').ok_or_else(wrong)?;
+    let call = call.trim().parse().map_err(|_| wrong())?;
+    let verdict = match what.trim() {
+        "again" => Verdict::Again,
+        "failed" => Verdict::Failed,
+        json => {
+            let json: &RawValue = serde_json::from_str(json).map_err(|_| wrong())?;
+            Verdict::Done { result: json.get().to_owned() }
+        }
+    };
+    Ok(Resolved { call, verdict })
+}

@@ -1,0 +1,243 @@
+//! People's words on runs: what is open, who may answer, and what an answer does.
+
+use std::sync::Arc;
+
+use pml_model::question::{Answer, Answerer, Approval, Arguments, Decision, Doubt, Only, Question, Resolved};
+use pml_model::{Principal, RunId};
+use pml_store::{Answered, Audit, NewRule};
+use serde_json::json;
+
+use crate::app::{App, blocking, now_ms};
+use crate::approve::question::by_rules as allowed_by_rules;
+use crate::execute::{Plan, no_run};
+use crate::problem::{Code, Problem};
+
+/// A question that is open.
+#[derive(Debug)]
+pub struct Open {
+    /// The run that asks.
+    pub run: RunId,
+    /// Whose it is.
+    pub principal: Principal,
+    /// The session it was asked for in.
+    pub session: String,
+    /// What it is for.
+    pub intent: String,
+    /// Since when it waits.
+    pub asked_at: i64,
+    /// Until when it waits.
+    pub expires_at: Option<i64>,
+    /// The name of the question.
+    pub question_id: String,
+    /// What it asks.
+    pub question: Question,
+}
+
+/// By what way an answer came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// A signed-in session of the dashboard.
+    Dashboard,
+    /// The terminal, after the passphrase.
+    Terminal,
+    /// The terminal, without it.
+    Shell,
+    /// The HTTP API, with a token.
+    Api,
+    /// A client of the gateway.
+    Client {
+        /// What it calls itself.
+        name: String,
+        /// It asked its user, and the config says that one sits in front of it.
+        person: bool,
+    },
+}
+
+impl By {
+    /// Whether it is surely a person's word.
+    fn is_person(&self) -> bool {
+        match self {
+            By::Dashboard | By::Terminal => true,
+            By::Client { person, .. } => *person,
+            By::Shell | By::Api => false,
+        }
+    }
+}
+
+impl std::fmt::Display for By {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            By::Dashboard => f.write_str("the dashboard"),
+            By::Terminal => f.write_str("the terminal, with the passphrase"),
+            By::Shell => f.write_str("the terminal"),
+            By::Api => f.write_str("the API"),
+            By::Client { name, person: true } => write!(f, "the user of client `{name}`"),
+            By::Client { name, person: false } => write!(f, "client `{name}`"),
+        }
+    }
+}
+
+/// Every open question, of whomever, the oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn asking(app: &App) -> Result<Vec<Open>, Problem> {
+    let store = app.store.clone();
+    let asking = blocking(move || store.asking()).await?;
+    let open = |asking: pml_store::Asking| Open {
+        run: asking.run.id,
+        principal: asking.run.principal,
+        session: asking.run.session,
+        intent: asking.run.intent,
+        asked_at: asking.run.updated_at,
+        expires_at: asking.run.expires_at,
+        question_id: asking.id,
+        question: asking.question,
+    };
+    Ok(asking.into_iter().map(open).collect())
+}
+
+/// What a run asks, if it asks something.
+///
+/// # Errors
+/// There is no such run, or it cannot be read.
+pub async fn open_question(app: &App, principal: &Principal, run: &RunId) -> Result<Option<(String, Question)>, Problem> {
+    let (store, whose, id) = (app.store.clone(), principal.clone(), run.clone());
+    let standing = blocking(move || store.standing(&whose, &id)).await?.ok_or_else(|| no_run(run))?;
+    Ok(standing.question)
+}
+
+/// Somebody answers what a run asks. The first answer that counts is the answer.
+///
+/// # Errors
+/// The run does not ask this, somebody was quicker, or an answer by this way does not count.
+pub async fn answer(
+    app: &Arc<App>,
+    run: &RunId,
+    question_id: &str,
+    mut answer: Answer,
+    by: &By,
+) -> Result<(), Problem> {
+    let (store, id) = (app.store.clone(), run.clone());
+    let whose = blocking(move || store.whose(&id)).await?.ok_or_else(|| no_run(run))?;
+    let (asked_id, question) = open_question(app, &whose, run).await?.ok_or_else(|| gone(run))?;
+    if asked_id != question_id {
+        return Err(gone(run));
+    }
+    fits(&question, &answer, run)?;
+    if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &mut answer) {
+        counts(asked, by)?;
+        by.to_string().clone_into(&mut decision.by);
+    }
+    let now = now_ms();
+    let audit = audit(&whose, run, question_id, &answer, by, now);
+    let (store, principal, id, name, said) =
+        (app.store.clone(), whose.clone(), run.clone(), question_id.to_owned(), answer.clone());
+    match blocking(move || store.answer(&principal, &id, &name, &said, vec![audit], now)).await? {
+        Answered::Stored => {}
+        Answered::AlreadyAnswered => {
+            return Err(Problem::new(Code::AlreadyAnswered, format!("run `{run}` has its answer already"))
+                .hint("the first answer counts"));
+        }
+        Answered::Gone => return Err(gone(run)),
+        Answered::Unknown => return Err(no_run(run)),
+    }
+    if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &answer) {
+        remember(app, &whose, run, asked, decision, now).await?;
+    }
+    Ok(())
+}
+
+fn gone(run: &RunId) -> Problem {
+    Problem::new(Code::Gone, format!("run `{run}` does not ask this, or not any more"))
+        .hint("`pml runs show` tells how it stands")
+}
+
+/// Whether an answer is one to this question.
+fn fits(question: &Question, answer: &Answer, run: &RunId) -> Result<(), Problem> {
+    let wanted = match (question, answer) {
+        (Question::InDoubt { calls }, Answer::Doubts { calls: said }) => return about_each(calls, said),
+        (Question::Approval(_), Answer::Approval(_))
+        | (Question::Layer(_), Answer::Layer(_)) => return Ok(()),
+        (Question::InDoubt { .. }, _) => "what became of calls in doubt",
+        (Question::Approval(_), _) => "whether calls are allowed",
+        (Question::Layer(_), _) => "how it goes on after a layer",
+    };
+    Err(Problem::new(Code::InvalidRequest, format!("run `{run}` asks {wanted}")))
+}
+
+/// Whether each call in doubt is spoken of, and no other.
+fn about_each(calls: &[Doubt], said: &[Resolved]) -> Result<(), Problem> {
+    let silent = calls.iter().find(|doubt| said.iter().all(|said| said.call != doubt.call));
+    let foreign = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call));
+    let Some(call) = silent.map(|doubt| doubt.call).or(foreign.map(|said| said.call)) else { return Ok(()) };
+    let asked: Vec<String> = calls.iter().map(|doubt| doubt.call.to_string()).collect();
+    Err(Problem::new(Code::InvalidRequest, format!("call {call}: the question is about {}", asked.join(", ")))
+        .hint("say of each of them what became of it"))
+}
+
+/// Whether a word that came this way is one that the question counts.
+fn counts(asked: &Approval, by: &By) -> Result<(), Problem> {
+    if asked.by == Answerer::Client || by.is_person() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Denied, format!("only a person's own word counts here, and what {by} says is not known to be one"))
+        .hint("answer in the dashboard, or with `pml runs approve` and the passphrase"))
+}
+
+fn audit(whose: &Principal, run: &RunId, question: &str, answer: &Answer, by: &By, at: i64) -> Audit {
+    let said = match answer {
+        Answer::Approval(decision) => json!({ "approved": decision.approved, "anyArguments": decision.any_arguments }),
+        Answer::Doubts { calls } => json!({ "calls": calls.iter().map(|said| said.call).collect::<Vec<_>>() }),
+        Answer::Layer(_) => json!({}),
+    };
+    let body = json!({ "question": question, "by": by.to_string(), "said": said });
+    Audit { at, principal: whose.clone(), run: Some(run.clone()), kind: "answered", body }
+}
+
+/// Makes the standing rules that a decision asks for.
+async fn remember(
+    app: &App,
+    whose: &Principal,
+    run: &RunId,
+    asked: &Approval,
+    decision: &Decision,
+    now: i64,
+) -> Result<(), Problem> {
+    let Some(remember) = decision.remember.as_ref().filter(|_| decision.approved) else { return Ok(()) };
+    for call in &asked.calls {
+        let arguments = match &call.arguments {
+            Arguments::Known { digest, .. } if !remember.any_arguments => Some(digest.clone()),
+            // Nobody has seen what it would be, so there is nothing to be remembered.
+            Arguments::Unknown { .. } if !remember.any_arguments => continue,
+            Arguments::Known { .. } | Arguments::Unknown { .. } => None,
+        };
+        let rule = NewRule {
+            principal: whose.clone(),
+            tool: call.tool.clone(),
+            definition: call.definition.clone(),
+            code_hash: (remember.only == Only::Code).then(|| asked.code_hash.clone()),
+            arguments,
+            expires_at: remember.expires_at,
+            by: decision.by.clone(),
+            now,
+        };
+        let body = json!({ "tool": rule.tool, "definition": rule.definition, "codeHash": rule.code_hash,
+            "arguments": rule.arguments, "expiresAt": rule.expires_at, "by": rule.by });
+        let audit = Audit { at: now, principal: whose.clone(), run: Some(run.clone()), kind: "rule made", body };
+        let store = app.store.clone();
+        blocking(move || store.add_rule(rule, vec![audit])).await?;
+    }
+    Ok(())
+}
+
+/// Takes out of a plan's question what standing rules allow.
+pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> Result<(), Problem> {
+    if plan.question.is_none() {
+        return Ok(());
+    }
+    let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
+    let rules = blocking(move || store.matching_rules(&principal, now)).await?;
+    plan.grants = allowed_by_rules(&mut plan.question, &rules, plan.limits.calls, now);
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! How runs stand, as clients are told of it.
+
+use pml_model::json::{Fields, raw};
+use pml_model::name::shortened;
+use pml_model::question::{Answerer, Question};
+use pml_model::{RunId, RunState};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::approve::words;
+use crate::execute::{Failure, Report, Standing, Task};
+use crate::plan::Refused;
+
+/// How much of a result the text says; the structured content has all of it.
+const TEXT_CHARACTERS: usize = 20_000;
+
+/// A program that is not run, as the client is told of it.
+pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
+    let mut error = serde_json::to_value(&refused.problem).unwrap_or_default();
+    if let Some(line) = refused.line {
+        error["line"] = line.into();
+    }
+    let mut text = match refused.line {
+        Some(line) => format!("not run: line {line}: {}", refused.problem),
+        None => format!("not run: {}", refused.problem),
+    };
+    if refused.all.len() > 1 {
+        text.push_str(&format!("\nall {} reasons:\n{}", refused.all.len(), refused.all.join("\n")));
+    }
+    tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
+}
+
+/// How a run stands, as the client is told of it.
+pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
+    match standing {
+        Standing::Over(report) if report.state == RunState::Done => success(id, report),
+        Standing::Over(report) => failed(id, report),
+        Standing::Running(progress) => {
+            let text = format!(
+                "{id} is running, {} of {} calls ended. Call `pml_continue` with it to wait again.",
+                progress.ended, progress.calls
+            );
+            tool_result(
+                &text,
+                &json!({ "status": "running", "workflowId": id, "progress": progress }),
+                &[],
+                false,
+            )
+        }
+        Standing::Interrupted => {
+            let text = format!(
+                "{id} was interrupted and nobody works on it yet. It is taken up again by itself, or with `pml runs resume {id}`."
+            );
+            tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
+        }
+        Standing::Elsewhere => {
+            let text = format!("{id} goes on in another process. Call `pml_continue` with it to wait again.");
+            tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
+        }
+        Standing::Waiting { question: Some((name, question)), in_flight, .. } => asks(id, name, question, *in_flight),
+        Standing::Waiting { question: None, wake_at, .. } => {
+            let text = format!("{id} sleeps until its timer is due. Call `pml_continue` with it later.");
+            let body = json!({ "status": "running", "workflowId": id, "wakeAt": wake_at });
+            tool_result(&text, &body, &[], false)
+        }
+    }
+}
+
+fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
+    let mut text = format!("{id} {}", words::question(question));
+    match question {
+        Question::InDoubt { .. } => text.push_str(&format!("\nA person decides with `pml runs resume {id}`.")),
+        Question::Approval(asked) if asked.by == Answerer::Human => text.push_str(&format!(
+            "\nA person has to answer, in the dashboard or with `pml runs approve {id}`. Call `pml_continue` with the \
+             `workflowId` to wait for it."
+        )),
+        Question::Approval(_) => text.push_str(
+            "\nAsk your user, then call `pml_continue` with the `workflowId` and `approved` true or false.",
+        ),
+        Question::Layer(_) => text.push_str(
+            "\nCall `pml_continue` to go on, `pml_replan` to put other tasks in place of the next, `pml_abort` to end.",
+        ),
+    }
+    if in_flight > 0 {
+        text.push_str(&format!("\n{in_flight} calls are still under way."));
+    }
+    let mut body = json!({ "workflowId": id, "questionId": name, "inFlight": in_flight });
+    match question {
+        Question::Layer(layer) => {
+            body["status"] = "layer_complete".into();
+            body["layer"] = serde_json::to_value(layer).unwrap_or_default();
+        }
+        Question::InDoubt { .. } | Question::Approval(_) => {
+            body["status"] = "approval_required".into();
+            body["question"] = serde_json::to_value(question).unwrap_or_default();
+        }
+    }
+    tool_result(&text, &body, &[], false)
+}
+
+fn success(id: &RunId, report: &Report) -> Box<RawValue> {
+    let result = report.result.as_ref().map_or("null", |result| result.get());
+    let mut body = Fields::default();
+    body.set("status", raw(&"success"));
+    body.set("workflowId", raw(id));
+    body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
+    body.set("tasks", raw(&report.tasks.iter().map(brief).collect::<Vec<_>>()));
+    if !report.console.is_empty() {
+        body.set("console", raw(&report.console));
+    }
+    if report.console_cut {
+        body.set("consoleCut", raw(&true));
+    }
+    let content: Vec<&RawValue> = report.contents().collect();
+    result_of(&shortened(result, TEXT_CHARACTERS), &body.to_raw(), &content, false)
+}
+
+fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
+    let fallback = Failure::nothing_known();
+    let error = report.error.as_ref().unwrap_or(&fallback);
+    let place = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+    let mut text = format!("{}: {}{place}", error.code, error.message);
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!("\nhint: {hint}"));
+    }
+    if !report.tasks.is_empty() {
+        let done = report.tasks.iter().map(|task| format!("{} {}", task.tool, word(task)));
+        text.push_str(&format!("\ncalls so far: {}", done.collect::<Vec<_>>().join(", ")));
+    }
+    text.push_str(&format!("\nrun: {id}"));
+    let mut body = json!({
+        "status": "failed", "workflowId": id, "error": error, "tasks": report.tasks, "console": report.console,
+    });
+    if report.console_cut {
+        body["consoleCut"] = true.into();
+    }
+    tool_result(&text, &body, &[], true)
+}
+
+fn word(task: &Task) -> String {
+    serde_json::to_value(task.status)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+/// A call of a run that went well.
+fn brief(task: &Task) -> Value {
+    json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms })
+}
+
+pub(super) fn tool_result(text: &str, body: &Value, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
+    result_of(text, &raw(body), content, is_error)
+}
+
+fn result_of(text: &str, body: &RawValue, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
+    let first = raw(&json!({ "type": "text", "text": text }));
+    let all: Vec<&RawValue> = std::iter::once(&*first).chain(content.iter().copied()).collect();
+    let mut result = Fields::default();
+    result.set("content", raw(&all));
+    result.set("structuredContent", body.to_owned());
+    result.set("isError", raw(&is_error));
+    result.to_raw()
+}

@@ -1,0 +1,313 @@
+//! What clients do with runs: wait for them, answer them, look into them, end them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pml_mcp::server::Incoming;
+use pml_model::json::raw;
+use pml_model::question::{Answer, Decision, Onward, Only, Question, Remember, Resolved};
+use pml_model::RunId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::ask;
+use super::execute::WAIT_MS;
+use super::reply::{reply, tool_result};
+use crate::app::{App, now_ms};
+use crate::execute::{Resumed, Standing};
+use crate::flow::{self, Wanted};
+use crate::problem::{Code, Problem};
+
+/// How much of a result is given at a time where nobody says.
+const PAGE_BYTES: usize = 32 * 1024;
+/// The most that is.
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The definitions of these tools.
+pub(super) fn definitions() -> Vec<Box<RawValue>> {
+    let of_run = json!({ "type": "string", "description": "the `workflowId` of a reply" });
+    let status = json!({ "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] });
+    vec![
+        raw(&json!({
+            "name": "pml_continue",
+            "title": "Go on with a run",
+            "description": "Wait again for a run that answered `running`, or answer one that asks: `approved` for `approval_required` \
+                 (ask your user first) or `layer_complete`. Without an answer it waits for one.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "workflow_id": of_run,
+                    "approved": { "type": "boolean" },
+                    "reason": { "type": "string", "description": "why not" },
+                    "answer": {
+                        "type": "object",
+                        "description": "more on a yes: `anyArguments` (calls each tool may make in this run), `remember` \
+                             ({only: \"code\"|\"tool\", anyArguments?, days?}); or `calls` for calls in doubt"
+                    }
+                },
+                "required": ["workflow_id"],
+                "additionalProperties": false
+            },
+            "outputSchema": status,
+            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true }
+        })),
+        raw(&json!({
+            "name": "pml_abort",
+            "title": "End a run",
+            "description": "End a run; what it has done so far is told.",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "workflow_id": of_run, "reason": { "type": "string" } },
+                "required": ["workflow_id"],
+                "additionalProperties": false
+            },
+            "outputSchema": status,
+            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false }
+        })),
+        raw(&json!({
+            "name": "pml_get_task_result",
+            "title": "Read a result of a run",
+            "description": "The whole result of one task, in pages; without `task_id`, how the run stands: its tasks and what it asks.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "workflow_id": of_run,
+                    "task_id": { "type": "string", "description": "`nodeId` of a task (`n2`, its second call `n2#2`) or its id in a DAG" },
+                    "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "in bytes" },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": MAX_PAGE_BYTES, "default": PAGE_BYTES },
+                    "format": { "enum": ["raw", "pretty"], "default": "raw" }
+                },
+                "required": ["workflow_id"],
+                "additionalProperties": false
+            },
+            "outputSchema": status,
+            "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
+        })),
+    ]
+}
+
+/// The arguments of `pml_continue`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Continue {
+    workflow_id: String,
+    approved: Option<bool>,
+    reason: Option<String>,
+    answer: Option<Said>,
+}
+
+/// More than yes or no.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Said {
+    any_arguments: Option<u32>,
+    remember: Option<Remembered>,
+    calls: Option<Vec<Resolved>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Remembered {
+    only: Only,
+    #[serde(default)]
+    any_arguments: bool,
+    days: Option<u32>,
+}
+
+/// Answers `pml_continue`: takes an answer, waits for a run of the asker's.
+pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+    let went_on = async {
+        let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
+        let id = run_id(&asked.workflow_id)?;
+        let standing = if asked.approved.is_some() || asked.answer.is_some() {
+            answer(app, request, &id, asked).await?;
+            go_on(app, request, &id).await?
+        } else {
+            wait_for(app, &id, request).await?
+        };
+        Ok((ask::settle(app, request, &id, standing).await?, id))
+    };
+    match went_on.await {
+        Ok((standing, id)) => reply(&id, &standing),
+        Err(problem) => Problem::to_tool_result(&problem),
+    }
+}
+
+async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue) -> Result<(), Problem> {
+    let open = flow::open_question(app, &request.client.principal, id).await?;
+    let Some((name, question)) = open else {
+        return Err(Problem::new(Code::Gone, format!("run `{id}` asks nothing now"))
+            .hint("call `pml_continue` without an answer to wait for it"));
+    };
+    let said = asked.answer.unwrap_or_default();
+    let answer = match (&question, asked.approved) {
+        (Question::InDoubt { .. }, _) => Answer::Doubts {
+            calls: said.calls.ok_or_else(|| missing("answer.calls", "what became of each call in doubt"))?,
+        },
+        (Question::Layer(_), Some(true)) => Answer::Layer(Onward::Continue),
+        (Question::Layer(_), _) => {
+            return Err(missing("approved", "true to go on").hint("end the run with `pml_abort`"));
+        }
+        (Question::Approval(_), None) => return Err(missing("approved", "true or false")),
+        (Question::Approval(_), Some(approved)) => Answer::Approval(Decision {
+            approved,
+            reason: asked.reason,
+            any_arguments: said.any_arguments,
+            remember: said.remember.map(|remember| Remember {
+                only: remember.only,
+                any_arguments: remember.any_arguments,
+                expires_at: now_ms() + i64::from(remember.days.unwrap_or(30).min(365)) * DAY_MS,
+            }),
+            by: String::new(),
+        }),
+    };
+    // What a client passes on is its own word, whoever sits in front of it.
+    let by = flow::By::Client { name: request.client.name.clone(), person: false };
+    flow::answer(app, id, &name, answer, &by).await
+}
+
+fn missing(what: &str, meaning: &str) -> Problem {
+    Problem::new(Code::InvalidArguments, format!("`{what}` is missing: {meaning}"))
+}
+
+/// Goes on with a run that was answered, here if nobody else does, and waits for it.
+pub(super) async fn go_on(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Standing, Problem> {
+    match flow::resume(app, &request.client.principal, id, request.caller.clone()).await? {
+        Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => wait_for(app, id, request).await,
+        Resumed::Asks { .. } => flow::standing(app, &request.client.principal, id).await,
+    }
+}
+
+/// Waits until a run is over or asks something else than it did.
+async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Standing, Problem> {
+    let whose = &request.client.principal;
+    let until = tokio::time::Instant::now() + Duration::from_millis(WAIT_MS);
+    let mut asked = None;
+    loop {
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
+        let standing = match flow::run_here(app, whose, id) {
+            Some(handle) => tokio::select! {
+                standing = handle.wait(left) => standing,
+                () = request.cancel.cancelled() => handle.standing(),
+            },
+            None => flow::standing(app, whose, id).await?,
+        };
+        let goes_on = match &standing {
+            Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere => true,
+            // Somebody may answer by another way.
+            Standing::Waiting { question: Some((name, _)), .. } => asked.get_or_insert_with(|| name.clone()) == name,
+            Standing::Waiting { question: None, .. } | Standing::Over(_) => false,
+        };
+        if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
+            return Ok(standing);
+        }
+        // Another process has it, or nobody; what becomes of it is seen in the database.
+        tokio::select! {
+            () = tokio::time::sleep(left.min(Duration::from_millis(100))) => {}
+            () = request.cancel.cancelled() => {}
+        }
+    }
+}
+
+/// Answers `pml_abort`.
+pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Which {
+        workflow_id: String,
+        reason: Option<String>,
+    }
+    let ended = async {
+        let which: Which = read("pml_abort", arguments, OF_RUN)?;
+        let id = run_id(&which.workflow_id)?;
+        let reason = which.reason.unwrap_or_default();
+        Ok((flow::abort(app, &request.client.principal, &id, &reason).await?, id))
+    };
+    match ended.await {
+        Ok((standing, id)) => reply(&id, &standing),
+        Err(problem) => Problem::to_tool_result(&problem),
+    }
+}
+
+/// Answers `pml_get_task_result`.
+pub(super) async fn task_result(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Which {
+        workflow_id: String,
+        task_id: Option<String>,
+        #[serde(default)]
+        offset: usize,
+        limit: Option<usize>,
+        #[serde(default)]
+        format: Format,
+    }
+    #[derive(Default, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Format {
+        #[default]
+        Raw,
+        Pretty,
+    }
+    let looked = async {
+        let which: Which = read("pml_get_task_result", arguments, OF_RUN)?;
+        let id = run_id(&which.workflow_id)?;
+        let whose = &request.client.principal;
+        let Some(task) = which.task_id else { return state(app, request, &id).await };
+        let wanted = Wanted {
+            task,
+            offset: which.offset,
+            limit: which.limit.unwrap_or(PAGE_BYTES).clamp(1, MAX_PAGE_BYTES),
+            pretty: which.format == Format::Pretty,
+        };
+        let page = flow::task_result(app, whose, &id, &wanted).await?;
+        let text = match page.next_offset {
+            Some(next) => format!("{}\n… {} bytes in all; go on with `offset` {next}", page.content, page.total_bytes),
+            None => page.content.clone(),
+        };
+        let mut body = serde_json::to_value(&page).unwrap_or_default();
+        body["workflowId"] = json!(id);
+        Ok(tool_result(&text, &body, &[], false))
+    };
+    match looked.await {
+        Ok(result) => result,
+        Err(problem) => Problem::to_tool_result(&problem),
+    }
+}
+
+/// How a run stands, with its tasks and what it asks.
+async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<RawValue>, Problem> {
+    let overview = flow::overview(app, &request.client.principal, id).await?;
+    let tasks = overview.tasks.iter().map(|task| {
+        let preview = task.result_preview.as_deref().unwrap_or_default();
+        let node = task.node_id.map(|node| node.to_string()).unwrap_or_default();
+        format!("{node} {} {}", task.tool, crate::approve::words::visible(preview))
+    });
+    let text = format!("{id} is {}\n{}", overview.state, tasks.collect::<Vec<_>>().join("\n"));
+    let mut body = json!({ "status": overview.state, "workflowId": id, "tasks": overview.tasks });
+    if let Some((name, question)) = &overview.question {
+        body["questionId"] = json!(name);
+        body["question"] = serde_json::to_value(question).unwrap_or(Value::Null);
+    }
+    Ok(tool_result(&text, &body, &[], false))
+}
+
+const OF_RUN: &str = r#"the call is {"workflow_id": "run_…"}, with the `workflowId` of a reply"#;
+
+/// Reads the arguments of one of our tools.
+pub(super) fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a RawValue, hint: &str) -> Result<T, Problem> {
+    let wrong = |text: String| {
+        Problem::new(Code::InvalidArguments, format!("the arguments of `{tool}` are {text}")).hint(hint)
+    };
+    // An array with the members' values in their order would be read as well.
+    if !arguments.get().starts_with('{') {
+        return Err(wrong("not a JSON object".to_owned()));
+    }
+    serde_json::from_str(arguments.get()).map_err(|error| wrong(format!("wrong: {error}")))
+}
+
+fn run_id(text: &str) -> Result<RunId, Problem> {
+    RunId::parse(text).map_err(|error| Problem::new(Code::UnknownRun, error.to_string()))
+}
