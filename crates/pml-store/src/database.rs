@@ -17,8 +17,11 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::Error;
 
 /// Forward only: a migration that was released is never edited, a later one is added after it.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_catalogue.sql"), include_str!("../migrations/0002_runs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_catalogue.sql"),
+    include_str!("../migrations/0002_runs.sql"),
+    include_str!("../migrations/0003_decisions.sql"),
+];
 
 /// `PML1`, which tells our files from those of other programs.
 const APPLICATION_ID: i64 = 0x504d_4c31;

@@ -134,9 +134,9 @@ pub enum Error {
         /// The file with the key.
         key: PathBuf,
     },
-    /// The file with the key is gone, and runs are stored that need it.
+    /// The file with the key is gone, and something is stored that needs it.
     #[error(
-        "key file `{path}` is missing, and without it stored runs can be neither read nor resumed; put it back from a backup, or move the database away to start afresh"
+        "key file `{path}` is missing, and without it what is stored can be neither read nor continued; put it back from a backup, or move the database away to start afresh"
     )]
     KeyMissing {
         /// The file.

@@ -4,16 +4,18 @@
 //! and sees that principal's rows alone; only what the program does on its own, such as looking for
 //! runs that were left behind, goes over all of them. Times are passed in; nothing here speaks MCP or
 //! decides what a change means. What runs leave behind is sealed with keys that the file beside the
-//! database, `seal.key`, unlocks.
+//! database, `seal.key`, unlocks; the same file vouches for the audit log and for standing rules.
 //!
 //! Methods block, for as long as five seconds when another process holds the file: asynchronous
 //! callers put them on a thread that may wait. Those that take a `done` do not: they queue a change,
 //! and `done` is called exactly once with what became of it, on the thread that writes or, where
 //! nothing could be queued, on the caller's. It must neither block nor ask the store anything.
 
+mod audit;
 mod catalogue;
 mod database;
 mod error;
+mod rule;
 mod run;
 mod seal;
 mod state;
@@ -25,17 +27,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+pub use audit::{Audit, AuditRow, Damage, Verified};
 pub use catalogue::{
     CatalogueChange, ChangedTool, KnownDefinition, Listing, Manifest, ManifestChange, ServerAbout, StoredTool,
 };
 pub use error::Error;
+pub use rule::{ApprovalRule, NewRule};
 pub use run::{
-    Answered, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewRun, Recorded, RunKind,
-    RunRow, Standing, StoredAnswer,
+    Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewRun, Recorded,
+    RunKind, RunRow, Standing, StoredAnswer,
 };
 pub use state::{Process, ServerState};
 pub use writer::Urgency;
 
+use audit::Head;
 use seal::Master;
 use writer::{Failure, Writer};
 
@@ -55,6 +60,7 @@ struct Inner {
     /// The connection that is asked whether anything changed: only its own answers can be compared.
     watcher: Mutex<Option<Connection>>,
     master: Master,
+    head: Arc<Head>,
     writer: Writer,
 }
 
@@ -68,9 +74,12 @@ impl Store {
     pub fn open(path: &Path) -> Result<Store, Error> {
         // Absolute, so that no name is read as a URI or as SQLite's word for memory.
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        let writer = Writer::start(database::open(&path)?, &path)?;
+        let head = Arc::new(Head::beside(&path));
+        let followed = Arc::clone(&head);
+        let follow = move |connection: &mut Connection| followed.follow(connection);
+        let writer = Writer::start(database::open(&path)?, &path, follow)?;
         let (readers, watcher, master) = (Mutex::default(), Mutex::default(), Master::beside(&path));
-        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, master, writer }) })
+        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, master, head, writer }) })
     }
 
     /// Where the database is.
@@ -102,6 +111,18 @@ impl Store {
     /// and [`Error::Backlog`] is the answer.
     pub fn backlog(&self) -> usize {
         self.inner.writer.backlog()
+    }
+
+    /// Whether anything is stored that the key beside the database was used for.
+    fn uses_key(&self) -> Result<bool, Error> {
+        self.read(|connection| {
+            connection
+                .prepare(
+                    "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
+                     LIMIT 1",
+                )?
+                .exists([])
+        })
     }
 
     fn write<T, F>(&self, work: F) -> Result<T, Error>

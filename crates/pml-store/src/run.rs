@@ -5,6 +5,7 @@
 //! on their way in and opened on their way out; what they mean is not known here.
 
 mod append;
+mod ask;
 mod claim;
 mod purge;
 mod read;
@@ -15,14 +16,20 @@ use std::sync::{Arc, Mutex};
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 
-use crate::Process;
+pub(crate) use read::run_id;
+
 use crate::seal::Key;
+use crate::{Audit, Process};
 
 /// What kind of plan a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunKind {
     /// A program.
     Code,
+    /// Tasks that depend on one another.
+    Dag,
+    /// One call of a tool.
+    Tool,
 }
 
 impl RunKind {
@@ -30,12 +37,14 @@ impl RunKind {
     pub fn as_str(self) -> &'static str {
         match self {
             RunKind::Code => "code",
+            RunKind::Dag => "dag",
+            RunKind::Tool => "tool",
         }
     }
 
     /// The kind a word stands for.
     pub fn parse(word: &str) -> Option<RunKind> {
-        [RunKind::Code].into_iter().find(|kind| kind.as_str() == word)
+        [RunKind::Code, RunKind::Dag, RunKind::Tool].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
@@ -64,6 +73,8 @@ pub struct NewRun {
     pub owner: Process,
     /// Until when that process holds it without saying so again.
     pub lease_until: i64,
+    /// What the audit log is told with it.
+    pub audit: Vec<Audit>,
     /// The present time.
     pub now: i64,
 }
@@ -147,11 +158,25 @@ pub enum Kind {
     Delivered,
     /// A call that was in doubt is to be sent again.
     Again,
+    /// A person gave their word for calls of the run.
+    Granted,
+    /// A call that needs a person's word has it.
+    Allowed,
+    /// What is left to be done was replaced.
+    Replanned,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 4] = [Kind::Issued, Kind::Sending, Kind::Delivered, Kind::Again];
+    pub const ALL: [Kind; 7] = [
+        Kind::Issued,
+        Kind::Sending,
+        Kind::Delivered,
+        Kind::Again,
+        Kind::Granted,
+        Kind::Allowed,
+        Kind::Replanned,
+    ];
 
     /// The word for it, as it is stored.
     pub fn as_str(self) -> &'static str {
@@ -160,6 +185,9 @@ impl Kind {
             Kind::Sending => "sending",
             Kind::Delivered => "delivered",
             Kind::Again => "again",
+            Kind::Granted => "granted",
+            Kind::Allowed => "allowed",
+            Kind::Replanned => "replanned",
         }
     }
 
@@ -187,6 +215,8 @@ pub struct Change {
     pub calls: Option<u32>,
     /// No process works on it any more: anyone may claim it.
     pub release: bool,
+    /// What the audit log is told with it.
+    pub audit: Vec<Audit>,
     /// When.
     pub at: i64,
 }
@@ -272,6 +302,17 @@ pub struct Standing {
     pub question: Option<(String, Question)>,
     /// What came out of it.
     pub outcome: Option<Vec<u8>>,
+}
+
+/// A run that asks something nobody has answered.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// The run.
+    pub run: RunRow,
+    /// The name of the question.
+    pub id: String,
+    /// What it asks.
+    pub question: Question,
 }
 
 /// All that is stored of a run.

@@ -5,6 +5,7 @@
 //! so bodies cannot change places. Keys never leave this module, and are never printed.
 
 mod file;
+mod mark;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,8 @@ use pml_model::{Principal, RunId};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
+pub(crate) use mark::{Marks, Words};
+
 use crate::Error;
 
 const KEY_BYTES: usize = 32;
@@ -20,7 +23,17 @@ const KEY_BYTES: usize = 32;
 /// The key beside the database: read when it is first needed, then kept.
 pub(crate) struct Master {
     path: PathBuf,
-    key: Mutex<Option<Arc<Key>>>,
+    keys: Mutex<Option<Arc<Keys>>>,
+}
+
+/// What is made of the key beside the database.
+pub(crate) struct Keys {
+    /// Wraps the keys of runs.
+    wrapping: Key,
+    /// Chains the entries of the audit log.
+    pub(crate) audit: Marks,
+    /// Marks the rules that people left standing.
+    pub(crate) rules: Marks,
 }
 
 /// What seals and opens.
@@ -35,12 +48,12 @@ pub(crate) struct Key {
 pub(crate) struct Place {
     what: &'static str,
     run: RunId,
-    text: Vec<u8>,
+    words: Words,
 }
 
 impl Place {
     pub(crate) fn new(what: &'static str, run: &RunId) -> Place {
-        Place { what, run: run.clone(), text: Vec::with_capacity(256) }.word(what).word(run.as_str())
+        Place { what, run: run.clone(), words: Words::new() }.word(what).word(run.as_str())
     }
 
     /// What it is and whose, for complaints.
@@ -48,20 +61,17 @@ impl Place {
         (self.what, self.run.clone())
     }
 
-    pub(crate) fn word(mut self, word: &str) -> Place {
-        self.text.extend_from_slice(&(word.len() as u64).to_le_bytes());
-        self.text.extend_from_slice(word.as_bytes());
-        self
+    pub(crate) fn word(self, word: &str) -> Place {
+        Place { words: self.words.word(word), ..self }
     }
 
-    pub(crate) fn number(mut self, number: i64) -> Place {
-        self.text.extend_from_slice(&number.to_le_bytes());
-        self
+    pub(crate) fn number(self, number: i64) -> Place {
+        Place { words: self.words.number(number), ..self }
     }
 
     /// A word or number that may be missing.
     pub(crate) fn maybe<T>(mut self, value: Option<T>, put: impl FnOnce(Place, T) -> Place) -> Place {
-        self.text.push(u8::from(value.is_some()));
+        self.words.0.push(u8::from(value.is_some()));
         match value {
             Some(value) => put(self, value),
             None => self,
@@ -71,11 +81,10 @@ impl Place {
 
 impl Master {
     pub(crate) fn beside(database: &Path) -> Master {
-        Master { path: database.with_file_name("seal.key"), key: Mutex::new(None) }
+        Master { path: database.with_file_name("seal.key"), keys: Mutex::new(None) }
     }
 
-    /// A key for a new run, and how it is stored. `needed` says whether keys are stored that an
-    /// earlier file wrapped: only where there are none is a missing file made.
+    /// A key for a new run, and how it is stored. About `needed` see [`Master::keys`].
     pub(crate) fn new_key(
         &self,
         run: &RunId,
@@ -84,23 +93,25 @@ impl Master {
     ) -> Result<(Key, Vec<u8>), Error> {
         let mut secret = [0; KEY_BYTES];
         self.random(&mut secret)?;
-        let wrapped = self.key(needed)?.seal(&wrapping(run, principal), &secret)?;
+        let wrapped = self.keys(needed)?.wrapping.seal(&wrapping(run, principal), &secret)?;
         Ok((self.of_bytes(&secret), wrapped))
     }
 
     /// The key of a run that is stored.
     pub(crate) fn unwrap(&self, run: &RunId, principal: &Principal, wrapped: Vec<u8>) -> Result<Key, Error> {
         let place = wrapping(run, principal);
-        let master = self.key(|| Ok(true))?;
-        let secret = master.open(&place, wrapped)?;
-        let secret = <[u8; KEY_BYTES]>::try_from(secret).map_err(|_| master.unsealed(&place))?;
+        let keys = self.keys(|| Ok(true))?;
+        let secret = keys.wrapping.open(&place, wrapped)?;
+        let secret = <[u8; KEY_BYTES]>::try_from(secret).map_err(|_| keys.wrapping.unsealed(&place))?;
         Ok(self.of_bytes(&secret))
     }
 
-    fn key(&self, needed: impl FnOnce() -> Result<bool, Error>) -> Result<Arc<Key>, Error> {
-        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = &*key {
-            return Ok(key.clone());
+    /// The keys. `needed` says whether anything is stored that an earlier file was used for: only
+    /// where there is nothing is a missing file made.
+    pub(crate) fn keys(&self, needed: impl FnOnce() -> Result<bool, Error>) -> Result<Arc<Keys>, Error> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = &*keys {
+            return Ok(keys.clone());
         }
         let secret = match file::read(&self.path)? {
             Some(secret) => secret,
@@ -116,7 +127,10 @@ impl Master {
                 file::create(&self.path, &secret, u64::from_le_bytes(draft))?
             }
         };
-        Ok(key.insert(Arc::new(self.of_bytes(&secret))).clone())
+        let audit = Marks::derive(&secret, "audit log");
+        let rules = Marks::derive(&secret, "approval rule");
+        let made = Keys { wrapping: self.of_bytes(&secret), audit, rules };
+        Ok(keys.insert(Arc::new(made)).clone())
     }
 
     fn of_bytes(&self, secret: &[u8; KEY_BYTES]) -> Key {
@@ -148,7 +162,7 @@ impl Key {
         let mut sealed = Vec::with_capacity(NONCE_LEN + body.len() + AES_256_GCM.tag_len());
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(body);
-        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(&place.text));
+        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(&place.words.0));
         let tag = self
             .key
             .seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..])
@@ -161,7 +175,7 @@ impl Key {
     pub(crate) fn open(&self, place: &Place, mut sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
         let (nonce, body) =
             sealed.split_first_chunk_mut::<NONCE_LEN>().ok_or_else(|| self.unsealed(place))?;
-        let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.text));
+        let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.words.0));
         let length = self.key.open_in_place(nonce, aad, body).map_err(|_| self.unsealed(place))?.len();
         sealed.copy_within(NONCE_LEN..NONCE_LEN + length, 0);
         sealed.truncate(length);

@@ -65,12 +65,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection, path: &Path) -> Result<Writer, Error> {
+    /// Starts the thread, which calls `committed` after every commit and before anyone hears of it.
+    pub(crate) fn start(
+        connection: Connection,
+        path: &Path,
+        committed: impl FnMut(&mut Connection) + Send + 'static,
+    ) -> Result<Writer, Error> {
         let queue = Arc::new(Queue::default());
         let (of_thread, file) = (Arc::clone(&queue), path.to_owned());
         let thread = thread::Builder::new()
             .name("pml-store".to_owned())
-            .spawn(move || serve(connection, &of_thread, &file))
+            .spawn(move || serve(connection, &of_thread, &file, committed))
             .map_err(|error| Error::io(path, error))?;
         Ok(Writer { path: path.to_owned(), queue, thread: Some(thread) })
     }
@@ -131,15 +136,18 @@ impl Drop for Writer {
     }
 }
 
-fn serve(connection: Connection, queue: &Queue, path: &Path) {
+fn serve(connection: Connection, queue: &Queue, path: &Path, mut committed: impl FnMut(&mut Connection)) {
     // However the thread ends, nobody waits for it afterwards.
     let _end = queue.abandon_at_end();
     let mut file = File { path, connection: Some(connection), durable: false };
     while let Some(mut batch) = queue.take() {
-        let committed = file.commit_together(&mut batch);
+        let outcome = file.commit_together(&mut batch);
+        if let (Ok(()), Some(connection)) = (&outcome, &mut file.connection) {
+            committed(connection);
+        }
         queue.give_back(batch.iter().map(|job| job.bytes()).sum());
         for job in batch {
-            job.answer(committed.clone());
+            job.answer(outcome.clone());
         }
     }
 }

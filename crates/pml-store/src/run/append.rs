@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::{run_id, state};
 use super::{Change, Entry, Lease, NewRun};
+use crate::audit::Log;
 use crate::database::MAX_BODY_BYTES;
 use crate::seal::{Key, Place};
 use crate::writer::Failure;
@@ -23,29 +24,32 @@ const FIRST_FENCE: i64 = 1;
 
 impl Store {
     /// Makes a run that its owner works on. Appends to it may follow at once: they are stored after
-    /// it. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
+    /// it. With entries for the audit log it is always durable. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
     /// reads or makes the key file, and blocks for that.
     ///
     /// # Errors
     /// The run cannot be sealed or its plan is too large; `done` is not called then.
     pub fn create_run(
         &self,
-        run: NewRun,
+        mut run: NewRun,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<Lease, Error> {
-        let stored =
-            || self.read(|connection| connection.prepare("SELECT 1 FROM run_key LIMIT 1")?.exists([]));
-        let (key, wrapped) = self.inner.master.new_key(&run.id, &run.principal, stored)?;
+        let (key, wrapped) = self.inner.master.new_key(&run.id, &run.principal, || self.uses_key())?;
         let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
         let lease = Lease::new(run.id.clone(), FIRST_FENCE, key, 1);
-        let bytes = plan.len() + run.intent.len();
-        let work = move |connection: &Connection| create(connection, &run, &wrapped, &plan);
+        let log = self.log(std::mem::take(&mut run.audit))?;
+        let (bytes, urgency) = (plan.len() + run.intent.len() + log.bytes(), log.urgency(urgency));
+        let work = move |connection: &Connection| {
+            create(connection, &run, &wrapped, &plan)?;
+            log.store(connection)
+        };
         self.inner.writer.enqueue(bytes, urgency, work, done);
         Ok(lease)
     }
 
-    /// Adds entries to the journal of a run and changes how it stands, both or neither.
+    /// Adds entries to the journal of a run and changes how it stands, both or neither. A change with
+    /// entries for the audit log is always durable.
     ///
     /// Appends through one lease are stored in the order in which they were given. Once entries were
     /// not stored, for whatever reason, all that follows them fails with [`Error::Lost`], so that the journal
@@ -56,16 +60,18 @@ impl Store {
         &self,
         lease: &Lease,
         entries: Vec<Entry>,
-        change: Option<Change>,
+        mut change: Option<Change>,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
+        let audit = change.as_mut().map(|change| std::mem::take(&mut change.audit)).unwrap_or_default();
+        let log = self.log(audit);
         // Held until the change is queued: numbers are given in the order of the queue.
         let mut next = lease.0.next.lock().unwrap_or_else(PoisonError::into_inner);
-        match Append::seal(lease, *next, entries, change) {
+        match log.and_then(|log| Append::seal(lease, *next, entries, change, log)) {
             Ok(append) => {
                 *next += append.entries.len() as i64;
-                let bytes = append.bytes();
+                let (bytes, urgency) = (append.bytes(), append.log.urgency(urgency));
                 self.inner.writer.enqueue(bytes, urgency, move |connection| append.store(connection), done);
             }
             Err(error) => {
@@ -87,6 +93,7 @@ struct Append {
     gives_up: bool,
     entries: Vec<Entry>,
     change: Option<SealedChange>,
+    log: Log,
 }
 
 struct SealedChange {
@@ -100,6 +107,7 @@ impl Append {
         first: i64,
         mut entries: Vec<Entry>,
         change: Option<Change>,
+        log: Log,
     ) -> Result<Append, Error> {
         let (run, key) = (&lease.0.run, &lease.0.key);
         for (entry, number) in entries.iter_mut().zip(first..) {
@@ -107,12 +115,12 @@ impl Append {
         }
         let gives_up = entries.is_empty() && change.as_ref().is_some_and(gives_up);
         let change = change.map(|change| SealedChange::seal(run, key, change)).transpose()?;
-        Ok(Append { run: run.clone(), fence: lease.0.fence, first, gives_up, entries, change })
+        Ok(Append { run: run.clone(), fence: lease.0.fence, first, gives_up, entries, change, log })
     }
 
     fn bytes(&self) -> usize {
         let entries: usize = self.entries.iter().map(|entry| size_of::<Entry>() + entry.body.len()).sum();
-        entries + self.change.as_ref().map_or(0, SealedChange::bytes)
+        entries + self.change.as_ref().map_or(0, SealedChange::bytes) + self.log.bytes()
     }
 
     fn store(self, connection: &Connection) -> Result<(), Failure> {
@@ -120,10 +128,10 @@ impl Append {
         if !self.entries.is_empty() {
             insert(connection, number, self.first, &self.entries)?;
         }
-        match &self.change {
-            Some(change) => Ok(change.store(connection, number)?),
-            None => Ok(()),
+        if let Some(change) = &self.change {
+            change.store(connection, number)?;
         }
+        self.log.store(connection)
     }
 
     /// The number of the run, if this may be stored.
@@ -199,6 +207,9 @@ impl SealedChange {
                     ended_at = CASE WHEN ?4 THEN ?3 ELSE ended_at END,
                     wake_at = CASE WHEN ?5 THEN ?6 ELSE wake_at END,
                     question_id = CASE WHEN ?7 THEN ?8 ELSE question_id END,
+                    answered = CASE WHEN ?7 THEN EXISTS (
+                        SELECT 1 FROM answer WHERE answer.run = ?1 AND answer.question_id = ?8)
+                        ELSE answered END,
                     error_code = coalesce(?9, error_code), calls = coalesce(?10, calls),
                     owner_pid = CASE WHEN ?11 THEN NULL ELSE owner_pid END,
                     owner_started = CASE WHEN ?11 THEN NULL ELSE owner_started END,

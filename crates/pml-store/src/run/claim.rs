@@ -1,18 +1,45 @@
-//! Who works on a run: claiming, keeping, and finding those nobody works on. And answers, for which
-//! a run may be waiting.
+//! Who works on a run: claiming, keeping, and finding those nobody works on.
 //!
 //! Each decision and what follows from it share a transaction, so of several processes that want a
 //! run one gets it. What finds runs finds those of all principals: it serves the program itself.
 
-use pml_model::question::Answer;
 use pml_model::{Principal, RunId, RunState};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
-use super::read::{answer_place, find, owner, run_id, state, wrapped_key};
-use super::{Answered, Claim, Found, Lease};
+use super::read::{find, owner, run_id, state, wrapped_key};
+use super::{Claim, Found, Lease};
 use crate::state::may_run;
-use crate::writer::Failure;
 use crate::{Error, Process, Store, Urgency};
+
+/// The runs that can be worked on. Of those that wait, only those that need not are looked at.
+pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number IN (
+        SELECT number FROM run INDEXED BY run_interrupted WHERE state = 'interrupted' AND owner_pid IS NULL
+        UNION ALL
+        SELECT number FROM run INDEXED BY run_wakes
+        WHERE wake_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL AND wake_at <= ?1
+            AND state = 'waiting'
+        UNION ALL
+        SELECT number FROM run INDEXED BY run_asks
+        WHERE question_id IS NOT NULL AND ended_at IS NULL AND answered = 1 AND owner_pid IS NULL
+            AND state = 'waiting')
+    ORDER BY number";
+
+/// When the next run that nobody works on is due or has waited for too long.
+pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
+        SELECT min(wake_at) AS at FROM run INDEXED BY run_wakes
+        WHERE wake_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL
+        UNION ALL
+        SELECT min(expires_at) FROM run INDEXED BY run_expires
+        WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL)";
+
+/// The numbers of the runs that nobody works on and that may not wait any longer.
+pub(super) const OVERDUE: &str = "SELECT number FROM run INDEXED BY run_expires
+    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL AND expires_at <= ?1";
+
+/// The runs that processes work on or worked on, those of a process together.
+pub(super) const OWNED: &str = "SELECT number, owner_pid, owner_started, lease_until
+    FROM run INDEXED BY run_owned
+    WHERE ended_at IS NULL AND owner_pid IS NOT NULL ORDER BY owner_pid, owner_started, number";
 
 impl Store {
     /// Takes a run for `owner`, if nobody works on it: it was given up, its owner has ended, or the
@@ -95,19 +122,7 @@ impl Store {
     /// # Errors
     /// The database cannot be read.
     pub fn due(&self, now: i64) -> Result<Vec<Found>, Error> {
-        self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT principal, id, state FROM run INDEXED BY run_open
-                     WHERE ended_at IS NULL AND owner_pid IS NULL
-                        AND (state = 'interrupted' OR state = 'waiting' AND (wake_at <= ?1 OR EXISTS (
-                            SELECT 1 FROM answer
-                            WHERE answer.run = run.number AND answer.question_id = run.question_id)))
-                     ORDER BY number",
-                )?
-                .query_map([now], found)?
-                .collect()
-        })
+        self.read(|connection| connection.prepare_cached(DUE)?.query_map([now], found)?.collect())
     }
 
     /// When the next run that nobody works on is due or has waited for too long.
@@ -115,15 +130,7 @@ impl Store {
     /// # Errors
     /// The database cannot be read.
     pub fn next_wake(&self) -> Result<Option<i64>, Error> {
-        self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT min(min(coalesce(wake_at, expires_at), coalesce(expires_at, wake_at)))
-                     FROM run INDEXED BY run_open
-                     WHERE ended_at IS NULL AND owner_pid IS NULL",
-                )?
-                .query_row([], |row| row.get(0))
-        })
+        self.read(|connection| connection.prepare_cached(NEXT_WAKE)?.query_row([], |row| row.get(0)))
     }
 
     /// Ends the runs that nobody works on and that may not wait any longer, and gives them.
@@ -131,12 +138,7 @@ impl Store {
     /// # Errors
     /// The database cannot be read, or the change not be stored.
     pub fn expire(&self, now: i64) -> Result<Vec<Found>, Error> {
-        const OVERDUE: &str = "ended_at IS NULL AND owner_pid IS NULL AND expires_at <= ?1";
-        let any = self.read(|connection| {
-            connection
-                .prepare_cached(&format!("SELECT 1 FROM run INDEXED BY run_open WHERE {OVERDUE} LIMIT 1"))?
-                .exists([now])
-        })?;
+        let any = self.read(|connection| connection.prepare_cached(OVERDUE)?.exists([now]))?;
         if !any {
             return Ok(Vec::new());
         }
@@ -144,8 +146,8 @@ impl Store {
             let expired: Vec<Found> = connection
                 .prepare_cached(&format!(
                     "UPDATE run SET state = 'expired', ended_at = ?1, updated_at = ?1, wake_at = NULL,
-                        question_id = NULL, fence = fence + 1
-                     WHERE {OVERDUE} RETURNING principal, id, state"
+                        question_id = NULL, answered = 0, fence = fence + 1
+                     WHERE number IN ({OVERDUE}) RETURNING principal, id, state"
                 ))?
                 .query_map([now], found)?
                 .collect::<rusqlite::Result<_>>()?;
@@ -158,34 +160,6 @@ impl Store {
                     .execute([run.run.as_str()])?;
             }
             Ok(expired)
-        })
-    }
-
-    /// Answers what a run asks. The first answer is the answer.
-    ///
-    /// # Errors
-    /// The answer could not be sealed or stored.
-    pub fn answer(
-        &self,
-        principal: &Principal,
-        id: &RunId,
-        question_id: &str,
-        answer: &Answer,
-        now: i64,
-    ) -> Result<Answered, Error> {
-        let found = self.read(|connection| {
-            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
-            Ok(Some((number, wrapped_key(connection, number)?, run)))
-        })?;
-        let Some((number, wrapped, run)) = found else { return Ok(Answered::Unknown) };
-        let asks = run.question_id.as_deref() == Some(question_id);
-        let Some(key) = self.key(&run, wrapped)?.filter(|_| asks) else { return Ok(Answered::Gone) };
-        let text = serde_json::to_vec(answer).expect("an answer is plain data");
-        let place = answer_place(id, question_id, principal, now);
-        let body = super::append::seal(&key, &place, &text)?;
-        let (principal, question_id) = (principal.clone(), question_id.to_owned());
-        self.change(Urgency::Durable, move |connection| {
-            put_answer(connection, number, &question_id, &principal, &body, now)
         })
     }
 }
@@ -231,10 +205,7 @@ fn is_held(owner: &Process, until: i64, now: i64) -> bool {
 
 /// The numbers of the runs whose owners do not hold them any more.
 fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
-    let mut owned = connection.prepare_cached(
-        "SELECT number, owner_pid, owner_started, lease_until FROM run INDEXED BY run_open
-         WHERE ended_at IS NULL AND owner_pid IS NOT NULL ORDER BY owner_pid, owner_started, number",
-    )?;
+    let mut owned = connection.prepare_cached(OWNED)?;
     let mut rows = owned.query([])?;
     let (mut orphans, mut asked) = (Vec::new(), None::<(Process, bool)>);
     while let Some(row) = rows.next()? {
@@ -253,29 +224,4 @@ fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
 
 fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
     Ok(Found { principal: Principal(row.get(0)?), run: run_id(row, 1)?, state: state(row, 2)? })
-}
-
-fn put_answer(
-    connection: &Connection,
-    run: i64,
-    question_id: &str,
-    principal: &Principal,
-    body: &[u8],
-    now: i64,
-) -> Result<Answered, Failure> {
-    let asks: Option<bool> = connection
-        .prepare_cached(
-            "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL FROM run WHERE number = ?1",
-        )?
-        .query_row(params![run, question_id], |row| row.get(0))
-        .optional()?;
-    if asks != Some(true) {
-        return Ok(Answered::Gone);
-    }
-    let stored = connection
-        .prepare_cached(
-            "INSERT OR IGNORE INTO answer (run, question_id, principal, at, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![run, question_id, principal.0, now, body])?;
-    Ok(if stored == 0 { Answered::AlreadyAnswered } else { Answered::Stored })
 }

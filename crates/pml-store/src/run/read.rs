@@ -11,7 +11,7 @@ use crate::seal::{Key, Place};
 use crate::{Error, Process, Store};
 
 /// The columns of [`run_row`].
-const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
+pub(super) const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
     created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
 
 impl Store {
@@ -168,7 +168,7 @@ fn runs(connection: &Connection, principal: &Principal, filter: &Filter) -> rusq
         .collect()
 }
 
-fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     let kind = row.get_ref(3)?.as_str()?;
     Ok(RunRow {
         id: run_id(row, 0)?,
@@ -200,7 +200,7 @@ pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(Pr
     }
 }
 
-pub(super) fn run_id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
+pub(crate) fn run_id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
     RunId::parse(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
 }
 
@@ -308,7 +308,7 @@ fn open(key: &Key, place: &Place, sealed: Option<Vec<u8>>) -> Result<Option<Vec<
     sealed.map(|sealed| key.open(place, sealed)).transpose()
 }
 
-fn open_question(
+pub(super) fn open_question(
     key: &Key,
     run: &RunRow,
     sealed: Option<Vec<u8>>,

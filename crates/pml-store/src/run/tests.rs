@@ -1,6 +1,8 @@
-//! Runs on a disk that is full.
+//! Runs on a disk that is full, and among many that wait.
 
 use std::sync::mpsc::sync_channel;
+
+use rusqlite::StatementStatus;
 
 use super::*;
 use crate::{Error, Store, Urgency};
@@ -46,6 +48,7 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
         plan: Vec::new(),
         expires_at: None,
         idempotency: None,
+        audit: Vec::new(),
         owner: owner.clone(),
         lease_until: i64::MAX,
         now: 1,
@@ -69,4 +72,52 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
     };
     append(&store, &lease, &[0; 100_000], None).unwrap();
     assert_eq!(store.load(&principal, &run).unwrap().entries.len(), 2);
+}
+
+#[test]
+fn runs_that_wait_cost_those_nothing_that_do_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("pml.db")).unwrap();
+    store
+        .write(|connection| {
+            connection.execute_batch(
+                "INSERT INTO run (id, principal, session, kind, intent, code_hash, state, created_at, updated_at,
+                    question_id, wake_at, expires_at, fence)
+                 WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)
+                 SELECT format('run_%032x', n), 'local', '', 'code', '', '', 'waiting', 1, 1,
+                    'q', iif(n % 2, NULL, 5000), 9000, 1 FROM n;
+                 UPDATE run SET question_id = NULL WHERE number > 990;",
+            )
+        })
+        .unwrap();
+    let steps = |statement: &str, now: Option<i64>| {
+        store
+            .read(|connection| {
+                let mut statement = connection.prepare(statement)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(now))?;
+                let mut count = 0;
+                while rows.next()?.is_some() {
+                    count += 1;
+                }
+                drop(rows);
+                Ok((count, statement.get_status(StatementStatus::VmStep)))
+            })
+            .unwrap()
+    };
+    for (statement, now) in [
+        (claim::DUE, Some(4999)),
+        (claim::NEXT_WAKE, None),
+        (claim::OVERDUE, Some(8999)),
+        (claim::OWNED, None),
+    ] {
+        let (_, steps) = steps(statement, now);
+        assert!(steps < 200, "{steps} steps: {statement}");
+    }
+    assert_eq!(store.next_wake().unwrap(), Some(5000));
+    assert!(store.due(4999).unwrap().is_empty());
+    assert_eq!(store.due(5000).unwrap().len(), 500);
+    // Of those that ask, only those with an open question are looked at.
+    store.write(|connection| connection.execute("UPDATE run SET answered = 1 WHERE number > 3", [])).unwrap();
+    let (_, steps) = steps(&ask::asking_statement(), None);
+    assert!(steps < 500, "{steps} steps");
 }

@@ -6,7 +6,8 @@ use pml_model::RunState;
 use pml_store::{Answered, Change, Claim, Found, NewRun, Process, Store};
 
 use super::{
-    LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, taken, to,
+    LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, taken,
+    to, told, words,
 };
 
 /// A process that has ended.
@@ -100,7 +101,7 @@ fn runs_are_due_when_their_time_comes_or_their_question_is_answered() {
     assert_eq!(store.next_wake().unwrap(), Some(2000));
     assert_eq!(ids(store.due(1999).unwrap()), ["4 interrupted"]);
     assert_eq!(ids(store.due(2000).unwrap()), ["2 waiting", "4 interrupted"]);
-    store.answer(&me(), &id(3), "q", &it_was_done("1"), 1500).unwrap();
+    store.answer(&me(), &id(3), "q", &it_was_done("1"), 1500, Vec::new()).unwrap();
     assert_eq!(ids(store.due(3000).unwrap()), ["1 waiting", "2 waiting", "3 waiting", "4 interrupted"]);
     let lease = taken(claim(store, &id(3)));
     // The answer is read; the next question has none.
@@ -114,7 +115,7 @@ fn a_question_is_answered_once() {
     let (store, other) = (&fixture.store, Store::open(&fixture.path).unwrap());
     let lease = create(store, new_run(1)).unwrap();
     let answer = |question: &str, result: &str| {
-        other.answer(&me(), &id(1), question, &it_was_done(result), 2000).unwrap()
+        other.answer(&me(), &id(1), question, &it_was_done(result), 2000, Vec::new()).unwrap()
     };
     assert_eq!(answer("q", "0"), Answered::Gone);
     let asks =
@@ -150,5 +151,98 @@ fn runs_that_waited_too_long_expire() {
     let standing = store.standing(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((standing.run.ended_at, standing.question), (Some(5000), None));
     assert!(matches!(claim(store, &id(1)), Claim::Over(RunState::Expired)));
-    assert_eq!(store.answer(&me(), &id(1), "q", &it_was_done("1"), 5001).unwrap(), Answered::Gone);
+    assert_eq!(
+        store.answer(&me(), &id(1), "q", &it_was_done("1"), 5001, Vec::new()).unwrap(),
+        Answered::Gone
+    );
+}
+
+#[test]
+fn open_questions_of_all_are_found_oldest_first() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let asks = |number, principal, question| {
+        let lease = create(store, NewRun { principal, ..new_run(number) }).unwrap();
+        append(store, &lease, Vec::new(), park(None, question)).unwrap();
+    };
+    asks(4, ann(), Some("a"));
+    asks(3, me(), Some("b"));
+    asks(2, me(), None);
+    asks(1, me(), Some("c"));
+    // While a process works on it, too.
+    let lease = taken(claim(store, &id(1)));
+    let asking = || -> Vec<_> {
+        let all = store.asking().unwrap();
+        all.into_iter().map(|asking| (asking.run.id, asking.run.principal, asking.id)).collect()
+    };
+    let (a, b, c) = ((id(4), ann(), "a"), (id(3), me(), "b"), (id(1), me(), "c"));
+    let expect = |expected: &[&(pml_model::RunId, pml_model::Principal, &str)]| {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(run, whose, name)| (run.clone(), whose.clone(), (*name).to_owned()))
+            .collect();
+        assert_eq!(asking(), expected);
+    };
+    expect(&[&a, &b, &c]);
+    assert_eq!(store.asking().unwrap()[0].question, in_doubt("arguments"));
+
+    store.answer(&me(), &id(3), "b", &it_was_done("1"), 2000, Vec::new()).unwrap();
+    expect(&[&a, &c]);
+    // Another question is open again, and so is one that was answered under another name.
+    let lease_of_b = taken(claim(store, &id(3)));
+    append(store, &lease_of_b, Vec::new(), park(None, Some("b2"))).unwrap();
+    expect(&[&a, &(id(3), me(), "b2"), &c]);
+    append(store, &lease, Vec::new(), to(RunState::Cancelled, 3000)).unwrap();
+    expect(&[&a, &(id(3), me(), "b2")]);
+    // One that cannot be opened is left out.
+    rusqlite::Connection::open(&fixture.path)
+        .unwrap()
+        .execute_batch(
+            "UPDATE run_key SET wrapped = x'00' WHERE run = (SELECT number FROM run WHERE principal = 'ann')",
+        )
+        .unwrap();
+    expect(&[&(id(3), me(), "b2")]);
+
+    assert_eq!(store.whose(&id(4)).unwrap(), Some(ann()));
+    assert_eq!(store.whose(&id(9)).unwrap(), None);
+}
+
+#[test]
+fn an_answer_given_before_the_run_was_left_makes_it_due() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let lease = create(store, new_run(1)).unwrap();
+    let asks = Change { release: false, ..park(None, Some("q")).unwrap() };
+    append(store, &lease, Vec::new(), Some(asks)).unwrap();
+    let answered = store.answer(&me(), &id(1), "q", &it_was_done("1"), 2000, Vec::new()).unwrap();
+    assert_eq!(answered, Answered::Stored);
+    assert!(store.due(LATE).unwrap().is_empty(), "its owner has it");
+    assert_eq!(store.answer_for(&lease).unwrap().unwrap().answer, it_was_done("1"));
+    // Asked once more under the same name, it is answered already.
+    append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
+    assert_eq!(ids(store.due(1000).unwrap()), ["1 waiting"]);
+    assert!(store.asking().unwrap().is_empty());
+}
+
+#[test]
+fn only_the_answer_is_told_to_the_audit_log() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let lease = create(store, NewRun { audit: told("made"), ..new_run(1) }).unwrap();
+    let asks = Change { audit: told("asked"), ..park(None, Some("q")).unwrap() };
+    append(store, &lease, Vec::new(), Some(asks)).unwrap();
+    let answer = |principal, question: &str, word: &str| {
+        store.answer(&principal, &id(1), question, &it_was_done("1"), 2000, told(word)).unwrap()
+    };
+    assert_eq!(answer(ann(), "q", "not hers"), Answered::Unknown);
+    assert_eq!(answer(me(), "other", "not asked"), Answered::Gone);
+    assert_eq!(answer(me(), "q", "answered"), Answered::Stored);
+    assert_eq!(answer(me(), "q", "too late"), Answered::AlreadyAnswered);
+    // What is refused is not told either.
+    taken(claim(store, &id(1)));
+    let late = Change { audit: told("fenced"), at: 3000, ..Change::default() };
+    assert!(append(store, &lease, Vec::new(), Some(late)).is_err());
+    let twice = create(store, NewRun { audit: told("made twice"), ..new_run(1) });
+    assert!(twice.is_err());
+    assert_eq!(words(store), ["made", "asked", "answered"]);
 }

@@ -1,10 +1,12 @@
 //! The store on real files, from one handle, from several, and from several processes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
+mod audit;
 mod catalogue;
 mod claims;
 mod opening;
 mod processes;
+mod rules;
 mod runs;
 mod sealing;
 mod state;
@@ -15,7 +17,8 @@ use std::sync::mpsc::sync_channel;
 use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
-    Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store, Urgency,
+    Audit, Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store,
+    Urgency,
 };
 use serde_json::value::RawValue;
 
@@ -81,6 +84,7 @@ fn new_run(number: u128) -> NewRun {
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,
+        audit: Vec::new(),
         owner: Process::current().unwrap(),
         lease_until: LATE,
         now: 1000,
@@ -155,6 +159,19 @@ fn in_doubt(arguments: &str) -> Question {
 fn it_was_done(result: &str) -> Answer {
     let verdict = Verdict::Done { result: result.to_owned() };
     Answer::Doubts { calls: vec![Resolved { call: 1, verdict }] }
+}
+
+/// Entries for the audit log that tell no more than a word.
+fn told(word: &str) -> Vec<Audit> {
+    let body = serde_json::json!({ "word": word });
+    vec![Audit { at: 1000, principal: me(), run: Some(id(1)), kind: "told", body }]
+}
+
+/// The words of the audit log.
+fn words(store: &Store) -> Vec<String> {
+    let word = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["word"].clone();
+    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    rows.into_iter().map(|row| word(row.body.get()).as_str().unwrap().to_owned()).collect()
 }
 
 /// Claims a run for this process, at a time when only ended owners have lost theirs.

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use pml_store::{Error, Store};
+use pml_store::{Error, Store, Verified};
 
-use super::{create, fixture, id, listing, me, new_run, tool};
+use super::{append, create, fixture, id, it_was_done, listing, me, new_run, park, told, tool};
 
 fn version_of(path: &Path) -> i64 {
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -125,6 +125,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
         .unwrap()
         .execute_batch(
             "DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
+             DROP TABLE audit; DROP TABLE approval_rule;
              PRAGMA user_version = 1",
         )
         .unwrap();
@@ -132,5 +133,34 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
     assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
     create(&store, new_run(1)).unwrap();
     assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
-    assert_eq!(version_of(&fixture.path), 2);
+    assert_eq!(version_of(&fixture.path), 3);
+}
+
+#[test]
+fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
+    let fixture = fixture();
+    for number in [1, 2] {
+        let lease = create(&fixture.store, new_run(number)).unwrap();
+        append(&fixture.store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
+    }
+    fixture.store.answer(&me(), &id(1), "q", &it_was_done("1"), 2000, Vec::new()).unwrap();
+    drop(fixture.store);
+    // What the second version made, and no more.
+    rusqlite::Connection::open(&fixture.path)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE audit; DROP TABLE approval_rule;
+             DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
+             DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;
+             CREATE INDEX run_open ON run (state) WHERE ended_at IS NULL;
+             PRAGMA user_version = 2",
+        )
+        .unwrap();
+    let store = Store::open(&fixture.path).unwrap();
+    assert_eq!(version_of(&fixture.path), 3);
+    let due: Vec<_> = store.due(1000).unwrap().into_iter().map(|found| found.run).collect();
+    let asking: Vec<_> = store.asking().unwrap().into_iter().map(|asking| asking.run.id).collect();
+    assert_eq!((due, asking), (vec![id(1)], vec![id(2)]));
+    store.audit(told("on")).unwrap();
+    assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { rows: 1, .. }));
 }

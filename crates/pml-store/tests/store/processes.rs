@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use pml_model::{RunId, RunState, ToolId};
-use pml_store::{Claim, Process, Store, Urgency};
+use pml_store::{Claim, Process, Store, Urgency, Verified};
 
 use super::{
     LATE, append, append_with, bodies, claim, create, entry, id, listing, me, new_run, park, server, taken,
-    tool,
+    told, tool, words,
 };
 
 const PATH: &str = "PML_STORE_TEST_PATH";
@@ -72,6 +72,8 @@ fn child() {
         "create" => create_one(Path::new(&path), &name),
         "claim" => claim_all(Path::new(&path)),
         "journal" => journal(Path::new(&path), &name),
+        "audit" => audit(Path::new(&path), &name),
+        "audit_until_killed" => audit_until_killed(Path::new(&path), &name),
         other => panic!("no role {other}"),
     }
 }
@@ -153,6 +155,31 @@ fn journal(path: &Path, name: &str) {
                 stored.unwrap();
             });
         }
+    }
+}
+
+/// Adds to the audit log when told to, at the same time as others, through two handles.
+fn audit(path: &Path, name: &str) {
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    thread::scope(|scope| {
+        for handle in 0..2 {
+            scope.spawn(move || {
+                let store = Store::open(path).unwrap();
+                for turn in 0..TURNS {
+                    store.audit(told(&format!("{name}.{handle} {turn}"))).unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// Adds to the audit log and tells of each entry once it is acknowledged, for ever.
+fn audit_until_killed(path: &Path, name: &str) {
+    let store = Store::open(path).unwrap();
+    for number in 0.. {
+        store.audit(told(&format!("{name} {number}"))).unwrap();
+        println!("\nstored {name} {number}");
     }
 }
 
@@ -315,4 +342,62 @@ fn the_journal_of_a_killed_process_is_whole_and_goes_on_elsewhere() {
         assert_eq!(bodies(&store, &run).len(), stored.len() + 1);
     }
     assert_sound(&path);
+}
+
+#[test]
+fn processes_make_one_chain_of_the_audit_log() {
+    const CHILDREN: usize = 4;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let mut children: Vec<_> =
+        (0..CHILDREN).map(|number| Running::start(&path, "audit", &number.to_string())).collect();
+    for child in &mut children {
+        child.next("ready").unwrap();
+    }
+    children.iter_mut().for_each(Running::release);
+    let store = Store::open(&path).unwrap();
+    // Also while others add to it.
+    for _ in 0..20 {
+        assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { .. }));
+    }
+    for child in &mut children {
+        assert!(child.child.wait().unwrap().success());
+    }
+    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    let newest = rows.last().unwrap();
+    assert_eq!(newest.seq, (2 * CHILDREN * TURNS) as i64);
+    let whole = Verified::Whole { rows: newest.seq, head: newest.hash.clone() };
+    assert_eq!(store.verify_audit().unwrap(), whole);
+    let head = std::fs::read_to_string(path.with_file_name("audit.head")).unwrap();
+    assert_eq!(head, format!("{} {}\n", newest.seq, newest.hash));
+    // Each handle's entries are all there, in their order.
+    let words = words(&store);
+    for child in 0..CHILDREN {
+        for handle in 0..2 {
+            let of_handle = format!("{child}.{handle} ");
+            let turns: Vec<_> = words.iter().filter_map(|word| word.strip_prefix(&of_handle)).collect();
+            assert_eq!(turns, (0..TURNS).map(|turn| turn.to_string()).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn the_audit_log_of_killed_processes_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let mut stored = Vec::new();
+    for round in 0..20_usize {
+        let mut running = Running::start(&path, "audit_until_killed", &round.to_string());
+        for _ in 0..1 + round * 7 % 10 {
+            stored.push(running.next("stored ").unwrap());
+        }
+        running.child.kill().unwrap();
+        stored.extend(std::iter::from_fn(|| running.next("stored ")));
+        running.child.wait().unwrap();
+        let store = Store::open(&path).unwrap();
+        let verified = store.verify_audit().unwrap();
+        assert!(matches!(verified, Verified::Whole { .. }), "{verified:?}");
+        let words = words(&store);
+        assert!(stored.iter().all(|word| words.contains(word)), "an acknowledged entry is lost");
+    }
 }

@@ -33,7 +33,7 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
         .collect();
     let change = Change { calls: Some(7), ..park(Some(5000), Some("q1")).unwrap() };
     append(&fixture.store, &lease, entries.clone(), Some(change)).unwrap();
-    fixture.store.answer(&me(), &id(1), "q1", &it_was_done("42"), 2000).unwrap();
+    fixture.store.answer(&me(), &id(1), "q1", &it_was_done("42"), 2000, Vec::new()).unwrap();
     drop(fixture.store);
 
     let store = Store::open(&fixture.path).unwrap();
@@ -66,7 +66,7 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
         (standing.run.state, standing.run.ended_at, standing.run.owner),
         (RunState::Done, Some(6000), None)
     );
-    assert_eq!(store.load(&me(), &id(1)).unwrap().entries.len(), 6);
+    assert_eq!(store.load(&me(), &id(1)).unwrap().entries.len(), Kind::ALL.len() + 2);
 }
 
 #[test]
@@ -237,7 +237,10 @@ fn a_run_does_not_exist_for_another_principal() {
     assert!(store.runs(ann, &Filter { state: None, before: None, limit: 10 }).unwrap().is_empty());
     let claimed = store.claim(ann, &id(1), &Process::current().unwrap(), LATE, 1000).unwrap();
     assert!(matches!(claimed, Claim::Unknown));
-    assert_eq!(store.answer(ann, &id(1), "q", &it_was_done("1"), 2000).unwrap(), Answered::Unknown);
+    assert_eq!(
+        store.answer(ann, &id(1), "q", &it_was_done("1"), 2000, Vec::new()).unwrap(),
+        Answered::Unknown
+    );
     let run = store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.fence, run.state), (1, RunState::Waiting));
 }

@@ -1,0 +1,122 @@
+//! The file beside the database that names the newest entry of the log.
+//!
+//! It is written after the commit, so it may lag and never names what was not stored. Only whoever
+//! could write to the database writes it, so of several processes none takes it backwards.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::chain;
+use crate::Error;
+use crate::writer::Failure;
+
+/// More than any file of ours has.
+const MAX_BYTES: u64 = 128;
+
+/// The file.
+pub(crate) struct Head {
+    database: PathBuf,
+    path: PathBuf,
+    /// Entries were added since it was last written.
+    lags: AtomicBool,
+}
+
+/// What the file says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// Number and hash of an entry; number 0 before there is any.
+    Entry(i64, String),
+    /// There is no file.
+    Nothing,
+    /// Not what we write.
+    Unreadable,
+}
+
+impl Head {
+    pub(crate) fn beside(database: &Path) -> Head {
+        let path = database.with_file_name("audit.head");
+        Head { database: database.to_owned(), path, lags: AtomicBool::new(false) }
+    }
+
+    /// Makes the file where there is none. Called before the first entry is stored, so that with
+    /// entries and without a file something is amiss.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        match self.read() {
+            Ok(Named::Nothing) => self.write(0, chain::BEFORE_THE_FIRST),
+            Ok(Named::Entry(..) | Named::Unreadable) => Ok(()),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| self.complain(&error))
+    }
+
+    /// Entries were added, and are committed soon or not at all.
+    pub(super) fn lags(&self) {
+        self.lags.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the file anew if entries were added. The thread that writes calls this after a commit.
+    pub(crate) fn follow(&self, connection: &mut Connection) {
+        if self.lags.swap(false, Ordering::Relaxed) {
+            // A file that lags tells less and nothing wrong; the next entry brings it up.
+            drop(self.catch_up(connection));
+        }
+    }
+
+    fn catch_up(&self, connection: &mut Connection) -> Result<(), Failure> {
+        // Nothing is changed; but while this lasts, nobody else adds entries or is here.
+        let alone = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some((seq, hash)) = chain::newest(&alone)? else { return Ok(()) };
+        let named = self.read().map_err(|error| self.complain(&error))?;
+        let goes_on = match &named {
+            Named::Nothing | Named::Entry(0, _) => true,
+            // Where the entry it names is gone, it stays as the proof of that.
+            Named::Entry(named, hash) => *named < seq && chain::has(&alone, *named, hash)?,
+            Named::Unreadable => false,
+        };
+        if goes_on {
+            self.write(seq, &hash).map_err(|error| self.complain(&error))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(&self) -> io::Result<Named> {
+        match fs::metadata(&self.path) {
+            Ok(found) if !found.is_file() || found.len() > MAX_BYTES => return Ok(Named::Unreadable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Named::Nothing),
+            Ok(_) | Err(_) => {}
+        }
+        let text = fs::read(&self.path)?;
+        Ok(std::str::from_utf8(&text).ok().and_then(parse).unwrap_or(Named::Unreadable))
+    }
+
+    /// The file is the old one or the new one, whatever happens meanwhile.
+    fn write(&self, seq: i64, hash: &str) -> io::Result<()> {
+        let draft = self.path.with_extension("draft");
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&draft)?;
+        writeln!(file, "{seq} {hash}")?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&draft, &self.path)
+    }
+
+    /// The complaint that the file cannot be used.
+    pub(super) fn complain(&self, error: &io::Error) -> Error {
+        let why = format!("`{}` beside it: {error}", self.path.display());
+        Error::io(&self.database, io::Error::new(error.kind(), why))
+    }
+}
+
+fn parse(text: &str) -> Option<Named> {
+    let (seq, hash) = text.strip_suffix('\n')?.split_once(' ')?;
+    let seq = seq.parse().ok().filter(|seq| *seq >= 0)?;
+    let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    whole.then(|| Named::Entry(seq, hash.to_owned()))
+}

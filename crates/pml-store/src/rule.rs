@@ -1,0 +1,256 @@
+//! What people allowed for later runs too, so that they are not asked the same again.
+//!
+//! A rule counts until it expires or is revoked. Each carries a mark that only this program makes: one
+//! that was put into the database or altered there by other means counts for nothing and is not
+//! listed. Whether a rule covers a call is not decided here.
+
+use pml_model::{Digest, Principal};
+use rusqlite::{Connection, Row, params};
+
+use crate::audit::{Audit, Log};
+use crate::catalogue::{digest, optional_digest};
+use crate::seal::{Marks, Words};
+use crate::writer::Failure;
+use crate::{Error, Store, Urgency};
+
+/// A rule to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRule {
+    /// Whose runs it is for.
+    pub principal: Principal,
+    /// `server:tool`.
+    pub tool: String,
+    /// The tool's definition; with another it is another tool.
+    pub definition: Digest,
+    /// The code it counts for; for any where there is none.
+    pub code_hash: Option<String>,
+    /// The arguments it counts for; for any where there are none.
+    pub arguments: Option<Digest>,
+    /// From when on it does not count any more.
+    pub expires_at: i64,
+    /// Who gave it, and by what way.
+    pub by: String,
+    /// The present time.
+    pub now: i64,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRule {
+    /// Its number, which no other rule has or had.
+    pub number: i64,
+    /// Whose runs it is for.
+    pub principal: Principal,
+    /// `server:tool`.
+    pub tool: String,
+    /// The tool's definition; with another it is another tool.
+    pub definition: Digest,
+    /// The code it counts for; for any where there is none.
+    pub code_hash: Option<String>,
+    /// The arguments it counts for; for any where there are none.
+    pub arguments: Option<Digest>,
+    /// From when on it does not count any more.
+    pub expires_at: i64,
+    /// Who gave it, and by what way.
+    pub by: String,
+    /// When it was given.
+    pub created_at: i64,
+    /// When it was taken back.
+    pub revoked_at: Option<i64>,
+    /// How often it was used.
+    pub uses: i64,
+    /// When it was last used.
+    pub used_at: Option<i64>,
+}
+
+impl Store {
+    /// Adds a rule and gives its number. `audit` is stored with it.
+    ///
+    /// # Errors
+    /// The key file cannot be used, or the change not be stored.
+    pub fn add_rule(&self, rule: NewRule, audit: Vec<Audit>) -> Result<i64, Error> {
+        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let log = self.log(audit)?;
+        self.change(Urgency::Durable, move |connection| add(connection, &keys.rules, rule, &log))
+    }
+
+    /// The principal's rules that count now, oldest first.
+    ///
+    /// # Errors
+    /// The database cannot be read, or the key file not be used.
+    pub fn matching_rules(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
+        self.marked(self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "SELECT {ROW} FROM approval_rule INDEXED BY approval_rule_in_force
+                     WHERE principal = ?1 AND revoked_at IS NULL AND expires_at > ?2 ORDER BY number"
+                ))?
+                .query_map(params![principal.0, now], rule)?
+                .collect()
+        })?)
+    }
+
+    /// All rules the principal has or had, newest first.
+    ///
+    /// # Errors
+    /// The database cannot be read, or the key file not be used.
+    pub fn rules(&self, principal: &Principal) -> Result<Vec<ApprovalRule>, Error> {
+        self.marked(self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "SELECT {ROW} FROM approval_rule WHERE principal = ?1 ORDER BY number DESC"
+                ))?
+                .query_map([&principal.0], rule)?
+                .collect()
+        })?)
+    }
+
+    /// Counts a use of a rule, if it counts at this moment, and says whether it does. `audit` is
+    /// stored only if it does.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn use_rule(
+        &self,
+        principal: &Principal,
+        number: i64,
+        now: i64,
+        audit: Vec<Audit>,
+    ) -> Result<bool, Error> {
+        self.change_rule(
+            "UPDATE approval_rule SET uses = uses + 1, used_at = ?3
+             WHERE number = ?1 AND principal = ?2 AND revoked_at IS NULL AND expires_at > ?3",
+            (principal, number, now),
+            self.log(audit)?,
+        )
+    }
+
+    /// Takes a rule back, and says whether there was anything to take back. `audit` is stored only if
+    /// there was.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn revoke_rule(
+        &self,
+        principal: &Principal,
+        number: i64,
+        now: i64,
+        audit: Vec<Audit>,
+    ) -> Result<bool, Error> {
+        self.change_rule(
+            "UPDATE approval_rule SET revoked_at = ?3, mark = NULL
+             WHERE number = ?1 AND principal = ?2 AND revoked_at IS NULL",
+            (principal, number, now),
+            self.log(audit)?,
+        )
+    }
+
+    fn change_rule(
+        &self,
+        statement: &'static str,
+        (principal, number, now): (&Principal, i64, i64),
+        log: Log,
+    ) -> Result<bool, Error> {
+        let principal = principal.clone();
+        self.change(Urgency::Durable, move |connection| {
+            let changed = connection.prepare_cached(statement)?.execute(params![number, principal.0, now])?;
+            if changed > 0 {
+                log.store(connection)?;
+            }
+            Ok(changed > 0)
+        })
+    }
+
+    /// The rules among these that were taken back or carry our mark.
+    fn marked(&self, rules: Vec<(ApprovalRule, Option<String>)>) -> Result<Vec<ApprovalRule>, Error> {
+        if rules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = self.inner.master.keys(|| Ok(true))?;
+        let ours = |(rule, mark): (ApprovalRule, Option<String>)| match mark {
+            Some(mark) => (mark == mark_of(&keys.rules, &rule)).then_some(rule),
+            None => rule.revoked_at.is_some().then_some(rule),
+        };
+        Ok(rules.into_iter().filter_map(ours).collect())
+    }
+}
+
+/// The columns of [`rule`].
+const ROW: &str =
+    "number, principal, tool, definition, code_hash, arguments, expires_at, given_by, created_at,
+    revoked_at, uses, used_at, mark";
+
+/// A rule with its mark.
+fn rule(row: &Row<'_>) -> rusqlite::Result<(ApprovalRule, Option<String>)> {
+    let rule = ApprovalRule {
+        number: row.get(0)?,
+        principal: Principal(row.get(1)?),
+        tool: row.get(2)?,
+        definition: digest(row, 3)?,
+        code_hash: row.get(4)?,
+        arguments: optional_digest(row, 5)?,
+        expires_at: row.get(6)?,
+        by: row.get(7)?,
+        created_at: row.get(8)?,
+        revoked_at: row.get(9)?,
+        uses: row.get(10)?,
+        used_at: row.get(11)?,
+    };
+    Ok((rule, row.get(12)?))
+}
+
+fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Result<i64, Failure> {
+    // No rule is ever deleted, so no number comes twice.
+    let number = connection
+        .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM approval_rule")?
+        .query_row([], |row| row.get(0))?;
+    let rule = ApprovalRule {
+        number,
+        principal: new.principal,
+        tool: new.tool,
+        definition: new.definition,
+        code_hash: new.code_hash,
+        arguments: new.arguments,
+        expires_at: new.expires_at,
+        by: new.by,
+        created_at: new.now,
+        revoked_at: None,
+        uses: 0,
+        used_at: None,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO approval_rule (number, principal, tool, definition, code_hash, arguments, expires_at,
+                given_by, created_at, mark)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            rule.number,
+            rule.principal.0,
+            rule.tool,
+            rule.definition.as_str(),
+            rule.code_hash,
+            rule.arguments.as_ref().map(Digest::as_str),
+            rule.expires_at,
+            rule.by,
+            rule.created_at,
+            mark_of(marks, &rule),
+        ])?;
+    log.store(connection)?;
+    Ok(number)
+}
+
+/// Vouches for what a rule allows, and to whom.
+fn mark_of(marks: &Marks, rule: &ApprovalRule) -> String {
+    let row = Words::new()
+        .number(rule.number)
+        .word(&rule.principal.0)
+        .word(&rule.tool)
+        .word(rule.definition.as_str())
+        .maybe(rule.code_hash.as_deref())
+        .maybe(rule.arguments.as_ref().map(Digest::as_str))
+        .number(rule.expires_at)
+        .word(&rule.by)
+        .number(rule.created_at);
+    marks.mark(&row)
+}

@@ -1,0 +1,127 @@
+//! Standing rules: how long they count, and for whom.
+
+use pml_model::Digest;
+use pml_store::{Error, NewRule, Store};
+use rusqlite::Connection;
+
+use super::{ann, fixture, me, told, words};
+
+fn rule(tool: &str) -> NewRule {
+    NewRule {
+        principal: me(),
+        tool: tool.to_owned(),
+        definition: Digest::of(b"definition"),
+        code_hash: Some("c0de".to_owned()),
+        arguments: Some(Digest::of(b"arguments")),
+        expires_at: 5000,
+        by: "somebody at the terminal".to_owned(),
+        now: 1000,
+    }
+}
+
+fn in_force(store: &Store, now: i64) -> Vec<i64> {
+    store.matching_rules(&me(), now).unwrap().into_iter().map(|rule| rule.number).collect()
+}
+
+#[test]
+fn a_rule_comes_back_as_it_was_given() {
+    let fixture = fixture();
+    assert!(fixture.store.rules(&me()).unwrap().is_empty());
+    let number = fixture.store.add_rule(rule("fs:delete"), told("given")).unwrap();
+    let any = NewRule { code_hash: None, arguments: None, ..rule("fs:write") };
+    fixture.store.add_rule(any, Vec::new()).unwrap();
+    drop(fixture.store);
+    let store = Store::open(&fixture.path).unwrap();
+    let [any, found] = &store.rules(&me()).unwrap()[..] else { panic!("two were given") };
+    let given = rule("fs:delete");
+    assert_eq!((found.number, &found.principal, &found.tool), (number, &given.principal, &given.tool));
+    assert_eq!((&found.definition, &found.code_hash), (&given.definition, &given.code_hash));
+    assert_eq!((&found.arguments, found.expires_at), (&given.arguments, given.expires_at));
+    assert_eq!((&found.by, found.created_at), (&given.by, given.now));
+    assert_eq!((found.revoked_at, found.uses, found.used_at), (None, 0, None));
+    assert_eq!((any.tool.as_str(), &any.code_hash, &any.arguments), ("fs:write", &None, &None));
+    assert_eq!(words(&store), ["given"]);
+}
+
+#[test]
+fn a_rule_counts_until_it_expires_or_is_revoked() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let first = store.add_rule(rule("a:b"), Vec::new()).unwrap();
+    let second = store.add_rule(NewRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
+    assert_eq!(in_force(store, 4999), [first, second]);
+    assert_eq!(in_force(store, 5000), [second]);
+    assert!(store.use_rule(&me(), first, 4999, told("used")).unwrap());
+    assert!(!store.use_rule(&me(), first, 5000, told("expired")).unwrap());
+
+    assert!(store.revoke_rule(&me(), second, 6000, told("revoked")).unwrap());
+    assert!(!store.revoke_rule(&me(), second, 7000, told("revoked again")).unwrap());
+    assert!(!store.use_rule(&me(), second, 6000, told("no longer")).unwrap());
+    assert!(in_force(store, 6000).is_empty());
+    let rules = store.rules(&me()).unwrap();
+    assert_eq!(
+        rules.iter().map(|rule| (rule.number, rule.revoked_at)).collect::<Vec<_>>(),
+        [(second, Some(6000)), (first, None)]
+    );
+    assert_eq!((rules[1].uses, rules[1].used_at), (1, Some(4999)));
+    assert_eq!(words(store), ["used", "revoked"]);
+}
+
+#[test]
+fn a_rule_is_for_its_principal_alone() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let number = store.add_rule(rule("a:b"), Vec::new()).unwrap();
+    assert!(store.rules(&ann()).unwrap().is_empty());
+    assert!(store.matching_rules(&ann(), 2000).unwrap().is_empty());
+    assert!(!store.use_rule(&ann(), number, 2000, told("used")).unwrap());
+    assert!(!store.revoke_rule(&ann(), number, 2000, told("revoked")).unwrap());
+    assert_eq!(in_force(store, 2000), [number]);
+    assert!(words(store).is_empty());
+}
+
+#[test]
+fn a_rule_that_this_program_did_not_give_counts_for_nothing() {
+    for forgery in [
+        "UPDATE approval_rule SET tool = 'fs:delete'",
+        "UPDATE approval_rule SET definition = 'aa' || substr(definition, 3)",
+        "UPDATE approval_rule SET code_hash = NULL",
+        "UPDATE approval_rule SET arguments = NULL",
+        "UPDATE approval_rule SET expires_at = 1 << 50",
+        "UPDATE approval_rule SET given_by = 'me'",
+        "UPDATE approval_rule SET created_at = 7",
+        "UPDATE approval_rule SET number = 7",
+        "UPDATE approval_rule SET mark = 'x'",
+    ] {
+        let fixture = fixture();
+        fixture.store.add_rule(rule("a:b"), Vec::new()).unwrap();
+        Connection::open(&fixture.path).unwrap().execute_batch(forgery).unwrap();
+        assert!(in_force(&fixture.store, 2000).is_empty(), "{forgery}");
+        assert!(fixture.store.rules(&me()).unwrap().is_empty(), "{forgery}");
+    }
+    let fixture = fixture();
+    fixture.store.add_rule(NewRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
+    let other = fixture.store.add_rule(rule("a:c"), Vec::new()).unwrap();
+    fixture.store.revoke_rule(&me(), other, 2000, Vec::new()).unwrap();
+    let connection = Connection::open(&fixture.path).unwrap();
+    connection.execute_batch("UPDATE approval_rule SET principal = 'local' WHERE principal = 'ann'").unwrap();
+    // What was revoked cannot be brought back by taking that away.
+    connection
+        .execute_batch(
+            "UPDATE approval_rule SET revoked_at = NULL, mark = (SELECT mark FROM approval_rule WHERE number = 1)
+             WHERE number = 2",
+        )
+        .unwrap();
+    assert!(in_force(&fixture.store, 2000).is_empty());
+}
+
+#[test]
+fn without_the_key_no_rule_counts() {
+    let fixture = fixture();
+    fixture.store.add_rule(rule("a:b"), Vec::new()).unwrap();
+    drop(fixture.store);
+    std::fs::remove_file(fixture.path.with_file_name("seal.key")).unwrap();
+    let store = Store::open(&fixture.path).unwrap();
+    assert!(matches!(store.matching_rules(&me(), 2000), Err(Error::KeyMissing { .. })));
+    assert!(matches!(store.add_rule(rule("a:b"), Vec::new()), Err(Error::KeyMissing { .. })));
+}
