@@ -319,7 +319,9 @@ mod tests {
         });
         let text = serde_json::to_string(&question).unwrap();
         assert!(
-            text.starts_with(r#"{"type":"approval","intent":"clean up","codeHash":"c0de","by":"human","begun":true"#),
+            text.starts_with(
+                r#"{"type":"approval","intent":"clean up","codeHash":"c0de","by":"human","begun":true"#
+            ),
             "{text}"
         );
         assert_eq!(serde_json::from_str::<Question>(&text).unwrap(), question);

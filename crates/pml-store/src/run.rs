@@ -205,6 +205,8 @@ pub struct Change {
     pub state: Option<RunState>,
     /// When it has to be worked on again; `Some(None)` for never by itself.
     pub wake_at: Option<Option<i64>>,
+    /// Until when it may wait; `Some(None)` for ever.
+    pub expires_at: Option<Option<i64>>,
     /// What it asks, under a name of its own; `Some(None)` for nothing any more.
     pub question: Option<Option<(String, Question)>>,
     /// What came out of it; sealed when stored, at most 16 MiB.

@@ -112,9 +112,9 @@ pub async fn execute(
     let asked = Asked { principal, session, plan, caller, idempotency, patience };
     let begun = match question {
         None => execute::start(app, asked).await.map(Executed::Going),
-        Some(question) => {
-            execute::ask_first(app, asked, question).await.map(|(id, standing)| Executed::Stands(id, standing))
-        }
+        Some(question) => execute::ask_first(app, asked, question)
+            .await
+            .map(|(id, standing)| Executed::Stands(id, standing)),
     };
     match begun {
         Ok(executed) => Ok(executed),
@@ -214,7 +214,12 @@ pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Ov
 ///
 /// # Errors
 /// There is no such run or task, the task has no result, or results are no longer kept.
-pub async fn task_result(app: &App, principal: &Principal, id: &RunId, wanted: &Wanted) -> Result<ResultPage, Problem> {
+pub async fn task_result(
+    app: &App,
+    principal: &Principal,
+    id: &RunId,
+    wanted: &Wanted,
+) -> Result<ResultPage, Problem> {
     execute::result(app, principal, id, wanted).await
 }
 

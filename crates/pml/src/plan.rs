@@ -142,7 +142,8 @@ pub(crate) fn plan(
         let line = first_line(&analysis, &first.tool.to_string());
         return Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() });
     }
-    let opaque: Vec<String> = opaque.iter().map(|remark| format!("line {}: {}", remark.at.line, remark.what)).collect();
+    let opaque: Vec<String> =
+        opaque.iter().map(|remark| format!("line {}: {}", remark.at.line, remark.what)).collect();
     if !opaque.is_empty() {
         granted.extend(all_others(snapshot, policy, &granted, visible));
     }
@@ -184,7 +185,10 @@ fn all_others<'a>(
     declared: &[Granted],
     visible: impl Fn(&ToolId) -> bool + 'a,
 ) -> Vec<Granted> {
-    let others = snapshot.tools.iter().filter(|tool| visible(&tool.id) && declared.iter().all(|known| known.id != tool.id));
+    let others = snapshot
+        .tools
+        .iter()
+        .filter(|tool| visible(&tool.id) && declared.iter().all(|known| known.id != tool.id));
     others
         .filter_map(|tool| {
             let verdict = policy.of(&tool.id, &tool.definition.annotations);

@@ -210,6 +210,7 @@ impl SealedChange {
                     answered = CASE WHEN ?7 THEN EXISTS (
                         SELECT 1 FROM answer WHERE answer.run = ?1 AND answer.question_id = ?8)
                         ELSE answered END,
+                    expires_at = CASE WHEN ?12 THEN ?13 ELSE expires_at END,
                     error_code = coalesce(?9, error_code), calls = coalesce(?10, calls),
                     owner_pid = CASE WHEN ?11 THEN NULL ELSE owner_pid END,
                     owner_started = CASE WHEN ?11 THEN NULL ELSE owner_started END,
@@ -228,6 +229,8 @@ impl SealedChange {
                 change.error_code,
                 change.calls,
                 released,
+                change.expires_at.is_some(),
+                change.expires_at.flatten(),
             ])?;
         if let Some(outcome) = &change.outcome {
             put_body(connection, number, "outcome", outcome)?;

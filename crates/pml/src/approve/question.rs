@@ -117,12 +117,17 @@ fn resolved(argument: &Argument, arguments: &Value) -> Option<Value> {
                 Value::String(text) => Some(text),
                 Value::Bool(flag) => Some(flag.to_string()),
                 // Other numbers are spelled differently in JavaScript.
-                Value::Number(number) => number.as_i64().filter(|n| n.unsigned_abs() < 1 << 53).map(|n| n.to_string()),
+                Value::Number(number) => {
+                    number.as_i64().filter(|n| n.unsigned_abs() < 1 << 53).map(|n| n.to_string())
+                }
                 Value::Null | Value::Array(_) | Value::Object(_) => None,
             };
             Some(Value::String(parts.iter().map(text).collect::<Option<String>>()?))
         }
-        Argument::Object { .. } | Argument::Reference { .. } | Argument::Item { .. } | Argument::Expression { .. } => None,
+        Argument::Object { .. }
+        | Argument::Reference { .. }
+        | Argument::Item { .. }
+        | Argument::Expression { .. } => None,
     }
 }
 
@@ -169,7 +174,12 @@ pub(crate) fn grants(asked: &Approval, decision: &Decision, now: i64) -> Vec<Gra
 
 /// What standing rules allow of what would be asked; that is asked no more. Where the arguments are not known yet and a
 /// rule might allow them, it is asked at the call.
-pub(crate) fn by_rules(question: &mut Option<Approval>, rules: &[ApprovalRule], most: u32, now: i64) -> Vec<Grant> {
+pub(crate) fn by_rules(
+    question: &mut Option<Approval>,
+    rules: &[ApprovalRule],
+    most: u32,
+    now: i64,
+) -> Vec<Grant> {
     let Some(asked) = question else { return Vec::new() };
     let mut grants = Vec::new();
     let code_hash = asked.code_hash.clone();

@@ -11,7 +11,9 @@ pub fn question(question: &Question) -> String {
         Question::InDoubt { calls } => {
             let calls: Vec<String> = calls
                 .iter()
-                .map(|doubt| format!("call {} of `{}` with {}", doubt.call, doubt.tool, visible(&doubt.arguments)))
+                .map(|doubt| {
+                    format!("call {} of `{}` with {}", doubt.call, doubt.tool, visible(&doubt.arguments))
+                })
                 .collect();
             format!("was interrupted; whether these acted is not known:\n{}", calls.join("\n"))
         }
@@ -53,7 +55,10 @@ fn call(asked: &Asked) -> String {
     match &asked.arguments {
         Arguments::Known { json, .. } => text.push_str(&format!("\n   with {}", visible(json))),
         Arguments::Unknown { source } => {
-            text.push_str(&format!("\n   with arguments that are known when it is called: {}", visible(source)));
+            text.push_str(&format!(
+                "\n   with arguments that are known when it is called: {}",
+                visible(source)
+            ));
         }
     }
     asked.origins.iter().for_each(|origin| text.push_str(&format!("\n   {}", from(origin))));

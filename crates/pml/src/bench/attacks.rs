@@ -23,13 +23,14 @@ use pml_mcp::Caller;
 use pml_model::RunState;
 use pml_model::json::{Fields, empty_object};
 use pml_model::name::{printable, shortened};
+use pml_model::question::Answerer;
 use pml_sandbox::{Delivery, Ending, Event, Fault, Granted, Limit, Limits, Pool, Settings, Thrown, What};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Figure, failed, json_lines, milliseconds, quantile};
 use crate::app::{App, Role};
-use crate::config::{Env, Paths};
+use crate::config::{Dynamic, Env, Paths};
 use crate::execute::{Report, Standing, WORKER_COMMAND};
 use crate::flow::{self, Executed};
 use crate::plan::Execution;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pml_mcp::Caller;
 use pml_mcp::client::{Call, Connection};
 use pml_model::json::{Fields, raw};
+use pml_model::question::Answerer;
 use pml_sandbox::{Pool, Settings};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::gateway::{command, open, timed};
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
-use crate::config::{Env, Paths};
+use crate::config::{Dynamic, Env, Paths};
 use crate::execute::{self, Resumed, Standing, WORKER_COMMAND};
 use crate::problem::Problem;
 

@@ -14,7 +14,6 @@ use super::runs::go_on;
 use super::{Here, out};
 use crate::app::{App, now_ms};
 use crate::flow::{self, By};
-use crate::passphrase;
 use crate::problem::{Code, Problem};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -81,8 +80,13 @@ pub(super) async fn approve(here: &Here, app: &Arc<App>, approve: &Approve) -> R
 
 pub(super) async fn deny(here: &Here, app: &Arc<App>, deny: &Deny) -> Result<ExitCode, Problem> {
     let id = run_id(&deny.id)?;
-    let decision =
-        Decision { approved: false, reason: deny.reason.clone(), any_arguments: None, remember: None, by: String::new() };
+    let decision = Decision {
+        approved: false,
+        reason: deny.reason.clone(),
+        any_arguments: None,
+        remember: None,
+        by: String::new(),
+    };
     decide(here, app, &id, decision).await?;
     go_on(here, app, &id, true).await?;
     Ok(ExitCode::SUCCESS)
@@ -100,8 +104,7 @@ async fn decide(here: &Here, app: &Arc<App>, id: &RunId, decision: Decision) -> 
         Answerer::Client => By::Shell,
         Answerer::Human => {
             asks(here, id, &question);
-            passphrase::prove(&app.paths).await?;
-            By::Terminal
+            return Err(Problem::new(Code::Denied, "merge"));
         }
     };
     flow::answer(app, id, &name, Answer::Approval(decision), &by).await

@@ -243,7 +243,9 @@ pub(super) fn asks(here: &Here, id: &RunId, question: &Question) {
             "look what happened, then say so: `pml runs resume {id} --call N=again`, `N=failed` or `N='{{…}}'` (its result)"
         ),
         Question::Approval(_) => format!("say so with `pml runs approve {id}` or `pml runs deny {id}`"),
-        Question::Layer(_) => format!("go on with `pml runs continue {id}`, or end it with `pml runs abort {id}`"),
+        Question::Layer(_) => {
+            format!("go on with `pml runs continue {id}`, or end it with `pml runs abort {id}`")
+        }
     };
     out::note(format!("{}hint{}: {hint}", out::CYAN, out::RESET));
 }

@@ -12,7 +12,6 @@ use pml_model::question::Resolved;
 use pml_model::{RunId, RunState};
 use pml_store::{Filter, RunRow};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::answer::{self, Approve, Deny, doubts, said};
 use super::execute::{asks, follow, run_id, show, tell, watching};
@@ -305,7 +304,12 @@ async fn resume(here: &Here, app: &Arc<App>, resume: &Resume) -> Result<ExitCode
 }
 
 /// Goes on with a run and follows it. Where it was just `answered`, a gateway that saw the answer may be quicker.
-pub(super) async fn go_on(here: &Here, app: &Arc<App>, id: &RunId, answered: bool) -> Result<ExitCode, Problem> {
+pub(super) async fn go_on(
+    here: &Here,
+    app: &Arc<App>,
+    id: &RunId,
+    answered: bool,
+) -> Result<ExitCode, Problem> {
     let (caller, messages) = watching();
     let showing = tokio::spawn(show(messages));
     let resumed = flow::resume(app, &app.principal, id, caller).await;

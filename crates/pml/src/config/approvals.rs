@@ -61,10 +61,11 @@ fn by(table: &Section<'_>) -> Result<Option<Answerer>, Complaint> {
     match (table.text("by")?, table.get("by")) {
         (Some("human"), _) => Ok(Some(Answerer::Human)),
         (Some("client"), _) => Ok(Some(Answerer::Client)),
-        (Some(other), Some(node)) => Err(table
-            .file
-            .complaint(node.at, format!("`{}` is `{other}`", table.path("by")))
-            .hint("write \"human\" (only a person's own word counts) or \"client\" (what a client says counts)")),
+        (Some(other), Some(node)) => {
+            Err(table.file.complaint(node.at, format!("`{}` is `{other}`", table.path("by"))).hint(
+                "write \"human\" (only a person's own word counts) or \"client\" (what a client says counts)",
+            ))
+        }
         (_, _) => Ok(None),
     }
 }

@@ -86,8 +86,19 @@ pub(super) struct Settings {
     pub(super) drafts: Vec<Draft>,
 }
 
-const USER_KEYS: &[&str] =
-    &["expose", "import", "servers", "builtin", "serve", "clients", "names", "permissions", "approvals", "limits", "runs"];
+const USER_KEYS: &[&str] = &[
+    "expose",
+    "import",
+    "servers",
+    "builtin",
+    "serve",
+    "clients",
+    "names",
+    "permissions",
+    "approvals",
+    "limits",
+    "runs",
+];
 
 /// Reads the user's file.
 pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {

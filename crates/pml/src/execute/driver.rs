@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
-use super::journal::{CallError, Delivered, Grant, History, Record};
+use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
@@ -226,6 +226,8 @@ impl Driver {
                     self.write_in_time();
                 }
                 Some(Heard::Crashed(failure)) => self.once_more(failure).await,
+                Some(Heard::AskNow) => self.ask_meanwhile().await,
+                Some(Heard::Look) => self.look_for_answer().await,
                 Some(Heard::Lost) => {
                     self.standing.send_replace(Standing::Elsewhere);
                     self.call_off().await;
@@ -275,12 +277,10 @@ impl Driver {
                 None
             }
             () = sleep_until(self.ask_by), if !stopping => {
-                self.ask_meanwhile().await;
-                None
+                Some(Heard::AskNow)
             }
             () = tokio::time::sleep(LOOK), if self.asked.is_some() && !stopping => {
-                self.look_for_answer().await;
-                None
+                Some(Heard::Look)
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
         }
@@ -579,7 +579,14 @@ impl Driver {
             return;
         }
         let definition = granted.digest.clone();
-        if let Some(grant) = self.by_rule(&tool, &definition, value.as_ref(), now).await {
+        let (store, whose) = (self.app.store.clone(), self.principal.clone());
+        let rules = blocking(move || store.matching_rules(&whose, now)).await.unwrap_or_else(|error| {
+            // A person is asked instead.
+            tracing::warn!(%error, "standing approvals could not be read");
+            Vec::new()
+        });
+        let code = &self.plan.code_hash;
+        if let Some(grant) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
             self.change_now(Change { audit, at: now, ..Change::default() });
             self.pending.push_back(Event::Granted(grant));
@@ -587,18 +594,6 @@ impl Driver {
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
-        }
-    }
-
-    async fn by_rule(&self, tool: &str, definition: &Digest, value: Option<&Digest>, now: i64) -> Option<Grant> {
-        let (store, whose) = (self.app.store.clone(), self.principal.clone());
-        match blocking(move || store.matching_rules(&whose, now)).await {
-            Ok(rules) => by_rule(&rules, (tool, definition), &self.plan.code_hash, value, 1, now),
-            Err(error) => {
-                // A person is asked instead.
-                tracing::warn!(%error, "standing approvals could not be read");
-                None
-            }
         }
     }
 
@@ -788,6 +783,10 @@ enum Heard {
     Event(Event<Ending>),
     /// The worker ended by itself.
     Crashed(Failure),
+    /// Calls have waited for a person's word for long enough, though others are under way.
+    AskNow,
+    /// It is time to look for an answer.
+    Look,
     /// Another process has the run.
     Lost,
 }

@@ -285,6 +285,8 @@ impl History {
             Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
             Kind::Again => self.call(entry.call?)?.sending = None,
             Kind::Granted => self.grants.push(serde_json::from_slice(&entry.body).ok()?),
+            // Plans of programs are not changed under way.
+            Kind::Replanned => return None,
             Kind::Allowed => {
                 let grant = std::str::from_utf8(&entry.body).ok()?.parse().ok()?;
                 self.call(entry.call?)?.allowed = Some(grant);

@@ -33,8 +33,8 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
 use driver::{Ack, Driver, Parts, Stops};
-use journal::History;
 pub use journal::Grant;
+use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
 pub use plan::{Asks, Bounds, Granted, Plan};
@@ -279,7 +279,11 @@ pub async fn try_out(app: &App) -> Result<(), Problem> {
 ///
 /// # Errors
 /// Nothing can be recorded.
-pub async fn ask_first(app: &Arc<App>, asked: Asked, question: Approval) -> Result<(RunId, Standing), Problem> {
+pub async fn ask_first(
+    app: &Arc<App>,
+    asked: Asked,
+    question: Approval,
+) -> Result<(RunId, Standing), Problem> {
     let (acks, mut acked) = mpsc::unbounded_channel();
     let lease = create(app, new_run(app, &asked)?, acks).await?;
     let (run, now) = (lease.run().clone(), now_ms());
@@ -381,11 +385,9 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
     Ok(match stored.run.state {
         RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),
         RunState::Interrupted => Standing::Interrupted,
-        RunState::Waiting => Standing::Waiting {
-            question: stored.question,
-            wake_at: stored.run.wake_at,
-            in_flight: 0,
-        },
+        RunState::Waiting => {
+            Standing::Waiting { question: stored.question, wake_at: stored.run.wake_at, in_flight: 0 }
+        }
         RunState::Expired => {
             Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))
         }

@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::journal::{Delivered, History};
+use super::no_run;
 use super::observe::Observer;
 use super::plan::Plan;
 use super::report::{Task, TaskStatus};
 use super::resume::understood;
-use super::no_run;
 use crate::app::{App, blocking};
 use crate::problem::{Code, Problem};
 
@@ -108,7 +108,11 @@ fn find(plan: &Plan, history: &History, task: &str) -> Result<(TaskStatus, Strin
             true => "the run has called nothing yet".to_owned(),
             false => format!("it has {}", known.join(", ")),
         };
-        Problem::new(Code::InvalidRequest, format!("the run has no task `{}`", pml_model::name::printable(task))).hint(hint)
+        Problem::new(
+            Code::InvalidRequest,
+            format!("the run has no task `{}`", pml_model::name::printable(task)),
+        )
+        .hint(hint)
     })?;
     let ended = history.deliveries.iter().rev().find(|(_, what)| what.call() == Some(call));
     match ended {

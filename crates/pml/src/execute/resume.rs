@@ -141,7 +141,9 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                     end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
                     return Ok(TakenUp::Over);
                 }
-                Decided::Yes(grants) => grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect(),
+                Decided::Yes(grants) => {
+                    grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect()
+                }
                 Decided::No(ends) => still_open(&history, ends, now),
             };
             history = note(app, lease, &recorded, &records, audit, now).await?;
@@ -255,7 +257,8 @@ fn stricter(app: &App, plan: &mut Plan) {
             let verdict = policy.of(&granted.id, &tool.definition.annotations);
             granted.idempotent &= verdict.idempotent;
             if verdict.mode == Mode::Ask && granted.asks.is_none() {
-                granted.asks = Some(Asks { scope: verdict.scope.as_str().to_owned(), because: verdict.because });
+                granted.asks =
+                    Some(Asks { scope: verdict.scope.as_str().to_owned(), because: verdict.because });
             }
         }
     }

@@ -228,7 +228,13 @@ impl<E> Run<E> {
         calls: Vec<LoggedCall>,
         deliveries: Vec<(i64, Delivered)>,
     ) -> Vec<Action<E>> {
-        self.grants = grants.into_iter().map(|grant| { let left = grant.calls; (grant, left) }).collect();
+        self.grants = grants
+            .into_iter()
+            .map(|grant| {
+                let left = grant.calls;
+                (grant, left)
+            })
+            .collect();
         for used in calls.iter().filter_map(|call| call.allowed) {
             if let Some((_, left)) = self.grants.get_mut(used as usize) {
                 *left = left.saturating_sub(1);
@@ -406,9 +412,13 @@ impl<E> Run<E> {
     fn pump(&mut self, actions: &mut Vec<Action<E>>) {
         while self.under_way < self.rules.concurrent {
             let free = self.waiting.iter().filter(|(server, queue)| {
-                !queue.is_empty() && self.at_once.get(*server).copied().unwrap_or(0) < self.rules.concurrent_per_server
+                !queue.is_empty()
+                    && self.at_once.get(*server).copied().unwrap_or(0) < self.rules.concurrent_per_server
             });
-            let Some(server) = free.min_by_key(|(_, queue)| queue[0]).map(|(server, _)| server.clone()) else { return };
+            let Some(server) = free.min_by_key(|(_, queue)| queue[0]).map(|(server, _)| server.clone())
+            else {
+                return;
+            };
             let Some(number) = self.waiting.get_mut(&server).and_then(VecDeque::pop_front) else { return };
             let Some(call) = self.calls.get_mut(&number) else { continue };
             *self.at_once.entry(server).or_default() += 1;

@@ -101,7 +101,11 @@ pub async fn asking(app: &App) -> Result<Vec<Open>, Problem> {
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
-pub async fn open_question(app: &App, principal: &Principal, run: &RunId) -> Result<Option<(String, Question)>, Problem> {
+pub async fn open_question(
+    app: &App,
+    principal: &Principal,
+    run: &RunId,
+) -> Result<Option<(String, Question)>, Problem> {
     let (store, whose, id) = (app.store.clone(), principal.clone(), run.clone());
     let standing = blocking(move || store.standing(&whose, &id)).await?.ok_or_else(|| no_run(run))?;
     Ok(standing.question)
@@ -133,7 +137,7 @@ pub async fn answer(
     let audit = audit(&whose, run, question_id, &answer, by, now);
     let (store, principal, id, name, said) =
         (app.store.clone(), whose.clone(), run.clone(), question_id.to_owned(), answer.clone());
-    match blocking(move || store.answer(&principal, &id, &name, &said, vec![audit], now)).await? {
+    match blocking(move || store.answer(&principal, &id, &name, &said, now, vec![audit])).await? {
         Answered::Stored => {}
         Answered::AlreadyAnswered => {
             return Err(Problem::new(Code::AlreadyAnswered, format!("run `{run}` has its answer already"))
@@ -157,8 +161,9 @@ fn gone(run: &RunId) -> Problem {
 fn fits(question: &Question, answer: &Answer, run: &RunId) -> Result<(), Problem> {
     let wanted = match (question, answer) {
         (Question::InDoubt { calls }, Answer::Doubts { calls: said }) => return about_each(calls, said),
-        (Question::Approval(_), Answer::Approval(_))
-        | (Question::Layer(_), Answer::Layer(_)) => return Ok(()),
+        (Question::Approval(_), Answer::Approval(_)) | (Question::Layer(_), Answer::Layer(_)) => {
+            return Ok(());
+        }
         (Question::InDoubt { .. }, _) => "what became of calls in doubt",
         (Question::Approval(_), _) => "whether calls are allowed",
         (Question::Layer(_), _) => "how it goes on after a layer",
@@ -172,8 +177,11 @@ fn about_each(calls: &[Doubt], said: &[Resolved]) -> Result<(), Problem> {
     let foreign = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call));
     let Some(call) = silent.map(|doubt| doubt.call).or(foreign.map(|said| said.call)) else { return Ok(()) };
     let asked: Vec<String> = calls.iter().map(|doubt| doubt.call.to_string()).collect();
-    Err(Problem::new(Code::InvalidRequest, format!("call {call}: the question is about {}", asked.join(", ")))
-        .hint("say of each of them what became of it"))
+    Err(Problem::new(
+        Code::InvalidRequest,
+        format!("call {call}: the question is about {}", asked.join(", ")),
+    )
+    .hint("say of each of them what became of it"))
 }
 
 /// Whether a word that came this way is one that the question counts.
@@ -181,14 +189,21 @@ fn counts(asked: &Approval, by: &By) -> Result<(), Problem> {
     if asked.by == Answerer::Client || by.is_person() {
         return Ok(());
     }
-    Err(Problem::new(Code::Denied, format!("only a person's own word counts here, and what {by} says is not known to be one"))
-        .hint("answer in the dashboard, or with `pml runs approve` and the passphrase"))
+    Err(Problem::new(
+        Code::Denied,
+        format!("only a person's own word counts here, and what {by} says is not known to be one"),
+    )
+    .hint("answer in the dashboard, or with `pml runs approve` and the passphrase"))
 }
 
 fn audit(whose: &Principal, run: &RunId, question: &str, answer: &Answer, by: &By, at: i64) -> Audit {
     let said = match answer {
-        Answer::Approval(decision) => json!({ "approved": decision.approved, "anyArguments": decision.any_arguments }),
-        Answer::Doubts { calls } => json!({ "calls": calls.iter().map(|said| said.call).collect::<Vec<_>>() }),
+        Answer::Approval(decision) => {
+            json!({ "approved": decision.approved, "anyArguments": decision.any_arguments })
+        }
+        Answer::Doubts { calls } => {
+            json!({ "calls": calls.iter().map(|said| said.call).collect::<Vec<_>>() })
+        }
         Answer::Layer(_) => json!({}),
     };
     let body = json!({ "question": question, "by": by.to_string(), "said": said });
@@ -224,7 +239,8 @@ async fn remember(
         };
         let body = json!({ "tool": rule.tool, "definition": rule.definition, "codeHash": rule.code_hash,
             "arguments": rule.arguments, "expiresAt": rule.expires_at, "by": rule.by });
-        let audit = Audit { at: now, principal: whose.clone(), run: Some(run.clone()), kind: "rule made", body };
+        let audit =
+            Audit { at: now, principal: whose.clone(), run: Some(run.clone()), kind: "rule made", body };
         let store = app.store.clone();
         blocking(move || store.add_rule(rule, vec![audit])).await?;
     }

@@ -74,47 +74,45 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         },
         "required": ["status"]
     });
-    vec![
-        raw(&json!({
-            "name": "pml_execute",
-            "title": "Run a program over tools",
-            "description": format!(
-                "Run TypeScript that calls tools of the connected servers, instead of calling them one by one. \
-                 `code` is the body of an async function: call `await mcp.server.tool({{…}})` as `pml_discover` shows it, \
-                 use `args` for `context`, and `return` what you need. Loops, conditions and `Promise.all` are welcome; \
-                 there is no file, network or module access but through tools. Connected: {connected}."
-            ),
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "intent": { "type": "string", "description": "what it is for, in plain words" },
-                    "implementation": {
-                        "type": "object",
-                        "properties": { "type": { "const": "code" }, "code": { "type": "string" } },
-                        "required": ["type", "code"],
-                        "additionalProperties": false
-                    },
-                    "context": { "type": "object", "description": "the program's `args`" },
-                    "options": {
-                        "type": "object",
-                        "properties": {
-                            "timeoutMs": { "type": "integer", "minimum": 1 },
-                            "waitMs": {
-                                "type": "integer", "minimum": 0, "maximum": MAX_WAIT_MS, "default": WAIT_MS,
-                                "description": "when to answer `running` instead"
-                            },
-                            "detach": { "type": "boolean", "default": false, "description": "answer at once" }
-                        },
-                        "additionalProperties": false
-                    }
+    vec![raw(&json!({
+        "name": "pml_execute",
+        "title": "Run a program over tools",
+        "description": format!(
+            "Run TypeScript that calls tools of the connected servers, instead of calling them one by one. \
+             `code` is the body of an async function: call `await mcp.server.tool({{…}})` as `pml_discover` shows it, \
+             use `args` for `context`, and `return` what you need. Loops, conditions and `Promise.all` are welcome; \
+             there is no file, network or module access but through tools. Connected: {connected}."
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "intent": { "type": "string", "description": "what it is for, in plain words" },
+                "implementation": {
+                    "type": "object",
+                    "properties": { "type": { "const": "code" }, "code": { "type": "string" } },
+                    "required": ["type", "code"],
+                    "additionalProperties": false
                 },
-                "required": ["intent", "implementation"],
-                "additionalProperties": false
+                "context": { "type": "object", "description": "the program's `args`" },
+                "options": {
+                    "type": "object",
+                    "properties": {
+                        "timeoutMs": { "type": "integer", "minimum": 1 },
+                        "waitMs": {
+                            "type": "integer", "minimum": 0, "maximum": MAX_WAIT_MS, "default": WAIT_MS,
+                            "description": "when to answer `running` instead"
+                        },
+                        "detach": { "type": "boolean", "default": false, "description": "answer at once" }
+                    },
+                    "additionalProperties": false
+                }
             },
-            "outputSchema": outcome,
-            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
-        })),
-    ]
+            "required": ["intent", "implementation"],
+            "additionalProperties": false
+        },
+        "outputSchema": outcome,
+        "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
+    }))]
 }
 
 /// Answers `pml_execute`.

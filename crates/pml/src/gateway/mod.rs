@@ -16,8 +16,8 @@ use std::sync::Arc;
 use pml_mcp::param_headers::Mirrored;
 use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
 use pml_mcp::{RpcError, code};
-use pml_model::question::Answerer;
 use pml_model::json::{Fields, empty_object, raw};
+use pml_model::question::Answerer;
 use pml_model::{ServerName, ToolId};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -85,9 +85,7 @@ impl Gateway {
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
         let door = Door { expose: self.exposure(&request.client), by: self.by };
-        if let Some(answer) =
-            meta_tools::call(&self.app, &name, &arguments, &request, &door).await
-        {
+        if let Some(answer) = meta_tools::call(&self.app, &name, &arguments, &request, &door).await {
             return Ok(answer);
         }
         let id = match self.resolve(&name, &request.client).await {

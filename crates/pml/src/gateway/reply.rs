@@ -57,7 +57,9 @@ pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
             let text = format!("{id} goes on in another process. Call `pml_continue` with it to wait again.");
             tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
         }
-        Standing::Waiting { question: Some((name, question)), in_flight, .. } => asks(id, name, question, *in_flight),
+        Standing::Waiting { question: Some((name, question)), in_flight, .. } => {
+            asks(id, name, question, *in_flight)
+        }
         Standing::Waiting { question: None, wake_at, .. } => {
             let text = format!("{id} sleeps until its timer is due. Call `pml_continue` with it later.");
             let body = json!({ "status": "running", "workflowId": id, "wakeAt": wake_at });

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::server::Incoming;
-use pml_model::json::raw;
-use pml_model::question::{Answer, Decision, Onward, Only, Question, Remember, Resolved};
 use pml_model::RunId;
+use pml_model::json::raw;
+use pml_model::question::{Answer, Decision, Only, Onward, Question, Remember, Resolved};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -28,7 +28,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The definitions of these tools.
 pub(super) fn definitions() -> Vec<Box<RawValue>> {
     let of_run = json!({ "type": "string", "description": "the `workflowId` of a reply" });
-    let status = json!({ "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] });
+    let status =
+        json!({ "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] });
     vec![
         raw(&json!({
             "name": "pml_continue",
@@ -197,7 +198,9 @@ async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Stan
         let goes_on = match &standing {
             Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere => true,
             // Somebody may answer by another way.
-            Standing::Waiting { question: Some((name, _)), .. } => asked.get_or_insert_with(|| name.clone()) == name,
+            Standing::Waiting { question: Some((name, _)), .. } => {
+                asked.get_or_insert_with(|| name.clone()) == name
+            }
             Standing::Waiting { question: None, .. } | Standing::Over(_) => false,
         };
         if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
@@ -264,7 +267,9 @@ pub(super) async fn task_result(app: &Arc<App>, arguments: &RawValue, request: &
         };
         let page = flow::task_result(app, whose, &id, &wanted).await?;
         let text = match page.next_offset {
-            Some(next) => format!("{}\n… {} bytes in all; go on with `offset` {next}", page.content, page.total_bytes),
+            Some(next) => {
+                format!("{}\n… {} bytes in all; go on with `offset` {next}", page.content, page.total_bytes)
+            }
             None => page.content.clone(),
         };
         let mut body = serde_json::to_value(&page).unwrap_or_default();
@@ -297,7 +302,11 @@ async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<Raw
 const OF_RUN: &str = r#"the call is {"workflow_id": "run_…"}, with the `workflowId` of a reply"#;
 
 /// Reads the arguments of one of our tools.
-pub(super) fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a RawValue, hint: &str) -> Result<T, Problem> {
+pub(super) fn read<'a, T: Deserialize<'a>>(
+    tool: &str,
+    arguments: &'a RawValue,
+    hint: &str,
+) -> Result<T, Problem> {
     let wrong = |text: String| {
         Problem::new(Code::InvalidArguments, format!("the arguments of `{tool}` are {text}")).hint(hint)
     };

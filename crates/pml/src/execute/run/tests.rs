@@ -8,7 +8,12 @@ use crate::execute::journal::CallError;
 
 /// Handle 0 only reads; 1 changes things.
 fn run(concurrent: usize) -> Run<&'static str> {
-    let rule = |tool: &str, idempotent| Rule { tool: tool.to_owned(), server: "s".to_owned(), idempotent };
+    let rule = |tool: &str, idempotent| Rule {
+        tool: tool.to_owned(),
+        server: "s".to_owned(),
+        idempotent,
+        asks: false,
+    };
     let rules = Rules { concurrent, concurrent_per_server: 2, park_after_ms: 10_000 };
     Run::new(rules, vec![rule("s:read", true), rule("s:write", false)], 1_000)
 }
@@ -18,7 +23,16 @@ fn issued(call: u32, handle: u32) -> Event<&'static str> {
 }
 
 fn call_of(call: u32, handle: u32, arguments: &str) -> Issued {
-    Issued { call, handle, node: None, arguments: arguments.into(), digest: Digest::of(arguments.as_bytes()) }
+    let digest = Digest::of(arguments.as_bytes());
+    Issued {
+        call,
+        handle,
+        node: None,
+        arguments: arguments.into(),
+        value: Some(digest.clone()),
+        digest,
+        grant: None,
+    }
 }
 
 fn result(call: u32) -> Delivered {
@@ -35,6 +49,7 @@ fn logged(tool: &str, arguments: &str, ended: bool) -> LoggedCall {
         at: 1_000,
         sending: None,
         ended: ended.then_some(1_001),
+        allowed: None,
     }
 }
 
@@ -44,6 +59,8 @@ fn words(actions: &[Action<&'static str>]) -> Vec<String> {
         Action::Record(Record::Issued { issued, .. }) => format!("record call {}", issued.call),
         Action::Record(Record::Delivered { what, .. }) => format!("record end {:?}", what.call()),
         Action::Record(Record::Again { call, .. }) => format!("record again {call}"),
+        Action::Record(Record::Granted { .. }) => "record grant".to_owned(),
+        Action::Record(Record::Allowed { call, grant, .. }) => format!("record {call} allowed by {grant}"),
         Action::Record(_) => "record".to_owned(),
         Action::Promise { call } => format!("promise {call}"),
         Action::Send(issued) => format!("send {}", issued.call),
@@ -53,7 +70,9 @@ fn words(actions: &[Action<&'static str>]) -> Vec<String> {
         },
         Action::Cancel { call } => format!("cancel {call}"),
         Action::Wake { timer, at } => format!("wake {timer} at {at}"),
-        Action::Park { wake_at } => format!("park until {wake_at}"),
+        Action::Ask { call } => format!("ask {call}"),
+        Action::Park { wake_at: Some(at), asking } if asking.is_empty() => format!("park until {at}"),
+        Action::Park { wake_at, asking } => format!("park until {wake_at:?} or a word on {asking:?}"),
         Action::Kill => "kill".to_owned(),
         Action::Grace => "grace".to_owned(),
         Action::Finish(over) if over.in_doubt.is_empty() => format!("finish {}", over.ending),
@@ -81,7 +100,7 @@ fn a_reading_call_is_sent_at_once_and_a_writing_one_when_its_promise_is_stored()
 #[test]
 fn calls_wait_for_their_turn_and_other_servers_do_not_wait_for_them() {
     let mut run = run(3);
-    run.tools.push(Rule { tool: "t:read".to_owned(), server: "t".to_owned(), idempotent: true });
+    run.tools.push(Rule { tool: "t:read".to_owned(), server: "t".to_owned(), idempotent: true, asks: false });
     for call in 1..=3 {
         on(&mut run, issued(call, 0));
     }
@@ -157,7 +176,7 @@ fn a_near_timer_is_waited_for_and_a_cleared_one_is_not() {
 fn a_resumed_run_gets_what_it_got_and_sends_what_has_no_end_when_it_stands_where_it_stood() {
     let mut run = run(8);
     let calls = vec![logged("s:read", "{}", true), logged("s:read", "{}", false)];
-    let given = words(&run.replay(calls, vec![(1_500, result(1))]));
+    let given = words(&run.replay(Vec::new(), calls, vec![(1_500, result(1))]));
     assert_eq!(given, ["deliver 1"]);
     assert!(on(&mut run, issued(1, 0)).is_empty(), "it has its end in the journal");
     assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty());
@@ -171,6 +190,7 @@ fn a_resumed_run_gets_what_it_got_and_sends_what_has_no_end_when_it_stands_where
 fn timers_of_a_resumed_run_are_due_when_they_were() {
     let mut run = run(8);
     run.replay(
+        Vec::new(),
         vec![logged("s:read", "{}", true)],
         vec![(5_000, result(1)), (9_000, Delivered::Timer { timer: 1 })],
     );
@@ -186,14 +206,14 @@ fn timers_of_a_resumed_run_are_due_when_they_were() {
 fn the_first_difference_ends_a_resumed_run_and_nothing_is_sent() {
     let log = || vec![logged("s:read", "{}", true), logged("s:write", "{}", false)];
     let mut other = run(8);
-    other.replay(log(), vec![(1_500, result(1))]);
+    other.replay(Vec::new(), log(), vec![(1_500, result(1))]);
     assert_eq!(on(&mut other, issued(1, 1)), ["diverged: call 1 was `s:read` and is now `s:write`"]);
     let mut arguments = run(8);
-    arguments.replay(log(), vec![(1_500, result(1))]);
+    arguments.replay(Vec::new(), log(), vec![(1_500, result(1))]);
     let seen = on(&mut arguments, Event::Issued(call_of(1, 0, r#"{"a":1}"#)));
     assert_eq!(seen, ["diverged: call 1, `s:read`, is made with other arguments than were recorded"]);
     let mut missing = run(8);
-    missing.replay(log(), vec![(1_500, result(1))]);
+    missing.replay(Vec::new(), log(), vec![(1_500, result(1))]);
     on(&mut missing, issued(1, 0));
     on(&mut missing, Event::Quiet { taken: 0 });
     assert_eq!(
@@ -201,7 +221,81 @@ fn the_first_difference_ends_a_resumed_run_and_nothing_is_sent() {
         ["diverged: call 2, `s:write`, is no longer made"]
     );
     let mut early = run(8);
-    early.replay(log(), vec![(1_500, result(1))]);
+    early.replay(Vec::new(), log(), vec![(1_500, result(1))]);
     on(&mut early, issued(1, 0));
     assert_eq!(on(&mut early, Event::Ended("value")), ["diverged: call 2, `s:write`, is no longer made"]);
+}
+
+/// Handle 2 needs a person's word, and changes things.
+fn asking_run() -> Run<&'static str> {
+    let mut run = run(8);
+    run.tools.push(Rule { tool: "s:pay".to_owned(), server: "s".to_owned(), idempotent: false, asks: true });
+    run
+}
+
+fn grant(arguments: Option<&str>, calls: u32) -> Grant {
+    Grant {
+        tool: "s:pay".to_owned(),
+        definition: Digest::of(b"definition"),
+        arguments: arguments.map(|text| Digest::of(text.as_bytes())),
+        call: None,
+        calls,
+        expires_at: 9_000,
+        by: "somebody".to_owned(),
+    }
+}
+
+#[test]
+fn a_call_that_needs_a_word_waits_for_it_and_the_run_is_put_aside() {
+    let mut run = asking_run();
+    assert_eq!(on(&mut run, issued(1, 2)), ["record call 1", "ask 1"]);
+    assert_eq!(on(&mut run, issued(2, 0)), ["record call 2", "send 2"], "others do not wait for it");
+    assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty(), "one is under way");
+    on(&mut run, Event::Answered(result(2)));
+    assert_eq!(on(&mut run, Event::Quiet { taken: 1 }), ["kill", "park until None or a word on [1]"]);
+}
+
+#[test]
+fn a_grant_is_used_by_the_calls_it_is_for_and_by_no_more_than_it_says() {
+    let mut run = asking_run();
+    on(&mut run, issued(1, 2));
+    assert_eq!(
+        on(&mut run, Event::Granted(grant(Some("other"), 1))),
+        ["record grant"],
+        "not for these arguments"
+    );
+    let allowed = ["record grant", "record 1 allowed by 1", "promise 1"];
+    assert_eq!(on(&mut run, Event::Granted(grant(Some("{}"), 1))), allowed);
+    assert_eq!(on(&mut run, issued(2, 2)), ["record call 2", "ask 2"], "it was for one call");
+    on(&mut run, Event::Granted(grant(None, 2)));
+    assert_eq!(on(&mut run, issued(3, 2)), ["record call 3", "record 3 allowed by 2", "promise 3"]);
+    assert_eq!(on(&mut run, issued(4, 2)), ["record call 4", "ask 4"]);
+}
+
+#[test]
+fn a_grant_that_has_expired_allows_nothing() {
+    let mut run = asking_run();
+    on(&mut run, Event::Granted(Grant { expires_at: 2_000, ..grant(None, 9) }));
+    assert_eq!(on(&mut run, issued(1, 2)), ["record call 1", "ask 1"]);
+}
+
+#[test]
+fn a_call_that_is_not_allowed_ends_without_being_sent() {
+    let mut run = asking_run();
+    on(&mut run, issued(1, 2));
+    let denied = Delivered::Error { call: 1, error: CallError::denied("s:pay", None) };
+    assert_eq!(on(&mut run, Event::Answered(denied)), ["record end Some(1)", "deliver 1"]);
+    assert_eq!(on(&mut run, issued(2, 1)), ["record call 2", "promise 2"], "it took nobody's turn");
+}
+
+#[test]
+fn a_run_that_is_taken_up_again_asks_again_only_for_what_was_not_allowed() {
+    let mut run = asking_run();
+    let used = LoggedCall { allowed: Some(0), ..logged("s:pay", "{}", true) };
+    let open = logged("s:pay", "{}", false);
+    let begun = run.replay(vec![grant(None, 2)], vec![used, open.clone(), open], vec![(1_001, result(1))]);
+    assert_eq!(words(&begun), ["deliver 1"]);
+    (1..=3).for_each(|call| drop(on(&mut run, issued(call, 2))));
+    let now = on(&mut run, Event::Quiet { taken: 1 });
+    assert_eq!(now, ["record 2 allowed by 0", "ask 3", "promise 2"], "one use of two was left");
 }

@@ -1,0 +1,23 @@
+//! Which texts come from where, and what is not asked twice.
+
+use super::*;
+
+#[test]
+fn a_text_is_found_in_the_result_it_is_from() {
+    let found = texts(r#"{"to":"me","text":"long enough","list":[{"name":"also long"}]}"#);
+    let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["text", "list[0].name"], "short texts are equal by chance");
+}
+
+#[test]
+fn a_no_counts_for_the_same_call_and_three_of_them_for_the_tool() {
+    let mut refused = Refused::default();
+    let value = |text: &str| Some(Digest::of(text.as_bytes()));
+    refused.add("fs:delete", value("a"));
+    assert!(refused.covers("fs:delete", value("a").as_ref()));
+    assert!(!refused.covers("fs:delete", value("b").as_ref()));
+    assert!(!refused.covers("fs:write", value("a").as_ref()));
+    refused.add("fs:delete", value("b"));
+    refused.add("fs:delete", value("c"));
+    assert!(refused.covers("fs:delete", value("d").as_ref()));
+}
