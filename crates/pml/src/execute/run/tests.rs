@@ -268,6 +268,8 @@ fn a_grant_is_used_by_the_calls_it_is_for_and_by_no_more_than_it_says() {
     assert_eq!(on(&mut run, Event::Granted(grant(Some("{}"), 1))), allowed);
     assert_eq!(on(&mut run, issued(2, 2)), ["record call 2", "ask 2"], "it was for one call");
     on(&mut run, Event::Granted(grant(None, 2)));
+    on(&mut run, Event::Stored { call: 1 });
+    on(&mut run, Event::Answered(result(1)));
     assert_eq!(on(&mut run, issued(3, 2)), ["record call 3", "record 3 allowed by 2", "promise 3"]);
     assert_eq!(on(&mut run, issued(4, 2)), ["record call 4", "ask 4"]);
 }
