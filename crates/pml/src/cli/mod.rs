@@ -5,6 +5,7 @@
 
 mod analyse;
 mod answer;
+mod audit;
 mod call;
 mod doctor;
 mod execute;
@@ -88,6 +89,9 @@ enum Command {
     /// Show runs and go on with them
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Show the log of questions, answers and decisions, and check it
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -181,6 +185,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Analyse(analyse) => analyse::run(&here, analyse).await,
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
+        Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }

@@ -169,7 +169,8 @@ fn standing(row: &RunRow) -> String {
     }
 }
 
-fn when(ms: i64) -> String {
+/// A time, for people.
+pub(super) fn when(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
         .map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
         .unwrap_or_else(|_| ms.to_string())
