@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
+use super::dag::{Dag, Frames, Said, Trouble};
 use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
@@ -64,7 +65,8 @@ pub(super) struct Parts {
     pub(super) principal: Principal,
     pub(super) plan: Arc<Plan>,
     pub(super) lease: Lease,
-    pub(super) worker: Worker,
+    /// For a program; the tasks of a DAG get theirs when they begin.
+    pub(super) worker: Option<Worker>,
     pub(super) history: History,
     pub(super) caller: Caller,
     pub(super) stops: Arc<Stops>,
@@ -87,9 +89,13 @@ pub(super) struct Driver {
     observer: Observer,
     run: Run<Ending>,
     worker: Option<Worker>,
+    /// The tasks, where the run is one of tasks.
+    dag: Option<Box<Dag>>,
+    frames: Frames,
+    frames_said: mpsc::UnboundedReceiver<Said>,
     calls: FuturesUnordered<BoxFuture<'static, (u32, Outcome)>>,
     called_off: HashMap<u32, CancellationToken>,
-    timers: BTreeSet<(i64, u32)>,
+    timers: BTreeSet<(i64, u64)>,
     grace: Option<Instant>,
     deadline: Instant,
     /// Bytes of results so far.
@@ -135,7 +141,11 @@ impl Driver {
     /// A run that begins, or goes on after what `history` holds.
     pub(super) fn new(parts: Parts) -> Driver {
         let (rules, tools) = parts.plan.rules();
+        let (frames, frames_said) = Frames::new(Arc::clone(&parts.app));
         let mut driver = Driver {
+            dag: None,
+            frames,
+            frames_said,
             run: Run::new(rules, tools, parts.plan.start),
             observer: Observer::new(Arc::clone(&parts.plan)),
             deadline: deadline(&parts.plan, &parts.history),
@@ -172,15 +182,32 @@ impl Driver {
         driver
     }
 
-    fn begin(&mut self, mut worker: Worker, history: History) {
-        worker.begin(&self.plan.for_worker());
-        self.worker = Some(worker);
+    fn begin(&mut self, worker: Option<Worker>, history: History) {
         self.remember(&history);
+        if let (Some(mut worker), Some(program)) = (worker, self.plan.program()) {
+            worker.begin(&self.plan.for_worker(program));
+            self.worker = Some(worker);
+        }
+        if let Some(dag) = self.plan.dag() {
+            let mut dag = Box::new(Dag::new(&self.plan, dag, &history));
+            self.observer.remember(&history);
+            dag.begin();
+            self.dag = Some(dag);
+        }
         let grants = self.plan.grants.iter().cloned().chain(history.grants).collect();
         for action in self.run.replay(grants, history.calls, history.deliveries) {
             if let Action::Deliver { at, what } = action {
                 self.deliver(at, &what);
             }
+        }
+        self.listen_to_dag();
+    }
+
+    /// Takes in what the tasks of a DAG ask for.
+    fn listen_to_dag(&mut self) {
+        if let Some(dag) = &mut self.dag {
+            dag.start_wanted(&self.frames);
+            self.pending.extend(dag.said());
         }
     }
 
@@ -243,8 +270,12 @@ impl Driver {
             return self.stop(Ending::Failed(failure));
         }
         if let Some(event) = self.pending.pop_front() {
+            if let Event::TimerCleared { timer } = event {
+                self.timers.retain(|(_, set)| *set != timer);
+            }
             return Some(Heard::Event(event));
         }
+        let late = self.dag.as_ref().and_then(|dag| dag.deadline());
         let due = self.timers.first().map(|(at, _)| *at);
         let deadline = Some(self.deadline);
         let (grace, stopping) = (self.grace, self.grace.is_some());
@@ -268,6 +299,17 @@ impl Driver {
             }
             Some(ack) = self.acked.recv() => self.acked(ack),
             seen = next_of(&mut self.worker) => self.seen(seen),
+            Some((task, said)) = self.frames_said.recv() => {
+                self.task_said(task, said);
+                None
+            }
+            () = sleep_until(late.map(|(at, _)| at)), if !stopping => {
+                if let (Some(dag), Some((_, task))) = (&mut self.dag, late) {
+                    dag.out_of_time(task);
+                }
+                self.listen_to_dag();
+                None
+            }
             () = sleep_until_ms(due) => {
                 let (_, timer) = self.timers.pop_first()?;
                 Some(Heard::Event(Event::TimerDue { timer }))
@@ -330,8 +372,11 @@ impl Driver {
                 let seen = CallSeen { call, point, context, handle, arguments };
                 Event::Issued(self.observer.issued(seen, at))
             }
-            Seen::Timer { timer, delay_ms } => Event::TimerSet { timer, delay_ms },
+            Seen::Timer { timer, delay_ms } => {
+                Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }
+            }
             Seen::TimerCleared { timer } => {
+                let timer = u64::from(timer);
                 self.timers.retain(|(_, set)| *set != timer);
                 Event::TimerCleared { timer }
             }
@@ -349,6 +394,18 @@ impl Driver {
             }
         };
         Some(Heard::Event(event))
+    }
+
+    /// What the program of a task says.
+    fn task_said(&mut self, task: usize, said: Result<Seen, Trouble>) {
+        let Some(dag) = &mut self.dag else { return };
+        if let Some(seen) = dag.heard(task, said) {
+            if !self.run.is_replaying() {
+                self.tell(&seen);
+            }
+            self.observer.see(&seen);
+        }
+        self.listen_to_dag();
     }
 
     fn fault(&mut self, fault: &Fault) -> Option<Heard> {
@@ -372,7 +429,7 @@ impl Driver {
                 self.run = Run::new(rules, tools, self.plan.start);
                 self.observer = Observer::new(Arc::clone(&self.plan));
                 self.timers.clear();
-                self.begin(worker, History::default());
+                self.begin(Some(worker), History::default());
                 return;
             }
         }
@@ -388,7 +445,12 @@ impl Driver {
                         self.observer.delivered(what, *at);
                         self.tell_progress();
                     }
-                    Record::Issued { .. } => self.tell_progress(),
+                    Record::Issued { issued, .. } => {
+                        if self.dag.is_some() {
+                            self.observer.note(issued, now);
+                        }
+                        self.tell_progress();
+                    }
                     Record::Sending { .. }
                     | Record::Again { .. }
                     | Record::Granted { .. }
@@ -410,13 +472,13 @@ impl Driver {
             Action::Wake { timer, at } => {
                 self.timers.insert((at, timer));
             }
-            Action::Kill => self.worker = None,
+            Action::Kill => self.kill(),
             Action::Grace => self.grace = Some(Instant::now() + GRACE),
             Action::Ask { call } => self.ask(call, now).await,
             Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
             Action::Finish(over) => return self.finish(over, now).await,
             Action::Diverged(divergence) => {
-                self.worker = None;
+                self.kill();
                 let failure = Failure::new(
                     "DIVERGED",
                     format!("the program does not do what was recorded: {divergence}"),
@@ -429,7 +491,24 @@ impl Driver {
         Next::On
     }
 
+    /// Ends all that computes for the run.
+    fn kill(&mut self) {
+        self.worker = None;
+        if let Some(dag) = &mut self.dag {
+            dag.stop();
+        }
+    }
+
     fn deliver(&mut self, at: i64, what: &Delivered) {
+        if let Delivered::Layer { replan: Some(replan), .. } = what {
+            self.plan = Arc::new(self.plan.replanned(replan));
+            self.run.extend(self.plan.rules().1);
+        }
+        if let Some(dag) = &mut self.dag {
+            dag.deliver(at, what);
+            self.listen_to_dag();
+            return;
+        }
         if self.run.is_replaying() {
             self.observer.will_be_delivered(what.clone(), at);
         }
@@ -446,7 +525,11 @@ impl Driver {
             run: Some(self.lease.run().clone()),
             step: Some(issued.call),
             attempt: 1,
-            deadline: None,
+            deadline: self
+                .dag
+                .as_ref()
+                .and_then(|dag| dag.timeout(issued.call))
+                .map(|time| Instant::now() + time),
             cancel,
             mode: Mode::Real,
             caller: self.silent.clone(),
@@ -542,11 +625,19 @@ impl Driver {
         };
         let now = now_ms();
         let new = self.asked.is_none().then_some(asked.as_ref()).flatten();
+        let question = match &asked {
+            Some((id, asked)) => Some((id.clone(), Question::Approval(asked.clone()))),
+            None => self
+                .dag
+                .as_ref()
+                .and_then(|dag| dag.paused())
+                .map(|layer| (ask::layer_id(self.lease.run(), &layer), Question::Layer(layer))),
+        };
         let change = Change {
             state: Some(RunState::Waiting),
             wake_at: Some(wake_at),
-            question: Some(asked.clone().map(|(id, asked)| (id, Question::Approval(asked)))),
-            expires_at: asked.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
+            question: Some(question.clone()),
+            expires_at: question.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
             calls: Some(self.observer.progress().calls),
             audit: new.map(|(id, asked)| self.asked_audit(id, asked, now)).into_iter().collect(),
             release: true,
@@ -554,11 +645,7 @@ impl Driver {
             ..Change::default()
         };
         let standing = match self.settle(change).await {
-            Ok(()) => Standing::Waiting {
-                question: asked.map(|(id, asked)| (id, Question::Approval(asked))),
-                wake_at,
-                in_flight: 0,
-            },
+            Ok(()) => Standing::Waiting { question, wake_at, in_flight: 0 },
             Err(error) => {
                 tracing::error!(run = %self.lease.run(), %error, "a run could not be put aside");
                 Standing::Elsewhere
@@ -679,11 +766,12 @@ impl Driver {
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {
-        self.worker = None;
+        self.kill();
         if let Ending::Suspended = over.ending {
             return self.suspend(&over.in_doubt).await;
         }
         let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
+        report.outcomes = self.dag.as_ref().map(|dag| dag.outcomes()).unwrap_or_default();
         let change = Change {
             state: Some(report.state),
             wake_at: Some(None),
@@ -740,7 +828,7 @@ impl Driver {
 
     /// Gives servers a moment to hear that calls are called off.
     async fn call_off(&mut self) {
-        self.worker = None;
+        self.kill();
         self.called_off.values().for_each(CancellationToken::cancel);
         let rest = async { while self.calls.next().await.is_some() {} };
         if tokio::time::timeout(CALLING_OFF, rest).await.is_err() {
@@ -816,7 +904,10 @@ pub(super) fn for_worker(what: &Delivered) -> What {
     match what {
         Delivered::Result { call, value, .. } => What::Result { call: *call, json: value.get().to_owned() },
         Delivered::Error { call, error } => What::Error { call: *call, error: error.for_worker() },
-        Delivered::Timer { timer } => What::Timer { timer: *timer },
+        Delivered::Timer { timer } => What::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) },
+        Delivered::Frame { .. } | Delivered::Layer { .. } => {
+            unreachable!("only the tasks of a DAG are given that")
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! takes the run up from its journal.
 
 mod ask;
+mod dag;
 mod driver;
 mod journal;
 mod keep;
@@ -32,12 +33,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
+pub use dag::schedule::Pause;
 use driver::{Ack, Driver, Parts, Stops};
 pub use journal::Grant;
 use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
-pub use plan::{Asks, Bounds, Granted, Plan};
+pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskWork, Work};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Wanted, overview, result};
 pub use resume::{abort, resume};
@@ -232,7 +234,10 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
     if app.runs.is_closing() {
         return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
     }
-    let worker = take_worker(app, asked.patience).await?;
+    let worker = match asked.plan.program() {
+        Some(_) => Some(take_worker(app, asked.patience).await?),
+        None => None,
+    };
     let (acks, acked) = mpsc::unbounded_channel();
     let lease = create(app, new_run(app, &asked)?, acks.clone()).await?;
     Ok(go(
@@ -311,7 +316,11 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         id: new_id()?,
         principal: asked.principal.clone(),
         session: asked.session.clone(),
-        kind: RunKind::Code,
+        kind: match asked.plan.dag() {
+            None => RunKind::Code,
+            Some(dag) if dag.single => RunKind::Tool,
+            Some(_) => RunKind::Dag,
+        },
         intent: asked.plan.intent.clone(),
         code_hash: asked.plan.code_hash.clone(),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {

@@ -1,7 +1,7 @@
 //! What is told of a run when it is over.
 
 use pml_model::RunState;
-use pml_model::question::Question;
+use pml_model::question::{LayerResult, Question};
 use pml_model::structure::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,6 +29,9 @@ pub struct Report {
     pub error: Option<Failure>,
     /// Its calls, in the order they were asked for.
     pub tasks: Vec<Task>,
+    /// What became of the tasks of a DAG.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcomes: Vec<LayerResult>,
     /// Which way it went.
     pub path: Path,
     /// What it printed.
@@ -77,6 +80,7 @@ impl Report {
             parts: Vec::new(),
             error: Some(Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew")),
             tasks: Vec::new(),
+            outcomes: Vec::new(),
             path: Path::default(),
             console: Vec::new(),
             console_cut: false,
