@@ -332,7 +332,7 @@ pub(super) async fn go_on(
 }
 
 /// Waits for a run that another process works on; its end is seen in the database.
-async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
+pub(super) async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
     loop {
         let standing = flow::standing(app, &app.principal, id).await?;
         if !matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere) {

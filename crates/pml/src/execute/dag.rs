@@ -21,8 +21,9 @@ use serde_json::{Value, json};
 
 use super::journal::{CallError, Delivered, History};
 use super::observe::Ending;
-use super::plan::{DagPlan, DagTask, Plan, TaskWork};
+use super::plan::{DagPlan, DagTask, Plan, Replan, TaskWork};
 use super::report::{Failure, preview};
+use super::results::Tasks;
 use super::run::{Event, Issued};
 use frame::Frame;
 pub(super) use frame::{Frames, Said, Trouble};
@@ -454,7 +455,19 @@ impl Dag {
 
     /// What there is to tell of each task.
     pub(super) fn outcomes(&self) -> Vec<LayerResult> {
-        (0..self.tasks.len()).map(|task| self.told(task)).collect()
+        (0..self.tasks.len()).filter(|task| !self.tasks[*task].dropped).map(|task| self.told(task)).collect()
+    }
+
+    /// The tasks and which of them have run.
+    pub(super) fn into_tasks(self) -> Tasks {
+        let ends: Vec<Option<End>> = (0..self.tasks.len()).map(|task| self.schedule.end_of(task)).collect();
+        Tasks {
+            has_run: ends.iter().map(|end| matches!(end, Some(End::Done | End::Failed))).collect(),
+            failed: ends.iter().map(|end| *end == Some(End::Failed)).collect(),
+            tools: self.plan.tools.clone(),
+            limits: self.plan.limits,
+            tasks: self.tasks,
+        }
     }
 
     fn told(&self, task: usize) -> LayerResult {
@@ -482,7 +495,8 @@ impl Dag {
 
     /// The result of a task, or its error.
     pub(super) fn result(&self, id: &str) -> Option<Result<&RawValue, &CallError>> {
-        let task = self.tasks.iter().position(|task| task.id == id || task.node.to_string() == id)?;
+        let is_it = |task: &DagTask| !task.dropped && (task.id == id || task.node.to_string() == id);
+        let task = self.tasks.iter().position(is_it)?;
         match &self.stood[task] {
             Stood { value: Some(value), error: None, .. } => Some(Ok(value)),
             Stood { error: Some(error), .. } => Some(Err(error)),
@@ -492,7 +506,7 @@ impl Dag {
 
     /// The ids of the tasks.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        self.tasks.iter().map(|task| task.id.as_str())
+        self.tasks.iter().filter(|task| !task.dropped).map(|task| task.id.as_str())
     }
 
     /// What came of it all: the results of those tasks that no other waits for.
@@ -502,9 +516,12 @@ impl Dag {
         if let Some(task) = failed {
             return Ending::Failed(self.failure(task));
         }
-        let waited_for: HashSet<usize> =
-            self.tasks.iter().flat_map(|task| task.after.iter().copied()).collect();
-        let last = (0..self.tasks.len()).filter(|task| !waited_for.contains(task));
+        let kept = |task: &usize| !self.tasks[*task].dropped;
+        let waited_for: HashSet<usize> = (0..self.tasks.len())
+            .filter(kept)
+            .flat_map(|task| self.tasks[task].after.iter().copied())
+            .collect();
+        let last = (0..self.tasks.len()).filter(kept).filter(|task| !waited_for.contains(task));
         let results: Vec<(&str, &RawValue)> = last
             .filter_map(|task| {
                 let id = self.tasks[task].id.as_str();
@@ -521,7 +538,8 @@ impl Dag {
 
     fn failure(&self, task: usize) -> Failure {
         let skipped =
-            (0..self.tasks.len()).filter(|task| self.schedule.end_of(*task) == Some(End::Skipped)).count();
+            |task: &usize| self.schedule.end_of(*task) == Some(End::Skipped) && !self.tasks[*task].dropped;
+        let skipped = (0..self.tasks.len()).filter(skipped).count();
         let skipped = match skipped {
             0 => String::new(),
             1 => "; 1 task that waits for it was not run".to_owned(),
@@ -539,13 +557,17 @@ impl Dag {
     }
 
     /// Puts other tasks in place of those that have not run.
-    fn replan(&mut self, replan: &super::plan::Replan) {
-        let ends: Vec<Option<End>> = (0..replan.tasks.len())
-            .map(|task| if task < self.tasks.len() { self.schedule.end_of(task) } else { None })
-            .collect();
-        // What was skipped has not run: it may run now.
-        let ends: Vec<Option<End>> =
-            ends.into_iter().map(|end| end.filter(|end| *end != End::Skipped)).collect();
+    fn replan(&mut self, replan: &Replan) {
+        // What was skipped has not run, and is dropped or may run now.
+        let end = |(place, task): (usize, &DagTask)| match task.dropped {
+            true => Some(End::Skipped),
+            false if place < self.tasks.len() => {
+                self.schedule.end_of(place).filter(|end| *end != End::Skipped)
+            }
+            false => None,
+        };
+        let ends: Vec<Option<End>> = replan.tasks.iter().enumerate().map(end).collect();
+        self.plan = Arc::new(self.plan.replanned(replan));
         self.tasks.clone_from(&replan.tasks);
         self.stood.resize_with(self.tasks.len(), Stood::default);
         let pause = self.plan.dag().map(|dag| dag.pause).unwrap_or_default();

@@ -503,6 +503,7 @@ impl Driver {
         if let Delivered::Layer { replan: Some(replan), .. } = what {
             self.plan = Arc::new(self.plan.replanned(replan));
             self.run.extend(self.plan.rules().1);
+            self.observer.replanned(Arc::clone(&self.plan));
         }
         if let Some(dag) = &mut self.dag {
             dag.deliver(at, what);

@@ -41,7 +41,7 @@ pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
 pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskWork, Work};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
-pub use results::{Overview, Page, Wanted, overview, result};
+pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, resume};
 
 /// How long a process holds a run without saying so again.

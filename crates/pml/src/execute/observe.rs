@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use pml_model::RunState;
 use pml_model::json::raw;
 use pml_model::structure::NodeId;
-use pml_model::{Digest, RunState};
 use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
@@ -150,6 +150,11 @@ impl Observer {
             }
             Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => {}
         }
+    }
+
+    /// The plan is another from now on.
+    pub(super) fn replanned(&mut self, plan: Arc<Plan>) {
+        self.plan = plan;
     }
 
     /// A task of a DAG asks for a call.

@@ -1,7 +1,7 @@
 //! What a run is made of: everything that is needed to run it, or to run it again exactly.
 
 use pml_analysis::dag::Given;
-use pml_analysis::{Analysis, Program};
+use pml_analysis::{Analysis, DagAnalysis, Program};
 use pml_model::question::{Answerer, Approval};
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{Digest, ToolId};
@@ -98,6 +98,9 @@ pub struct DagTask {
     pub timeout_ms: Option<u64>,
     /// How often it may be tried again.
     pub retries: u32,
+    /// Another plan has no place for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
 }
 
 /// What a task does.
@@ -225,6 +228,41 @@ impl Plan {
     /// Whether a person may have to allow something.
     pub(super) fn asks(&self) -> bool {
         self.tools.iter().any(|tool| tool.asks.is_some())
+    }
+
+    /// A plan for a DAG document.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a part of the plan, and a builder would allow a plan without one"
+    )]
+    pub fn new_dag(
+        intent: String,
+        source: String,
+        analysis: DagAnalysis,
+        arguments: Box<RawValue>,
+        tools: Vec<Granted>,
+        limits: Bounds,
+        (seed, start): (u64, i64),
+        dag: DagPlan,
+    ) -> Plan {
+        Plan {
+            intent,
+            source,
+            code_hash: analysis.identity.code_hash,
+            analysis_version: analysis.identity.analysis_version,
+            engine: pml_sandbox::ENGINE.to_owned(),
+            work: Work::Dag(dag),
+            structure: analysis.structure,
+            arguments,
+            seed,
+            start,
+            tools,
+            grants: Vec::new(),
+            by: Plan::strictest(),
+            opaque: Vec::new(),
+            question: None,
+            limits,
+        }
     }
 
     /// The same run with other tasks in place of those that have not run.

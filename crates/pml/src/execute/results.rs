@@ -11,6 +11,7 @@ use super::dag::Dag;
 use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
+use super::plan::{Bounds, DagTask, Granted};
 use super::report::{Task, TaskStatus};
 use super::resume::understood;
 use crate::app::{App, blocking};
@@ -74,6 +75,34 @@ pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Ov
     observer.remember(&history);
     let outcomes = Dag::as_it_stood(&plan, &history).map(|dag| dag.outcomes()).unwrap_or_default();
     Ok(Overview { state: recorded.run.state, tasks: observer.tasks(), outcomes, question: recorded.question })
+}
+
+/// The tasks of a DAG run and which of them have run.
+#[derive(Debug)]
+pub struct Tasks {
+    /// All of them.
+    pub tasks: Vec<DagTask>,
+    /// Whether each has run.
+    pub has_run: Vec<bool>,
+    /// Whether each failed.
+    pub failed: Vec<bool>,
+    /// The tools they may call.
+    pub tools: Vec<Granted>,
+    /// What the run may use up.
+    pub limits: Bounds,
+}
+
+/// How the tasks of a run stand.
+///
+/// # Errors
+/// It is no run of tasks, or its record cannot be read.
+pub fn tasks_of(recorded: &pml_store::Recorded) -> Result<Tasks, Problem> {
+    let (plan, history) = understood(recorded)?;
+    let plan = Arc::new(plan);
+    let dag = Dag::as_it_stood(&plan, &history).ok_or_else(|| {
+        Problem::new(Code::InvalidRequest, format!("run `{}` has no tasks", recorded.run.id))
+    })?;
+    Ok(dag.into_tasks())
 }
 
 /// A part of the result of a task.

@@ -150,7 +150,7 @@ mod tests {
         match delivered(&run(), 2, "s:t", Outcome::Ok(raw(result)), 1_000) {
             Delivered::Result { value, .. } => value.get().to_owned(),
             Delivered::Error { error, .. } => format!("{}: {}", error.code, error.message),
-            Delivered::Timer { .. } => unreachable!(),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -28,7 +28,7 @@ const REMOVED: &[(&str, &str)] = &[
     ("pml_find_capabilities", r#"call `pml_discover` with {"intent": "…"}"#),
     (
         "pml_execute_dag",
-        r#"write it as a program: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}"#,
+        r#"call `pml_execute` with {"intent": "…", "implementation": {"type": "dag", "dagStructure": {"tasks": […]}}}"#,
     ),
     (
         "pml_execute_code",
@@ -145,6 +145,7 @@ pub(super) async fn call(
         "pml_discover" => Some(discover(app, arguments, &door.expose).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
         "pml_continue" => Some(runs::go_on_with(app, arguments, request).await),
+        "pml_replan" => Some(runs::replan(app, arguments, request, door).await),
         "pml_abort" => Some(runs::abort(app, arguments, request).await),
         "pml_get_task_result" => Some(runs::task_result(app, arguments, request).await),
         _ => None,
