@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::gateway::{Gateway, signal};
 use crate::harness::{eventually, lives};
 use crate::ledger::{self, Ledger, WAIT};
-use crate::resume::{listed, report, state, wait_for_ends};
+use crate::resume::{listed, recording, report, state, wait_for_ends};
 
 /// As long as a gateway may take to end.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -227,6 +227,37 @@ fn a_killed_worker_is_replaced_unseen_where_nothing_was_called() {
     assert_eq!(reply["result"], true, "{reply}");
     assert!(!lives(worker));
     eventually("one is ready again", || gateway.workers().len() == 1);
+}
+
+#[test]
+fn a_program_is_begun_again_once_and_only_while_it_has_asked_for_nothing() {
+    let home = ledger::home("[runs]\nworkers = 1\n[limits]\ncpu = \"30s\"\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let crashed = |reply: &Value| {
+        assert_eq!(
+            (&reply["status"], &reply["error"]["code"]),
+            (&json!("failed"), &json!("WORKER_CRASHED")),
+            "{reply}"
+        );
+    };
+    let first = worker_of_next_run(&gateway);
+    let twice = gateway.execute("for (;;);", &json!({}), &json!({}));
+    eventually("it computes", || gateway.workers().len() == 2);
+    let second = gateway.workers().into_iter().find(|pid| *pid != first).unwrap();
+    signal(first, "-KILL");
+    // The second was ready and is in use; another is ready.
+    eventually("it computes again", || gateway.workers().len() == 2 && !lives(first));
+    signal(second, "-KILL");
+    crashed(&gateway.outcome(twice));
+
+    let worker = worker_of_next_run(&gateway);
+    let code = "await new Promise((wake) => setTimeout(wake, 1)); for (;;);";
+    let woken = gateway.execute(code, &json!({}), &json!({ "detach": true }));
+    let id = gateway.outcome(woken)["workflowId"].as_str().unwrap().to_owned();
+    eventually("it was given something", || recording(&home, &id)["deliveries"][0].is_object());
+    signal(worker, "-KILL");
+    crashed(&gateway.call("pml_continue", &json!({ "workflow_id": id })));
+    assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
 }
 
 #[test]

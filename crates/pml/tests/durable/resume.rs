@@ -32,7 +32,8 @@ pub fn report(home: &Home, id: &str) -> Value {
     recording(home, id)["report"].clone()
 }
 
-fn recording(home: &Home, id: &str) -> Value {
+/// All that is recorded of a run, as the terminal shows it.
+pub fn recording(home: &Home, id: &str) -> Value {
     let shown = home.run(&["runs", "show", id, "--json"]);
     let shown: Value =
         serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {shown:?}"));
@@ -146,3 +147,4 @@ fn another_gateway_finishes_what_a_killed_one_began() {
     assert_eq!(report(&home, &id)["result"], json!(["one", "two"]));
     assert_eq!(Ledger::of(&home).added(), ["one", "two"]);
 }
+
