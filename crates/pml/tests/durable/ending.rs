@@ -1,11 +1,12 @@
 //! Runs that are called off, and processes that end or are ended while programs run.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, signal};
+use crate::gateway::{Gateway, group_of, signal};
 use crate::harness::{eventually, lives};
 use crate::ledger::{self, Ledger, WAIT};
 use crate::resume::{listed, recording, report, state, wait_for_ends};
@@ -155,6 +156,43 @@ fn a_gateway_asked_to_end_leaves_detached_runs_to_the_next() {
 #[test]
 fn a_gateway_asked_to_end_leaves_awaited_runs_to_the_next() {
     ended_by_a_signal(&json!({}));
+}
+
+/// What Ctrl-C in a terminal does: every process of the foreground group is told to end, and that is the gateway alone.
+#[test]
+fn a_terminal_interrupts_the_gateway_and_neither_its_workers_nor_its_servers() {
+    let home = ledger::home("");
+    let mut command = home.command(&["stdio"]);
+    command.process_group(0);
+    let mut gateway = Gateway::start(command);
+    // Longer than a server is given to end.
+    let code = format!(
+        r#"
+        const slow = mcp.ledger.add({{ id: "slow", after: 2500 }});
+        {WAIT}
+        return [(await slow).id, (await mcp.ledger.add({{ id: "last" }})).id];
+    "#
+    );
+    gateway.execute(&code, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("done", "add");
+    let group = gateway.child.id();
+    assert_eq!(group_of(group), Some(group));
+    assert!(!gateway.workers().is_empty());
+    for worker in gateway.workers() {
+        assert_ne!(group_of(worker), Some(group), "worker {worker} would be interrupted too");
+    }
+    assert!(Command::new("kill").args(["-INT", "--", &format!("-{group}")]).status().unwrap().success());
+    assert_eq!(gateway.ends_within(LEAVING), 0);
+    let id = listed(&home)[0]["workflowId"].as_str().unwrap().to_owned();
+    assert_eq!(state(&home, &id), "interrupted");
+    assert_eq!(ledger.ids("answered"), ["slow"], "the call under way was waited for");
+
+    ledger.go();
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("the run is done", || state(&home, &id) == "done");
+    assert_eq!(report(&home, &id)["result"], json!(["slow", "last"]));
+    assert_eq!(ledger.added(), ["slow", "last"]);
 }
 
 #[test]

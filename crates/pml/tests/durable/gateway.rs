@@ -204,6 +204,12 @@ fn is_worker(pid: u32) -> bool {
     String::from_utf8_lossy(&line).contains("sandbox-worker")
 }
 
+/// The process group of a process that lives.
+pub fn group_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// Sends a signal to a process.
 pub fn signal(pid: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
