@@ -1,6 +1,7 @@
 //! A disk without room.
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
     let first = gateway.run(code, &json!({ "id": "first", "padding": "" }));
     assert_eq!(first["result"], "first0", "{first}");
     gateway.hang_up();
-    assert_eq!(gateway.ends_within(std::time::Duration::from_secs(10)), 0);
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
 
     let mut gateway = Gateway::start(confined(&home));
     let padding = "x".repeat(100_000);
@@ -70,4 +71,34 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
     let rows = listed(&home);
     assert_eq!(rows.iter().filter(|row| row["state"] == "done").count(), done.len(), "{rows:?}");
     assert_eq!(report(&home, last["workflowId"].as_str().unwrap())["result"], "last100000");
+}
+
+#[test]
+fn an_end_that_cannot_be_recorded_is_a_failure_whatever_the_program_returned() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(confined(&home));
+    let code = r#"
+        const { id } = await mcp.ledger.add({ id: args.id });
+        return id + "x".repeat(args.padding);
+    "#;
+    let fits = gateway.run(code, &json!({ "id": "fits", "padding": 10 }));
+    assert_eq!(fits["result"], "fitsxxxxxxxxxx", "{fits}");
+    let reply = gateway.run(code, &json!({ "id": "done", "padding": 1_000_000 }));
+    assert_eq!((&reply["status"], reply.get("result")), (&json!("failed"), None), "{reply}");
+    assert_eq!(reply["error"]["code"], "STORAGE", "{reply}");
+    assert_eq!(reply["tasks"][0]["status"], "success", "what it did is told: {reply}");
+    let id = reply["workflowId"].as_str().unwrap();
+    let row = listed(&home).into_iter().find(|row| row["workflowId"] == id).unwrap();
+    assert_eq!((&row["state"], &row["errorCode"]), (&json!("failed"), &json!("STORAGE")));
+    // Nobody takes it up again, and whoever asks later hears of no success.
+    gateway.hang_up();
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+    let mut later = Gateway::start(home.command(&["stdio"]));
+    let told = later.call("pml_continue", &json!({ "workflow_id": id }));
+    assert_eq!(
+        (&told["status"], &told["error"]["code"], told.get("result")),
+        (&json!("failed"), &json!("STORAGE"), None),
+        "{told}"
+    );
+    assert_eq!(Ledger::of(&home).added(), ["fits", "done"]);
 }
