@@ -94,6 +94,18 @@ impl Gateway {
         }
     }
 
+    /// Waits for a notification.
+    #[track_caller]
+    pub fn wait_for_notification(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE).expect("pml says so");
+            if message["method"] == method {
+                return message;
+            }
+            self.take(message);
+        }
+    }
+
     fn take(&mut self, message: Value) {
         if let (Some(id), None) = (message["id"].as_u64(), message.get("method")) {
             self.answers.insert(id, message);
