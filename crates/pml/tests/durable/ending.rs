@@ -99,7 +99,7 @@ fn a_client_that_hangs_up_cancels_what_it_waits_for_and_leaves_the_rest_to_other
     let workers = gateway.workers();
     gateway.hang_up();
     assert_eq!(gateway.ends_within(LEAVING), 0);
-    assert!(workers.iter().all(|pid| !lives(*pid)), "no worker outlives its gateway");
+    eventually("no worker outlives its gateway", || workers.iter().all(|pid| !lives(*pid)));
     let rows = listed(&home);
     let first = rows.iter().find(|row| row["workflowId"] != second.as_str()).unwrap();
     assert_eq!(first["state"], "cancelled", "{first}");
