@@ -24,7 +24,7 @@ use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
-use super::value::delivered;
+use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::question::{by_rule, value_digest};
 use crate::config::Durable;
@@ -149,7 +149,7 @@ impl Driver {
             run: Run::new(rules, tools, parts.plan.start),
             observer: Observer::new(Arc::clone(&parts.plan)),
             deadline: deadline(&parts.plan, &parts.history),
-            received: 0,
+            received: parts.history.deliveries.iter().map(|(_, what)| what.size()).sum(),
             recorded_at: parts.history.calls.iter().map(|call| call.at).collect(),
             app: parts.app,
             principal: parts.principal,
@@ -340,9 +340,12 @@ impl Driver {
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
         let tool = self.observer.tool(call)?.to_owned();
-        let most = usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX);
-        let left = MAX_RECEIVED_BYTES.saturating_sub(self.received);
-        let what = delivered(self.lease.run(), call, &tool, outcome, most.min(left));
+        let room = Room {
+            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
+            all: MAX_RECEIVED_BYTES,
+            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
+        };
+        let what = delivered(self.lease.run(), call, &tool, outcome, room);
         self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
     }

@@ -401,11 +401,21 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
             Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))
         }
         RunState::Done | RunState::Failed | RunState::Cancelled | RunState::Aborted => {
-            let report = stored.outcome.as_deref().and_then(|outcome| serde_json::from_slice(outcome).ok());
-            Standing::Over(Arc::new(report.ok_or_else(|| {
-                Problem::new(Code::Gone, format!("the results of run `{id}` are no longer kept"))
-                    .hint("`runs.keep_results` in pml.toml says how long they are")
-            })?))
+            let (run, report) = (&stored.run, stored.outcome.as_deref());
+            let report = match report.and_then(|outcome| serde_json::from_slice(outcome).ok()) {
+                Some(report) => report,
+                None if run.purged_at.is_none() => {
+                    Report::unrecorded(run.error_code.as_deref(), run.created_at, run.ended_at)
+                }
+                None => {
+                    return Err(Problem::new(
+                        Code::Gone,
+                        format!("the results of run `{id}` are no longer kept"),
+                    )
+                    .hint("`runs.keep_results` in pml.toml says how long they are"));
+                }
+            };
+            Standing::Over(Arc::new(report))
         }
     })
 }

@@ -74,11 +74,24 @@ pub struct Failure {
 impl Report {
     /// Of a run that waited longer than runs may.
     pub(super) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
+        let failure = Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew");
+        Report::only(RunState::Expired, failure, started_at, ended_at)
+    }
+
+    /// Of a run that failed with `code` when nothing more could be recorded of it.
+    pub(super) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> Report {
+        let failure = Failure::new(code.unwrap_or("STORAGE"), "how the run ended could not be recorded")
+            .hint("what was sent is in the journal as far as it goes: `pml runs show` tells");
+        Report::only(RunState::Failed, failure, started_at, ended_at)
+    }
+
+    /// Of a run of which nothing is known but why it has no result.
+    fn only(state: RunState, failure: Failure, started_at: i64, ended_at: Option<i64>) -> Report {
         Report {
-            state: RunState::Expired,
+            state,
             result: None,
             parts: Vec::new(),
-            error: Some(Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew")),
+            error: Some(failure),
             tasks: Vec::new(),
             outcomes: Vec::new(),
             path: Path::default(),

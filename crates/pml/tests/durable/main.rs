@@ -21,3 +21,4 @@ mod requests;
 mod resume;
 mod sleep;
 mod storage;
+mod time;

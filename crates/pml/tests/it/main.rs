@@ -6,6 +6,7 @@
 
 mod analyse;
 mod audit;
+mod changed;
 mod cli;
 mod clients;
 mod conformance;
