@@ -15,6 +15,7 @@ pub mod discover;
 pub mod execute;
 pub mod flow;
 pub mod gateway;
+pub mod passphrase;
 pub mod plan;
 pub mod problem;
 pub mod servers;
