@@ -11,6 +11,7 @@ pub mod builtin;
 pub mod catalogue;
 pub mod cli;
 pub mod config;
+pub mod dashboard;
 pub mod discover;
 pub mod execute;
 pub mod flow;
