@@ -11,6 +11,7 @@ mod doctor;
 mod execute;
 mod list;
 mod out;
+mod passphrase;
 mod runs;
 mod serve;
 mod servers;
@@ -92,6 +93,8 @@ enum Command {
     /// Show the log of questions, answers and decisions, and check it
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Set the passphrase that people sign in and approve with
+    Passphrase,
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -186,6 +189,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
+        Command::Passphrase => passphrase::run(&here).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }
