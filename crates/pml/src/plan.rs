@@ -23,7 +23,9 @@ use crate::approve::question::before;
 use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::catalogue::{self, Snapshot};
 use crate::config::{Dynamic, Scope};
-use crate::execute::{Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskWork, Tasks};
+use crate::execute::{
+    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks,
+};
 use crate::problem::{Code, Problem};
 
 /// A program to be run.
@@ -299,12 +301,12 @@ fn work(
                 |granted: &Granted| opaque || analysis.permissions.declared.contains(&granted.id.to_string());
             let seen =
                 tools.iter().enumerate().filter(|(_, granted)| sees(granted)).map(|(index, _)| handle(index));
-            Ok(TaskWork::Code {
+            Ok(TaskWork::Code(Box::new(TaskCode {
                 source: code.clone(),
                 tools: seen.collect(),
                 program: analysis.program,
                 structure: analysis.structure,
-            })
+            })))
         }
         Work::Capability { name } => {
             let text = format!("task `{}` calls the capability `{name}`, and there are none yet", task.id);
@@ -354,7 +356,7 @@ fn written(task: &DagTask, ids: &[&str], tools: &[Granted]) -> Box<RawValue> {
             text["tool"] =
                 tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default().into();
         }
-        TaskWork::Code { source, .. } => text["code"] = source.clone().into(),
+        TaskWork::Code(code) => text["code"] = code.source.clone().into(),
     }
     raw(&text)
 }
@@ -366,9 +368,9 @@ fn same(ran: &DagTask, written: &RawValue, tools: &[Granted]) -> Result<(), Prob
         TaskWork::Tool { handle } => {
             tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default()
         }
-        TaskWork::Code { .. } => String::new(),
+        TaskWork::Code(_) => String::new(),
     };
-    let code = if let TaskWork::Code { source, .. } = &ran.work { source.as_str() } else { "" };
+    let code = if let TaskWork::Code(code) = &ran.work { code.source.as_str() } else { "" };
     let arguments = serde_json::to_value(&ran.given).unwrap_or_default();
     let is = |member: &str, wanted: &str| now[member].as_str().is_none_or(|text| text == wanted);
     let given = now.get("arguments").or_else(|| now.get("args"));
@@ -546,7 +548,7 @@ mod tests {
                 "name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
                 "annotations": {"readOnlyHint": reads},
             });
-            Definition::parse(pml_model::json::raw(&text)).unwrap()
+            Definition::parse(raw(&text)).unwrap()
         };
         let server = Server {
             name: ServerName::new(server).unwrap(),

@@ -161,12 +161,12 @@ impl Dag {
     }
 
     fn program(&self, task: usize) -> Option<pml_sandbox::Program> {
-        let TaskWork::Code { program, tools, .. } = &self.tasks[task].work else { return None };
+        let TaskWork::Code(code) = &self.tasks[task].work else { return None };
         let arguments = self.arguments(task).ok()?;
         Some(self.plan.program_for_worker(
-            program,
+            &code.program,
             arguments.get(),
-            tools,
+            &code.tools,
             u64::from(frame_of(task)),
             self.now,
         ))
@@ -212,7 +212,7 @@ impl Dag {
             Delivered::Result { call, .. } | Delivered::Error { call, .. } => self.answered(*call, at, what),
             Delivered::Timer { timer } => self.timer(*timer, at),
             Delivered::Frame { frame, value, error } => {
-                self.frame_over(*frame, at, value.as_deref(), error.as_ref())
+                self.frame_over(*frame, at, value.as_deref(), error.as_ref());
             }
             Delivered::Layer { replan, .. } => {
                 self.taken += 1;
@@ -263,7 +263,7 @@ impl Dag {
     fn is_idempotent(&self, task: usize) -> bool {
         match self.tasks[task].work {
             TaskWork::Tool { handle } => self.plan.tools[handle as usize].idempotent,
-            TaskWork::Code { .. } => false,
+            TaskWork::Code(_) => false,
         }
     }
 
@@ -363,8 +363,8 @@ impl Dag {
                 let issued = Issued::new(call, (frame_of(task), handle), node, arguments.get(), asks);
                 self.said.push_back(Event::Issued(issued));
             }
-            TaskWork::Code { .. } if self.finished.contains(&task) => {}
-            TaskWork::Code { .. } => {
+            TaskWork::Code(_) if self.finished.contains(&task) => {}
+            TaskWork::Code(_) => {
                 self.frames.insert(task, Frame::new(self.now, None));
                 self.wants.push(task);
             }
@@ -419,8 +419,8 @@ impl Dag {
     }
 
     fn outcome(&self, task: usize, ended: &pml_sandbox::Ending) -> Result<Box<RawValue>, CallError> {
-        let TaskWork::Code { program, .. } = &self.tasks[task].work else { return Ok(raw(&Value::Null)) };
-        frame::outcome(&self.plan, program, ended)
+        let TaskWork::Code(code) = &self.tasks[task].work else { return Ok(raw(&Value::Null)) };
+        frame::outcome(&self.plan, &code.program, ended)
     }
 
     fn end_frame(&mut self, task: usize, end: Result<Box<RawValue>, CallError>) {

@@ -373,7 +373,7 @@ impl Driver {
             Seen::Call { call, point, context, handle, arguments, .. } => {
                 let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
                 let seen = CallSeen { call, point, context, handle, arguments };
-                Event::Issued(self.observer.issued(seen, at))
+                Event::Issued(self.observer.issued(&seen, at))
             }
             Seen::Timer { timer, delay_ms } => {
                 Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }
@@ -677,11 +677,14 @@ impl Driver {
             Vec::new()
         });
         let code = &self.plan.code_hash;
-        if let Some(grant) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
+        if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
-            self.change_now(Change { audit, at: now, ..Change::default() });
-            self.pending.push_back(Event::Granted(grant));
-            return;
+            let (store, whose) = (self.app.store.clone(), self.principal.clone());
+            // It may have been taken back since it was read.
+            if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
+                self.pending.push_back(Event::Granted(grant));
+                return;
+            }
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pml_mcp::Caller;
 use pml_model::RunState;
-use pml_store::{Found, Store};
+use pml_store::{Audit, Found, Store};
 
 use super::{Handle, LEASE_MS, Resumed, resume};
 use crate::app::{App, blocking, now_ms};
@@ -72,8 +72,19 @@ async fn purge(app: &App) {
     let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
     let store = app.store.clone();
     let work = move || {
-        store.expire(now_ms())?;
-        store.purge(now_ms(), keep)
+        let now = now_ms();
+        let expired = |run: Found| Audit {
+            at: now,
+            principal: run.principal,
+            run: Some(run.run),
+            kind: "expired",
+            body: serde_json::json!({}),
+        };
+        let gone: Vec<Audit> = store.expire(now)?.into_iter().map(expired).collect();
+        if !gone.is_empty() {
+            store.audit(gone)?;
+        }
+        store.purge(now, keep)
     };
     if let Err(error) = blocking(work).await {
         tracing::warn!(%error, "old results could not be removed");

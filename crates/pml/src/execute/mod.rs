@@ -39,7 +39,7 @@ pub use journal::Grant;
 use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
-pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskWork, Work};
+pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskCode, TaskWork, Work};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, resume};
@@ -311,9 +311,11 @@ pub async fn ask_first(
 }
 
 fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
-    let now = now_ms();
+    let (id, now) = (new_id()?, now_ms());
+    let by_rules = asked.plan.grants.iter().map(|grant| ask::rule_audit(&asked.principal, &id, grant, now));
     Ok(NewRun {
-        id: new_id()?,
+        audit: by_rules.collect(),
+        id,
         principal: asked.principal.clone(),
         session: asked.session.clone(),
         kind: match asked.plan.dag() {
@@ -330,7 +332,6 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         idempotency: asked.idempotency.clone(),
         owner: app.runs.process.clone(),
         lease_until: now + LEASE_MS,
-        audit: Vec::new(),
         now,
     })
 }

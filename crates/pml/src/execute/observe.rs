@@ -100,7 +100,7 @@ impl Observer {
     }
 
     /// A call the program asks for, at `at`.
-    pub(super) fn issued(&mut self, seen: CallSeen, at: i64) -> Issued {
+    pub(super) fn issued(&mut self, seen: &CallSeen, at: i64) -> Issued {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
         let found = self.sites.call(seen.point, seen.context, &tool);
         self.lines.push(found.map(|site| site.at.line));

@@ -113,16 +113,20 @@ pub enum TaskWork {
         handle: u32,
     },
     /// Runs a program.
-    Code {
-        /// The text that was asked for.
-        source: String,
-        /// What is run.
-        program: Program,
-        /// What it can do.
-        structure: Structure,
-        /// The tools it sees.
-        tools: Vec<u32>,
-    },
+    Code(Box<TaskCode>),
+}
+
+/// The program of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TaskCode {
+    /// The text that was asked for.
+    pub source: String,
+    /// What is run.
+    pub program: Program,
+    /// What it can do.
+    pub structure: Structure,
+    /// The tools it sees.
+    pub tools: Vec<u32>,
 }
 
 /// Other tasks in place of those that have not run.

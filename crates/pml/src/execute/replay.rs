@@ -212,7 +212,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
         let event = match seen {
             Seen::Call { call, point, context, handle, arguments, .. } => {
                 let at = recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
-                Event::Issued(observer.issued(CallSeen { call, point, context, handle, arguments }, at))
+                Event::Issued(observer.issued(&CallSeen { call, point, context, handle, arguments }, at))
             }
             Seen::Timer { timer, delay_ms } => {
                 Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }

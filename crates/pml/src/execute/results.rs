@@ -211,11 +211,13 @@ fn number(history: &History, task: &str) -> Option<u32> {
 
 /// A part that begins and ends where characters do.
 fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
-    let offset = text.floor_char_boundary(wanted.offset);
-    let mut end = text.floor_char_boundary(offset.saturating_add(wanted.limit));
-    if end == offset && offset < text.len() {
+    let boundary =
+        |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let offset = boundary(wanted.offset);
+    let mut end = boundary(offset.saturating_add(wanted.limit));
+    if end == offset {
         // Not even one character fits; without it nobody would ever get further.
-        end = text.ceil_char_boundary(offset + 1);
+        end += text[offset..].chars().next().map_or(0, char::len_utf8);
     }
     Page {
         status,

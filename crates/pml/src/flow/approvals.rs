@@ -265,7 +265,25 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
         return Ok(());
     }
     let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let rules = blocking(move || store.matching_rules(&principal, now)).await?;
-    plan.grants = allowed_by_rules(&mut plan.question, &rules, plan.limits.calls, now);
-    Ok(())
+    let mut rules = blocking(move || store.matching_rules(&principal, now)).await?;
+    loop {
+        let mut question = plan.question.clone();
+        let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);
+        let mut revoked = None;
+        for (number, _) in &allowed {
+            let (store, principal, rule) = (app.store.clone(), whose.clone(), *number);
+            if !blocking(move || store.use_rule(&principal, rule, now, Vec::new())).await? {
+                revoked = Some(*number);
+            }
+        }
+        match revoked {
+            // Taken back since it was read.
+            Some(number) => rules.retain(|rule| rule.number != number),
+            None => {
+                plan.question = question;
+                plan.grants = allowed.into_iter().map(|(_, grant)| grant).collect();
+                return Ok(());
+            }
+        }
+    }
 }
