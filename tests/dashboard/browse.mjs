@@ -14,6 +14,8 @@ const browser = await puppeteer.launch({
 /** A tab that notes whatever should not happen. */
 async function tab() {
   const page = await browser.newPage();
+  // Longer than anything takes, on however busy a machine.
+  page.setDefaultTimeout(60_000);
   page.wrong = [];
   page.on('dialog', async (dialog) => {
     page.wrong.push(`dialog: ${dialog.message()}`);

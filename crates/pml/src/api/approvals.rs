@@ -158,6 +158,9 @@ impl Said {
     /// The answer to `question`; to one that is not asked any more an answer of any kind, which finds that out.
     fn to(self, question: Option<&Question>, now: i64) -> Result<Answer, Problem> {
         let wrong = |text: &str| Problem::new(Code::InvalidRequest, text).hint(SHAPE);
+        if self.any_arguments == Some(0) {
+            return Err(wrong("`anyArguments` is how many calls are allowed: 1 at least"));
+        }
         match (question, self.calls, self.approved) {
             (Some(Question::InDoubt { .. }) | None, Some(calls), None) => Ok(Answer::Doubts { calls }),
             (Some(Question::InDoubt { .. }), _, _) => Err(wrong("say in `calls` what became of each call")),

@@ -195,6 +195,7 @@ fn an_answer_counts_once_and_only_for_the_question_it_was_given_to() {
         json!({"approved": "yes"}),
         json!({"approved": true, "by": "me"}),
         json!({"calls": []}),
+        json!({"approved": true, "anyArguments": 0}),
         json!({"approved": true, "remember": {"only": "code", "days": 0}}),
         json!({"approved": true, "remember": {"only": "code", "days": 366}}),
         json!({"approved": true, "remember": {"only": "everything"}}),
