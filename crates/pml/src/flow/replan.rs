@@ -41,7 +41,8 @@ pub async fn replan(
     let analysis = understood_dag(app, whole).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds: standing.limits, visible };
-    let replan = plan::replan(&setting, &app.known_tools(), &analysis, standing)?;
+    let replan =
+        plan::replan(&setting, &app.known_tools(), &analysis, standing, app.config().approvals.dynamic)?;
     let plan = serde_json::to_string(&replan).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
     })?;
