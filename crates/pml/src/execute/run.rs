@@ -642,6 +642,10 @@ impl<E> Run<E> {
 
     /// Puts the run aside where nothing is to be done before a person's word or a timer that is far away.
     fn park_if_idle(&mut self, now: i64, actions: &mut Vec<Action<E>>) {
+        // Told after every delivery, so it must not cost what going through all calls costs.
+        if self.under_way > 0 {
+            return;
+        }
         let asking = self.asking();
         let idle = self.replay.is_none()
             && !self.closed
