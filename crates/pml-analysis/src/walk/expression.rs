@@ -594,7 +594,7 @@ impl<'a> Walk<'a, '_> {
     /// A promise used as if it were its value.
     pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: impl std::fmt::Display) {
         if let Value::Promise(_, Some(pending)) = value {
-            let what = self.pendings[*pending as usize].what.clone();
+            let what = self.promised(&self.pendings[*pending as usize].what);
             self.pendings[*pending as usize].consumed = true;
             self.complain(
                 Severity::Error,
