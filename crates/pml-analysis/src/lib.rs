@@ -56,9 +56,9 @@ fn understand(
     catalogue: &Catalogue,
 ) -> Result<Analysis, Error> {
     let lines = lines::Lines::new(source);
-    let mut program = parse::parse(allocator, &lines)?;
+    let (mut program, stats) = parse::parse(allocator, &lines)?;
     let (found, scoping, annotated) = {
-        let (semantic, wrong) = parse::scopes(&lines, &program)?;
+        let (semantic, wrong) = parse::scopes(&lines, &program, stats)?;
         let scoping = semantic.into_scoping();
         let mut found = walk::walk(&program, source, &lines, &scoping, catalogue)
             .map_err(|walk::TooMuch(at)| too_complex(&lines, at))?;

@@ -16,7 +16,7 @@ use oxc_ast::ast::{
     Statement,
 };
 use oxc_parser::{ParseOptions, Parser};
-use oxc_semantic::{Scoping, Semantic, SemanticBuilder};
+use oxc_semantic::{Scoping, Semantic, SemanticBuilder, Stats};
 use oxc_span::{SourceType, Span};
 
 use crate::error::Error;
@@ -34,12 +34,12 @@ const STACK_BYTES: usize = 512 * 1024 * 1024;
 /// The stack and the memory of the tree of a program up to this size are used again.
 const SMALL_SOURCE_BYTES: usize = 8 * 1024;
 
-/// Parses the text of `lines` and makes sure of everything that can be known without scopes. The tree has no module
+/// Parses the text of `lines`, counts what scopes are made from and makes sure of everything that can be known without scopes. The tree has no module
 /// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
 ///
 /// # Errors
 /// It is too large, too deep, not TypeScript, or not the body of an async function.
-pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<Program<'a>, Error> {
+pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<(Program<'a>, Stats), Error> {
     let source = lines.source();
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: MAX_SOURCE_BYTES });
@@ -66,10 +66,10 @@ pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<P
         return Err(wrong::syntax(lines, &found));
     }
     let mut program = parsed.program;
-    refuse::check(lines, &program, MAX_DEPTH)?;
+    let stats = refuse::check(lines, &program, MAX_DEPTH)?;
     without_module(lines, &mut program)?;
     program.hashbang = None;
-    Ok(program)
+    Ok((program, stats))
 }
 
 fn options() -> ParseOptions {
@@ -89,8 +89,10 @@ fn options() -> ParseOptions {
 pub(crate) fn scopes<'a>(
     lines: &Lines<'_>,
     program: &'a Program<'a>,
+    stats: Stats,
 ) -> Result<(Semantic<'a>, Vec<Error>), Error> {
     let built = SemanticBuilder::new()
+        .with_stats(stats)
         .with_check_syntax_error(true)
         .with_build_nodes(true)
         .with_enum_eval(true)
