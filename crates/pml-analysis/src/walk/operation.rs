@@ -340,7 +340,7 @@ impl<'a> Walk<'a, '_> {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
         };
-        let mut inputs: Vec<Input<'a>> = Vec::new();
+        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(1 + given.len());
         let mut scanned_from = it.span.start;
         if let Some((value, expression)) = &receiver {
             let span = expression.span();

@@ -161,7 +161,7 @@ impl<'a> Walk<'a, '_> {
         };
         let mut list = Record { kind: Kind::Array, ..Record::default() };
         for member in &record.fields {
-            list.fields.push(Member { value: each(&member.value), ..member.clone() });
+            list.fields.push(member.with(each(&member.value)));
         }
         list.extra = record.extra.iter().map(each).collect();
         list.extra.extend(match value {

@@ -98,6 +98,13 @@ pub(crate) struct Member<'a> {
     pub(crate) getter: bool,
 }
 
+impl<'a> Member<'a> {
+    /// The same member with another value.
+    pub(crate) fn with(&self, value: Value<'a>) -> Member<'a> {
+        Member { key: self.key.clone(), value, span: self.span, getter: self.getter }
+    }
+}
+
 /// What kind of record.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Kind<'a> {
