@@ -107,14 +107,20 @@ impl Survey {
 
     /// The names between these bytes, each once, in order.
     pub(crate) fn named(&self, start: u32, end: u32) -> Vec<Mention> {
-        let from = self.mentions.partition_point(|(at, _)| *at < start);
         let mut found: Vec<Mention> = Vec::new();
-        for (_, mention) in self.mentions[from..].iter().take_while(|(at, _)| *at < end) {
+        for (_, mention) in self.mentioned(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
             }
         }
         found
+    }
+
+    /// All names between these bytes, and where each stands.
+    pub(crate) fn mentioned(&self, start: u32, end: u32) -> &[(u32, Mention)] {
+        let from = self.mentions.partition_point(|(at, _)| *at < start);
+        let until = self.mentions.partition_point(|(at, _)| *at < end);
+        &self.mentions[from..until.max(from)]
     }
 
     /// Whether something that can reach a tool is mentioned between these bytes.

@@ -18,6 +18,7 @@ use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::roots;
 use crate::surface;
+use crate::survey::Mention;
 
 /// Longer texts are not put together from their parts.
 const MAX_FOLDED_BYTES: usize = 64 * 1024;
@@ -472,11 +473,29 @@ impl<'a> Walk<'a, '_> {
         condition: Span,
         (form, suffix): (DecisionForm, &'static str),
     ) -> Option<u32> {
-        if !self.survey.reaches(right.span().start, right.span().end) {
+        if !self.reaches(right.span()) {
             return None;
         }
         self.decide(left);
         self.decision_with(place, span, condition, form, Vec::new(), suffix)
+    }
+
+    /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
+    /// a parameter that was handed a function, holds here.
+    pub(super) fn reaches(&self, span: Span) -> bool {
+        let holds_function = |symbol| match self.read_symbol(symbol) {
+            function @ (Value::Function(_) | Value::Tool(..) | Value::Capability(_) | Value::OneOf(_)) => {
+                self.calls_something(&function)
+            }
+            _ => false,
+        };
+        let mentions = self.survey.mentioned(span.start, span.end);
+        self.state.budget.spend(mentions.len() / 4);
+        self.survey.reaches(span.start, span.end)
+            || mentions.iter().any(|(_, mention)| match mention {
+                Mention::Variable(symbol) => holds_function(*symbol),
+                Mention::Arguments | Mention::Root => false,
+            })
     }
 
     fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {

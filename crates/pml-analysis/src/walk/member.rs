@@ -229,7 +229,7 @@ impl<'a> Walk<'a, '_> {
             self.uses.optional(path);
         }
         let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
-        if self.calls_something(&object) || self.survey.reaches(object_expression.span().end, end) {
+        if self.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end)) {
             let node = self.decision_with(
                 Place::Optional,
                 span,
