@@ -49,6 +49,8 @@ pub(crate) struct Survey {
     pub(crate) home: Vec<FunctionIndex>,
     /// Variables written by another function than the one they are declared in.
     pub(crate) shared: Vec<SymbolId>,
+    /// Variables that a function writes, or whose objects it changes, and that are declared outside of it.
+    pub(crate) changed: Vec<(SymbolId, FunctionIndex)>,
     writes: Vec<(u32, SymbolId)>,
     effects: Vec<u32>,
     mentions: Vec<(u32, Mention)>,
@@ -237,6 +239,9 @@ impl Look<'_> {
         shared.sort_unstable();
         shared.dedup();
         self.survey.shared = shared;
+        let changes = self.writes_in.iter().chain(&self.changes_in).copied();
+        self.survey.changed =
+            changes.filter(|(symbol, function)| home[symbol.index()] != *function).collect();
         self.changes();
         self.captures();
         let effectful = self.effectful_symbols();

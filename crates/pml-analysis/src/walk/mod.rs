@@ -23,6 +23,7 @@ mod pattern;
 mod repeat;
 mod state;
 mod statement;
+mod unsure;
 pub(crate) mod value;
 
 use std::borrow::Cow;
@@ -74,66 +75,100 @@ pub(crate) fn walk<'a>(
 ) -> Result<Found, TooMuch> {
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
-    let top =
-        Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
-    let visited = vec![false; survey.functions.len()];
-    let mut walk = Walk {
-        source,
-        lines,
-        scoping,
-        survey,
-        roots,
-        touched: FxHashSet::default(),
-        unknown_names: FxHashSet::default(),
-        catalogue,
-        state: State::default(),
-        nodes: Vec::with_capacity(USUAL_NODES),
-        edges: Vec::with_capacity(2 * USUAL_NODES),
-        edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
-        numbers: [0; 6],
-        frontier: Vec::new(),
-        outcomes: Vec::new(),
-        live: true,
-        marks: Marks::default(),
-        next_point: 1,
-        node_at: FxHashMap::default(),
-        variant: 0,
-        contexts: FxHashMap::default(),
-        next_context: 1,
-        steps: 0,
-        gave_up: std::cell::Cell::new(None),
-        left_out: false,
-        constructing: 0,
-        freezing: Freezing::default(),
-        entries: Vec::new(),
-        entered: FxHashSet::default(),
-        context: 0,
-        activation: top,
-        next_activation: 1,
-        frames: Vec::new(),
-        loops: Vec::new(),
-        parents: Rc::new([]),
-        targets: Vec::new(),
-        labels: Vec::new(),
-        thrown: Vec::new(),
-        chain: Vec::new(),
-        quiet: 0,
-        phis: Vec::new(),
-        pendings: Vec::new(),
-        uses: Uses::default(),
-        complaints: Vec::new(),
-        complained: FxHashMap::default(),
-        permissions: Permissions::default(),
-        declared: FxHashSet::default(),
-        visited,
-        kept: Vec::new(),
-        kept_seen: 0,
-        tools_kept: Vec::new(),
-        decided: FxHashSet::default(),
-        inside_items: std::cell::Cell::new(0),
-    };
+    let outside = Outside { source, lines, scoping, catalogue };
+    let mut walk = Walk::new(&outside, survey, roots, FxHashSet::default());
     walk.program(program);
+    let unsure = walk.changed_unseen();
+    if !unsure.is_empty() && !walk.state.budget.is_spent() {
+        // What was claimed of these variables may be wrong: once more, with that known.
+        let Walk { survey, roots, .. } = walk;
+        walk = Walk::new(&outside, survey, roots, unsure);
+        walk.program(program);
+    }
     walk.finish(program)
+}
+
+/// What a program is followed with.
+struct Outside<'a, 's> {
+    source: &'a str,
+    lines: &'s Lines<'s>,
+    scoping: &'s Scoping,
+    catalogue: &'s Catalogue,
+}
+
+impl<'a, 's> Walk<'a, 's> {
+    fn new(
+        outside: &Outside<'a, 's>,
+        survey: Survey,
+        roots: Roots,
+        unsure: FxHashSet<SymbolId>,
+    ) -> Walk<'a, 's> {
+        let &Outside { source, lines, scoping, catalogue } = outside;
+        let top = Rc::new(Activation {
+            id: 0,
+            function: 0,
+            outer: None,
+            this: Some(Value::Undefined),
+            class: None,
+        });
+        let visited = vec![false; survey.functions.len()];
+        Walk {
+            source,
+            lines,
+            scoping,
+            survey,
+            roots,
+            unsure,
+            touched: FxHashSet::default(),
+            unknown_names: FxHashSet::default(),
+            catalogue,
+            state: State::default(),
+            nodes: Vec::with_capacity(USUAL_NODES),
+            edges: Vec::with_capacity(2 * USUAL_NODES),
+            edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
+            numbers: [0; 6],
+            frontier: Vec::new(),
+            outcomes: Vec::new(),
+            live: true,
+            marks: Marks::default(),
+            next_point: 1,
+            node_at: FxHashMap::default(),
+            variant: 0,
+            contexts: FxHashMap::default(),
+            next_context: 1,
+            steps: 0,
+            gave_up: std::cell::Cell::new(None),
+            left_out: false,
+            constructing: 0,
+            freezing: Freezing::default(),
+            entries: Vec::new(),
+            entered: FxHashSet::default(),
+            context: 0,
+            activation: top,
+            next_activation: 1,
+            frames: Vec::new(),
+            loops: Vec::new(),
+            parents: Rc::new([]),
+            targets: Vec::new(),
+            labels: Vec::new(),
+            thrown: Vec::new(),
+            chain: Vec::new(),
+            quiet: 0,
+            phis: Vec::new(),
+            pendings: Vec::new(),
+            uses: Uses::default(),
+            complaints: Vec::new(),
+            complained: FxHashMap::default(),
+            permissions: Permissions::default(),
+            declared: FxHashSet::default(),
+            visited,
+            kept: Vec::new(),
+            kept_seen: 0,
+            tools_kept: Vec::new(),
+            decided: FxHashSet::default(),
+            inside_items: std::cell::Cell::new(0),
+        }
+    }
 }
 
 /// Where the next node can be reached from: a node and the outcome it then had.
@@ -281,6 +316,8 @@ struct Walk<'a, 's> {
     scoping: &'s Scoping,
     survey: Survey,
     roots: Roots,
+    /// Variables that functions change of which no call was seen.
+    unsure: FxHashSet<SymbolId>,
     /// Where a root or an alias was come to.
     touched: FxHashSet<u32>,
     /// Names that were complained about.
@@ -599,6 +636,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn write_symbol(&mut self, symbol: SymbolId, value: Value<'a>) {
+        let value = if self.unsure.contains(&symbol) { self.not_only(value) } else { value };
         if let Some(variable) = self.variable(symbol) {
             self.state.write(variable, value);
         }
