@@ -123,9 +123,17 @@ impl<'a> Walk<'a, '_> {
                 Value::Unknown
             }
             Expression::ParenthesizedExpression(it) => self.raw(&it.expression),
-            Expression::TSAsExpression(it) => self.raw(&it.expression),
+            Expression::TSAsExpression(it) => {
+                let value = self.raw(&it.expression);
+                self.typed(&value, &it.type_annotation);
+                value
+            }
             Expression::TSSatisfiesExpression(it) => self.raw(&it.expression),
-            Expression::TSTypeAssertion(it) => self.raw(&it.expression),
+            Expression::TSTypeAssertion(it) => {
+                let value = self.raw(&it.expression);
+                self.typed(&value, &it.type_annotation);
+                value
+            }
             Expression::TSNonNullExpression(it) => self.raw(&it.expression),
             Expression::TSInstantiationExpression(it) => self.raw(&it.expression),
             // The name of a class is no way to make functions.

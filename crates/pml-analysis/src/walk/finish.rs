@@ -35,6 +35,7 @@ impl<'a> Walk<'a, '_> {
         self.data_edges();
         self.schema_edges();
         self.check_arguments(&arguments);
+        self.uses.believe_types();
         let lifting = self.lift();
         if self.too_much(program.span) {
             return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));

@@ -23,6 +23,7 @@ mod pattern;
 mod repeat;
 mod state;
 mod statement;
+mod types;
 mod unsure;
 pub(crate) mod value;
 
@@ -46,6 +47,7 @@ use crate::uses::Uses;
 use budget::Seen;
 use objects::Freezing;
 use state::{Changes, Mark, State};
+use types::Types;
 use value::{Activation, Path, Value};
 
 /// What following a program finds.
@@ -76,13 +78,13 @@ pub(crate) fn walk<'a>(
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
     let outside = Outside { source, lines, scoping, catalogue };
-    let mut walk = Walk::new(&outside, survey, roots, FxHashSet::default());
+    let mut walk = Walk::new(&outside, types::named(program), survey, roots, FxHashSet::default());
     walk.program(program);
     let unsure = walk.changed_unseen();
     if !unsure.is_empty() && !walk.state.budget.is_spent() {
         // What was claimed of these variables may be wrong: once more, with that known.
-        let Walk { survey, roots, .. } = walk;
-        walk = Walk::new(&outside, survey, roots, unsure);
+        let Walk { types, survey, roots, .. } = walk;
+        walk = Walk::new(&outside, types, survey, roots, unsure);
         walk.program(program);
     }
     walk.finish(program)
@@ -99,6 +101,7 @@ struct Outside<'a, 's> {
 impl<'a, 's> Walk<'a, 's> {
     fn new(
         outside: &Outside<'a, 's>,
+        types: Types<'a>,
         survey: Survey,
         roots: Roots,
         unsure: FxHashSet<SymbolId>,
@@ -116,6 +119,7 @@ impl<'a, 's> Walk<'a, 's> {
             source,
             lines,
             scoping,
+            types,
             survey,
             roots,
             unsure,
@@ -314,6 +318,7 @@ struct Walk<'a, 's> {
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
+    types: Types<'a>,
     survey: Survey,
     roots: Roots,
     /// Variables that functions change of which no call was seen.

@@ -333,7 +333,7 @@ impl<'a> Walk<'a, '_> {
             return self.rejoin(ways);
         };
         let goes_on = !ways.is_empty();
-        let left: Frontier = self
+        let mut left: Frontier = self
             .frames
             .last()
             .map(|frame| frame.returns[returns..].iter().flat_map(|(_, way)| way.frontier.clone()).collect())
@@ -417,6 +417,9 @@ impl<'a> Walk<'a, '_> {
             match &declarator.init {
                 Some(init) => {
                     let value = self.raw(init);
+                    if let Some(annotation) = &declarator.type_annotation {
+                        self.typed(&value, &annotation.type_annotation);
+                    }
                     self.bind_declared(&declarator.id, value, init.span());
                 }
                 None if it.kind.is_var() => {}
