@@ -111,13 +111,9 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "tasks": { "type": "array", "items": { "type": "object" } },
             "outcomes": { "type": "array", "items": { "type": "object" } },
             "console": { "type": "array", "items": { "type": "object" } },
-            "consoleCut": { "type": "boolean" },
             "progress": { "type": "object" },
-            "questionId": { "type": "string" },
             "question": { "type": "object" },
-            "inFlight": { "type": "integer" },
-            "layer": { "type": "object" },
-            "wakeAt": { "type": "integer" }
+            "layer": { "type": "object" }
         },
         "required": ["status"]
     });
