@@ -250,7 +250,8 @@ impl World {
         unanswered.map(|run| (run.run.id, run.question.unwrap().1)).collect()
     }
 
-    fn verdicts(&mut self, Question::InDoubt { calls }: &Question) -> Vec<String> {
+    fn verdicts(&mut self, question: &Question) -> Vec<String> {
+        let Question::InDoubt { calls } = question else { panic!("no tool here needs a person's word") };
         let added: HashSet<String> = Ledger::of(&self.home).added().into_iter().collect();
         let mut verdicts = Vec::new();
         for doubt in calls {
@@ -462,9 +463,9 @@ fn outcome(run: &Recorded) -> Value {
 /// The ids of calls that a person gave up.
 fn failed(run: &Recorded) -> HashSet<String> {
     let calls = journal::calls(run);
-    let said = run.answers.iter().flat_map(|answer| {
-        let Answer::Doubts { calls } = &answer.answer;
-        calls
+    let said = run.answers.iter().flat_map(|answer| match &answer.answer {
+        Answer::Doubts { calls } => calls.as_slice(),
+        Answer::Approval(_) | Answer::Layer(_) => &[],
     });
     said.filter(|said| said.verdict == Verdict::Failed)
         .map(|said| id_of(&calls[said.call as usize - 1].arguments))
