@@ -71,11 +71,7 @@ async fn renew(app: &App) {
 async fn purge(app: &App) {
     let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
     let store = app.store.clone();
-    let work = move || {
-        store.expire(now_ms())?;
-        store.purge(now_ms(), keep)
-    };
-    if let Err(error) = blocking(work).await {
+    if let Err(error) = blocking(move || store.purge(now_ms(), keep)).await {
         tracing::warn!(%error, "old results could not be removed");
     }
 }
@@ -139,6 +135,7 @@ fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen
     if let Some(seen) = quiet {
         return Ok((Vec::new(), seen));
     }
+    store.expire(now)?;
     let found = store.due(now)?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
     Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))
