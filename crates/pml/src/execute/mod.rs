@@ -306,9 +306,10 @@ pub async fn ask_first(
 }
 
 fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
-    let now = now_ms();
+    let (id, now) = (new_id()?, now_ms());
+    let by_rule = |grant: &Grant| ask::rule_audit(&asked.principal, &id, grant, now);
     Ok(NewRun {
-        id: new_id()?,
+        audit: asked.plan.grants.iter().map(by_rule).collect(),
         principal: asked.principal.clone(),
         session: asked.session.clone(),
         kind: RunKind::Code,
@@ -321,8 +322,8 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         idempotency: asked.idempotency.clone(),
         owner: app.runs.process.clone(),
         lease_until: now + LEASE_MS,
-        audit: Vec::new(),
         now,
+        id,
     })
 }
 
