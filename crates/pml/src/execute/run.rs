@@ -82,6 +82,8 @@ pub(super) enum Event<E> {
     TimerDue { timer: u64 },
     /// A person allowed something.
     Granted(Grant),
+    /// Nobody knows yet what a person says to the calls that wait for their word.
+    Undecided,
     /// The program is not to go on.
     Stop(E),
     /// Calls that were still waited for have had their time.
@@ -333,6 +335,7 @@ impl<E> Run<E> {
                 }
             }
             Event::Granted(grant) => self.on_granted(grant, now, &mut actions),
+            Event::Undecided => self.park_if_idle(now, &mut actions),
             Event::Ended(ending) => match self.missing() {
                 Some(divergence) => actions.push(Action::Diverged(divergence)),
                 None => self.end(ending, false, now, &mut actions),
@@ -453,6 +456,11 @@ impl<E> Run<E> {
     /// What allows a call.
     pub(super) fn grant(&self, issued: &Issued) -> Option<&Grant> {
         self.grants.get(issued.grant? as usize).map(|(grant, _)| grant)
+    }
+
+    /// Everything that was allowed, used up or not, in its order.
+    pub(super) fn into_grants(self) -> Vec<Grant> {
+        self.grants.into_iter().map(|(grant, _)| grant).collect()
     }
 
     /// Makes the calls whose turn has come: the oldest first, but none waits for a server that is not its own.
@@ -602,7 +610,10 @@ impl<E> Run<E> {
             }
             self.pump(actions);
         }
-        self.park_if_idle(now, actions);
+        // What is asked for only now may be decided already.
+        if !actions.iter().any(|action| matches!(action, Action::Ask { .. })) {
+            self.park_if_idle(now, actions);
+        }
     }
 
     /// Puts the run aside where nothing is to be done before a person's word or a timer that is far away.

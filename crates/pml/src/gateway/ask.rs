@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::approve::words;
 use crate::execute::Standing;
 use crate::flow::{self, By};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// The longest question a client is asked to show: nobody may allow what they have not seen, and what a client cuts
 /// off is not known.
@@ -33,11 +33,11 @@ pub(super) async fn settle(
         let Some(decision) = ask(request, id, question, &by).await else { break };
         match flow::answer(app, id, name, Answer::Approval(decision), &by).await {
             Ok(()) => {}
-            // Somebody else was quicker, by another way.
-            Err(problem) if problem.code == crate::problem::Code::AlreadyAnswered => {}
+            // Somebody else was quicker, by another way, and the run may have gone on.
+            Err(problem) if matches!(problem.code, Code::AlreadyAnswered | Code::Gone) => {}
             Err(problem) => return Err(problem),
         }
-        standing = super::runs::go_on(app, request, id).await?;
+        standing = super::runs::go_on(app, request, id, name).await?;
     }
     Ok(standing)
 }
