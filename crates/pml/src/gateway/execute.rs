@@ -225,10 +225,7 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    match ask::settle(app, request, &id, standing).await {
-        Ok(standing) => reply(&id, &standing),
-        Err(problem) => problem.to_tool_result(),
-    }
+    ask::settle(app, request, &id, standing).await.unwrap_or_else(|problem| problem.to_tool_result())
 }
 
 /// Waits for a run this process has; whoever cancels the request ends it.

@@ -148,12 +148,9 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
             let known = flow::standing(app, &request.client.principal, &id).await?.asks().map(str::to_owned);
             wait_for(app, &id, request, known.as_deref()).await?
         };
-        Ok((ask::settle(app, request, &id, standing).await?, id))
+        ask::settle(app, request, &id, standing).await
     };
-    match went_on.await {
-        Ok((standing, id)) => reply(&id, &standing),
-        Err(problem) => Problem::to_tool_result(&problem),
-    }
+    went_on.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
 }
 
 /// Answers what the run asks, and gives the name of that question.
@@ -281,7 +278,7 @@ pub(super) async fn replan(
                     Err(refused) => return Ok(refusal(&refused)),
                 };
                 let standing = go_on(app, request, &id, &name).await?;
-                Ok(reply(&id, &ask::settle(app, request, &id, standing).await?))
+                ask::settle(app, request, &id, standing).await
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(
