@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pml_mcp::Era;
+use pml_mcp::{Era, RpcError};
 use pml_mcp::server::Incoming;
 use pml_model::json::{Fields, canonical, raw};
 use pml_model::question::{Answer, Answerer, Decision, Question};
@@ -27,7 +27,7 @@ const MAX_CHARACTERS: usize = 4_000;
 /// How a state of ours begins.
 const OUR_STATE: &str = "pmlrun.";
 /// What the question is called in a request to a stateless client.
-const QUESTION: &str = "approval";
+const QUESTION: &str = "q1";
 
 /// How a run stands, as the client is told of it, once what this client's user can answer is answered.
 ///
@@ -59,27 +59,36 @@ pub(super) async fn settle(
     Ok(reply(id, &standing))
 }
 
-/// Answers a request that carries a state of ours: the retry of one whose result was a question.
-pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Box<RawValue>> {
+/// Answers a request that carries a state of ours: the retry of one whose result was a question. One that is repeated
+/// because its reply was lost hears how the run stands.
+pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Result<Box<RawValue>, RpcError>> {
     // Looked for as text first: few requests carry one and some are large.
     if !request.params.get().contains(OUR_STATE) {
         return None;
     }
     let params = Fields::parse(request.params.get()).ok()?;
     let state: String = params.read("requestState").filter(|state: &String| state.starts_with(OUR_STATE))?;
+    let (id, name) = match opened(app, request, &state).await {
+        Ok(named) => named,
+        Err(problem) => return Some(Err(problem.to_rpc())),
+    };
     let answered = async {
-        let (id, name) = opened(app, request, &state).await?;
         let responses = params.get("inputResponses").map_or("{}", RawValue::get);
         let responses = Fields::parse(responses).unwrap_or_default();
-        if let Some(decision) = responses.get(QUESTION).and_then(decision) {
-            take(app, &id, &name, decision, &by(app, request)).await?;
-            let standing = super::runs::go_on(app, request, &id, &name).await?;
-            return settle(app, request, &id, standing).await;
-        }
-        // Dismissed: the question stays open.
-        Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?))
+        let standing = match responses.get(QUESTION) {
+            None => flow::standing(app, &request.client.principal, &id).await?,
+            Some(answer) => match decision(answer) {
+                Some(decision) => {
+                    take(app, &id, &name, decision, &by(app, request)).await?;
+                    super::runs::go_on(app, request, &id, &name).await?
+                }
+                // Dismissed: the question stays open.
+                None => return Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?)),
+            },
+        };
+        settle(app, request, &id, standing).await
     };
-    Some(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem)))
+    Some(Ok(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))))
 }
 
 /// By whom an answer of this client's is: the config says in front of which clients a person sits.

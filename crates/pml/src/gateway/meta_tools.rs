@@ -8,7 +8,7 @@ use pml_model::name::{is_plain, shortened};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Door, ask, execute, is_callable, runs};
+use super::{Door, execute, is_callable, runs};
 use crate::app::App;
 use crate::catalogue::{Server, Snapshot};
 use crate::config::Expose;
@@ -141,11 +141,6 @@ pub(super) async fn call(
                 .hint(*replacement)
                 .to_tool_result(),
         );
-    }
-    if name.starts_with("pml_")
-        && let Some(answer) = ask::retried(app, request).await
-    {
-        return Some(answer);
     }
     match name {
         "pml_discover" => Some(discover(app, arguments, &door.expose).await),
