@@ -28,7 +28,7 @@ pub(super) async fn settle(
     id: &RunId,
     mut standing: Standing,
 ) -> Result<Standing, Problem> {
-    while let Standing::Waiting { question: Some((name, question)), in_flight: 0, .. } = &standing {
+    while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
         let by = by(app, request);
         let Some(decision) = ask(request, id, question, &by).await else { break };
         match flow::answer(app, id, name, Answer::Approval(decision), &by).await {

@@ -124,16 +124,28 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let answered = answer(app, request, &id, asked).await?;
-            go_on(app, request, &id, &answered).await?
+            let standing = go_on(app, request, &id, &answered).await?;
+            ask::settle(app, request, &id, standing).await?
         } else {
-            let known = flow::standing(app, &request.client.principal, &id).await?.asks().map(str::to_owned);
-            wait_for(app, &id, request, known.as_deref()).await?
+            wait_again(app, request, &id).await?
         };
-        Ok((ask::settle(app, request, &id, standing).await?, id))
+        Ok((standing, id))
     };
     match went_on.await {
         Ok((standing, id)) => reply(&id, &standing),
         Err(problem) => Problem::to_tool_result(&problem),
+    }
+}
+
+/// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
+async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Standing, Problem> {
+    let standing = flow::standing(app, &request.client.principal, id).await?;
+    let standing = ask::settle(app, request, id, standing).await?;
+    let known = standing.asks().map(str::to_owned);
+    let standing = wait_for(app, id, request, known.as_deref()).await?;
+    match standing.asks() {
+        asked if asked == known.as_deref() => Ok(standing),
+        _ => ask::settle(app, request, id, standing).await,
     }
 }
 
