@@ -18,6 +18,7 @@
 mod complaints;
 mod given;
 mod graph;
+pub mod kept;
 mod read;
 mod reference;
 mod substitute;

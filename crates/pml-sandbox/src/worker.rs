@@ -77,15 +77,16 @@ fn serve() -> rquickjs::Result<Never> {
     })
 }
 
-/// The next order. Before it waits for one it sends what there is to send.
+/// The next order. Before it takes one it sends what there is to send: what follows may be ended by a kill, and what was
+/// done until then is told whether orders come one by one or all at once.
 fn next(incoming: &mut Incoming, out: &Out) -> Order {
+    out.flush();
     loop {
         match incoming.take() {
             Ok(Some(order)) => return order,
             Ok(None) => {}
             Err(_) => nonsense(),
         }
-        out.flush();
         let buffer = incoming.buffer(READ_BYTES);
         let there = buffer.len();
         buffer.resize(there + READ_BYTES, 0);

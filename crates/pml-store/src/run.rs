@@ -162,21 +162,12 @@ pub enum Kind {
     Granted,
     /// A call that needs a person's word has it.
     Allowed,
-    /// What is left to be done was replaced.
-    Replanned,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] = [
-        Kind::Issued,
-        Kind::Sending,
-        Kind::Delivered,
-        Kind::Again,
-        Kind::Granted,
-        Kind::Allowed,
-        Kind::Replanned,
-    ];
+    pub const ALL: [Kind; 6] =
+        [Kind::Issued, Kind::Sending, Kind::Delivered, Kind::Again, Kind::Granted, Kind::Allowed];
 
     /// The word for it, as it is stored.
     pub fn as_str(self) -> &'static str {
@@ -187,7 +178,6 @@ impl Kind {
             Kind::Again => "again",
             Kind::Granted => "granted",
             Kind::Allowed => "allowed",
-            Kind::Replanned => "replanned",
         }
     }
 

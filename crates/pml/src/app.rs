@@ -1,6 +1,6 @@
 //! The long-lived handles of the program, built once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -49,7 +49,8 @@ pub struct App {
     config: RwLock<Arc<Config>>,
     builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
     changes: broadcast::Sender<Change>,
-    listed: watch::Sender<HashSet<(ServerName, Digest)>>,
+    /// When the tools in the catalogue were asked for, by server and how it was started.
+    listed: watch::Sender<HashMap<(ServerName, Digest), Instant>>,
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
     /// What servers of this very process told while they run.
     live: RwLock<HashMap<ServerName, LiveTools>>,
@@ -180,14 +181,17 @@ impl App {
         self.refused.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned().unwrap_or_default()
     }
 
-    /// Waits, for a moment at most, until the tools a server just told are in the catalogue.
-    pub async fn settled(&self, slot: &Slot) {
+    /// Waits, for a moment at most, until the tools a server has now are in the catalogue; says whether they are.
+    pub async fn settled(&self, slot: &Slot) -> bool {
         let mut listed = self.listed.subscribe();
         let told = (slot.name().clone(), config::launch_digest(slot.settings()));
-        let arrived = listed.wait_for(|known| known.contains(&told));
-        if tokio::time::timeout(Duration::from_secs(5), arrived).await.is_err() {
+        let changed_at = slot.changed_at();
+        let arrived = listed.wait_for(|known| known.get(&told).is_some_and(|asked| *asked >= changed_at));
+        let settled = tokio::time::timeout(Duration::from_secs(5), arrived).await.is_ok();
+        if !settled {
             tracing::warn!(server = %slot.name(), "its tools did not arrive in the catalogue");
         }
+        settled
     }
 
     /// Starts the servers whose tools nobody knows yet and waits a little for them. Only the first
@@ -323,7 +327,9 @@ impl App {
     /// Takes in what happened to a server.
     pub(crate) async fn hear(&self, told: Told) {
         match told.what {
-            What::Listed { launch, opened } => self.learn(&told.server, launch, *opened).await,
+            What::Listed { launch, asked_at, opened } => {
+                self.learn(&told.server, launch, asked_at, *opened).await;
+            }
             What::Status => {
                 self.forget_if_gone(&told.server).await;
                 self.publish(&told.server).await;
@@ -334,7 +340,7 @@ impl App {
         }
     }
 
-    async fn learn(&self, server: &ServerName, launch: Digest, opened: Opened) {
+    async fn learn(&self, server: &ServerName, launch: Digest, asked_at: Instant, opened: Opened) {
         // What a replaced command told late says nothing about the one in its place.
         let current = |slot: &Arc<Slot>| config::launch_digest(slot.settings()) == launch;
         let Some(slot) = self.servers.get(server).filter(current) else { return };
@@ -348,7 +354,9 @@ impl App {
         if let Err(problem) = self.record(&slot, opened).await {
             tracing::error!(%server, %problem, "what a server told could not be stored");
         }
-        self.listed.send_if_modified(|listed| listed.insert((server.clone(), launch)));
+        self.listed.send_modify(|listed| {
+            listed.insert((server.clone(), launch), asked_at);
+        });
     }
 
     async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {

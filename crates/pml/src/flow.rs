@@ -4,6 +4,7 @@
 //! came: every choice about what comes next is made here, and the work is done in the stages.
 
 mod approvals;
+mod replan;
 
 use std::sync::Arc;
 
@@ -17,14 +18,16 @@ use serde_json::value::RawValue;
 use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
+use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
 use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Resumed, Standing};
-use crate::plan::{self, Execution, Refused};
+use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question};
+pub use replan::replan;
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
 ///
@@ -83,7 +86,7 @@ pub enum Executed {
 pub async fn execute(
     app: &Arc<App>,
     asked: Execution,
-    visible: impl Fn(&ToolId) -> bool,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Executed, Problem> {
     if let Some(idempotency) = &asked.idempotency
         && let Some(known) = asked_before(app, &asked.principal, idempotency).await?
@@ -91,17 +94,7 @@ pub async fn execute(
         return Ok(known);
     }
     app.get_acquainted().await;
-    let analysis = match understood(app, &asked.code).await {
-        Ok(analysis) => analysis,
-        Err(refused) => return Ok(Executed::Refused(refused)),
-    };
-    let config = app.config();
-    let mut bounds = Bounds::new(&config.limits, &config.runs);
-    if let Some(timeout) = asked.timeout {
-        bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-    }
-    let snapshot = app.catalogue.snapshot();
-    let mut plan = match plan::plan(&snapshot, &app.policy(), *analysis, &asked, bounds, visible) {
+    let mut plan = match planned(app, &asked, &visible).await {
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
@@ -125,6 +118,44 @@ pub async fn execute(
             }
             (_, None) => Err(problem),
         },
+    }
+}
+
+/// What was asked for, understood and allowed.
+async fn planned(
+    app: &App,
+    asked: &Execution,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Result<Plan, Refused> {
+    let config = app.config();
+    let mut bounds = Bounds::new(&config.limits, &config.runs);
+    if let Some(timeout) = asked.timeout {
+        bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+    }
+    let document = match &asked.work {
+        plan::Asked::Code(code) => {
+            let analysis = understood(app, code).await?;
+            let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+            return plan::plan(
+                &Setting { snapshot: &snapshot, policy: &policy, bounds, visible },
+                *analysis,
+                asked,
+            );
+        }
+        plan::Asked::Dag { document, .. } => document.clone(),
+        plan::Asked::Tool { tool, defaults } => plan::delegation(tool, defaults, &asked.arguments)?,
+    };
+    let analysis = understood_dag(app, document).await?;
+    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible };
+    plan::plan_dag(&setting, &app.known_tools(), *analysis, asked)
+}
+
+async fn understood_dag(app: &App, document: String) -> Result<Box<pml_analysis::DagAnalysis>, Refused> {
+    match analyse_dag(app, document).await {
+        Analysed::Dag(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
+        Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
+        Analysed::Program(_) => unreachable!("a document was analysed"),
     }
 }
 
@@ -163,7 +194,7 @@ async fn understood(app: &App, code: &str) -> Result<Box<pml_analysis::Analysis>
         analyse(app, code.to_owned()).await
     };
     match analysed {
-        Analysed::Program(analysis) => plan::without_mistakes(analysis),
+        Analysed::Program(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
         Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
         Analysed::Dag(_) => unreachable!("a program was analysed"),
     }

@@ -2,23 +2,30 @@
 //!
 //! Analysis is `pml-analysis`'s business; here it gets what it has to know about the tools there are.
 
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use pml_analysis::dag::Work;
 use pml_analysis::render::Report;
-use pml_analysis::{Analysis, Catalogue, Complaint, Severity, Tool};
+use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity, Tool};
 use pml_mcp::Caller;
-use pml_model::json::Fields;
+use pml_model::json::{Fields, raw};
 use pml_model::question::Answerer;
+use pml_model::structure::{Node, NodeKind};
 use pml_model::{Principal, ToolId};
 use pml_store::Idempotency;
+use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::app::now_ms;
 use crate::approve::question::before;
 use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::catalogue::{self, Snapshot};
-use crate::config::Dynamic;
-use crate::execute::{Asks, Bounds, Granted, Plan};
+use crate::config::{Dynamic, Scope};
+use crate::execute::{
+    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks,
+};
 use crate::problem::{Code, Problem};
 
 /// A program to be run.
@@ -29,8 +36,8 @@ pub struct Execution {
     pub session: String,
     /// What it is for.
     pub intent: String,
-    /// The program.
-    pub code: String,
+    /// What is to be run.
+    pub work: Asked,
     /// Its `args`, a JSON object.
     pub arguments: Box<RawValue>,
     /// How long it may take, where that is less than it might.
@@ -45,6 +52,40 @@ pub struct Execution {
     pub by: Answerer,
     /// What becomes of it where its calls cannot be known beforehand.
     pub dynamic: Dynamic,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub enum Asked {
+    /// A program, TypeScript.
+    Code(String),
+    /// A DAG document, JSON.
+    Dag {
+        /// The document.
+        document: String,
+        /// When somebody's word is waited for.
+        pause: Pause,
+    },
+    /// One call of a tool.
+    Tool {
+        /// Which.
+        tool: ToolId,
+        /// What it is given where the run's arguments do not say otherwise; a JSON object.
+        defaults: Box<RawValue>,
+    },
+}
+
+impl Asked {
+    /// The text that was asked for.
+    fn source(&self) -> String {
+        match self {
+            Asked::Code(code) => code.clone(),
+            Asked::Dag { document, .. } => document.clone(),
+            Asked::Tool { tool, defaults } => {
+                raw(&json!({ "tool": tool, "arguments": defaults })).get().to_owned()
+            }
+        }
+    }
 }
 
 /// Why a program is not run.
@@ -82,11 +123,10 @@ pub fn catalogue(snapshot: &Snapshot, ours: impl Fn(&str) -> bool) -> Catalogue 
     catalogue
 }
 
-/// The analysis, unless it found mistakes: a program that would fail is not run.
-pub(crate) fn without_mistakes(analysis: Box<Analysis>) -> Result<Box<Analysis>, Refused> {
+/// Whether nothing is wrong: a program that would fail is not run.
+pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> {
     let mistakes = |complaint: &&Complaint| complaint.severity == Severity::Error;
-    let all: Vec<String> = analysis
-        .complaints
+    let all: Vec<String> = complaints
         .iter()
         .filter(mistakes)
         .map(|complaint| {
@@ -94,7 +134,7 @@ pub(crate) fn without_mistakes(analysis: Box<Analysis>) -> Result<Box<Analysis>,
             format!("line {}: {}{hint}", complaint.at.line, complaint.message)
         })
         .collect();
-    let Some(first) = analysis.complaints.iter().find(mistakes) else { return Ok(analysis) };
+    let Some(first) = complaints.iter().find(mistakes) else { return Ok(()) };
     let mut problem = Problem::new(Code::InvalidProgram, first.message.clone());
     problem.hint.clone_from(&first.hint);
     Err(Refused { problem, line: Some(first.at.line), all })
@@ -107,63 +147,339 @@ pub(crate) fn not_understood(report: &Report) -> Refused {
     Refused { all: vec![problem.to_string()], problem, line: report.at.map(|at| at.line) }
 }
 
+/// What a plan is made in: the tools there are, the rules, and what the asker sees.
+pub(crate) struct Setting<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) policy: &'a Policy,
+    pub(crate) bounds: Bounds,
+    pub(crate) visible: &'a (dyn Fn(&ToolId) -> bool + Sync),
+}
+
 /// What is run, if the rules allow it: every tool the program can call must be one it may call, or one that a person can
 /// allow it to call. Whoever may be asked is asked once, before anything runs, about all that is known by then.
-pub(crate) fn plan(
-    snapshot: &Snapshot,
-    policy: &Policy,
-    analysis: Analysis,
-    asked: &Execution,
-    bounds: Bounds,
-    visible: impl Fn(&ToolId) -> bool,
-) -> Result<Plan, Refused> {
+pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution) -> Result<Plan, Refused> {
     let opaque = &analysis.permissions.opaque;
     if let Some(remark) = opaque.first().filter(|_| asked.dynamic == Dynamic::Refuse) {
-        let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
-        let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
-        return Err(Refused { line: Some(remark.at.line), ..Refused::from(problem) });
+        return Err(cannot_be_known(remark));
     }
-    given(&asked.arguments, bounds.argument_bytes)?;
-    let mut granted = Vec::with_capacity(analysis.permissions.declared.len());
-    let mut refused = Vec::new();
-    for name in &analysis.permissions.declared {
-        let id = ToolId::parse(name).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
-        let tool = snapshot.tool(&id)?;
-        if !visible(&id) {
-            let problem = Problem::new(Code::Denied, format!("tool `{id}` is not exposed to this client"));
-            return Err(problem.hint("add it to `expose` in pml.toml").into());
-        }
-        let verdict = policy.of(&id, &tool.definition.annotations);
-        refused.extend(verdict.refusal(&id));
-        granted.push(grantable(tool, &verdict));
-    }
-    if let Some(first) = refused.first() {
-        let problem = Problem::new(Code::Denied, first.to_string()).hint(Refusal::HINT);
-        let line = first_line(&analysis, &first.tool.to_string());
-        return Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() });
-    }
-    let opaque: Vec<String> =
-        opaque.iter().map(|remark| format!("line {}: {}", remark.at.line, remark.what)).collect();
+    given(&asked.arguments, setting.bounds.argument_bytes)?;
+    let first = |tool: &str| first_line(&analysis, tool);
+    let mut granted = grantables(setting, &analysis.permissions.declared, first)?;
+    let opaque = remarks(opaque);
     if !opaque.is_empty() {
-        granted.extend(all_others(snapshot, policy, &granted, visible));
+        granted.extend(all_others(setting, &granted));
     }
+    let mut plan = Plan::new(
+        asked.intent.clone(),
+        asked.work.source(),
+        analysis,
+        asked.arguments.clone(),
+        granted,
+        setting.bounds,
+        (seed()?, now_ms()),
+    );
+    plan.opaque = opaque;
+    Ok(finished(plan, setting, asked))
+}
+
+/// The same for a DAG document that was understood.
+pub(crate) fn plan_dag(
+    setting: &Setting<'_>,
+    catalogue: &Catalogue,
+    analysis: DagAnalysis,
+    asked: &Execution,
+) -> Result<Plan, Refused> {
+    if let Some(remark) = analysis.permissions.opaque.first().filter(|_| asked.dynamic == Dynamic::Refuse) {
+        return Err(cannot_be_known(remark));
+    }
+    given(&asked.arguments, setting.bounds.argument_bytes)?;
+    let (pause, single) = match &asked.work {
+        Asked::Dag { pause, .. } => (*pause, false),
+        Asked::Code(_) | Asked::Tool { .. } => (Pause::None, true),
+    };
+    let opaque = remarks(&analysis.permissions.opaque);
+    let (tasks, tools) = tasks(setting, catalogue, &analysis, Vec::new(), !opaque.is_empty())?;
+    let mut plan = Plan::new_dag(
+        asked.intent.clone(),
+        asked.work.source(),
+        analysis,
+        asked.arguments.clone(),
+        tools,
+        setting.bounds,
+        (seed()?, now_ms()),
+        DagPlan { tasks, pause, single },
+    );
+    plan.opaque = opaque;
+    Ok(finished(plan, setting, asked))
+}
+
+fn finished(mut plan: Plan, setting: &Setting<'_>, asked: &Execution) -> Plan {
+    plan.by = asked.by;
+    plan.question = before(&plan, |tool| setting.snapshot.description(&tool.id.to_string(), &tool.digest));
+    plan
+}
+
+/// The tasks of a document as they are run, and the tools they call. `tools` are those there are already; a task that says
+/// of itself that it changes something has a handle of its own, for which a person is asked.
+pub(crate) fn tasks(
+    setting: &Setting<'_>,
+    catalogue: &Catalogue,
+    analysis: &DagAnalysis,
+    mut tools: Vec<Granted>,
+    opaque: bool,
+) -> Result<(Vec<DagTask>, Vec<Granted>), Refused> {
+    let most = setting.bounds.calls as usize;
+    if analysis.dag.tasks.len() > most {
+        let text =
+            format!("the document has {} tasks and a run may make {most} calls", analysis.dag.tasks.len());
+        return Err(Problem::new(Code::TooLarge, text).hint("raise `limits.calls` in pml.toml").into());
+    }
+    let line = |tool: &str| {
+        let calls =
+            |node: &&Node| matches!(&node.kind, NodeKind::Task { tool: called, .. } if called == tool);
+        analysis.structure.nodes.iter().find(calls).map(|node| node.at.line)
+    };
+    let known = grantables(setting, &analysis.permissions.declared, line)?;
+    for granted in known {
+        if !tools.iter().any(|tool| tool.id == granted.id) {
+            tools.push(granted);
+        }
+    }
+    if opaque {
+        let others = all_others(setting, &tools);
+        tools.extend(others);
+    }
+    let places: HashMap<&str, usize> =
+        analysis.dag.tasks.iter().enumerate().map(|(index, task)| (task.id.as_str(), index)).collect();
+    let mut planned = Vec::with_capacity(analysis.dag.tasks.len());
+    for task in &analysis.dag.tasks {
+        planned.push(DagTask {
+            id: task.id.clone(),
+            node: task.node,
+            work: work(catalogue, task, &mut tools, opaque)?,
+            given: task.arguments.clone(),
+            after: task.depends_on.iter().filter_map(|id| places.get(id.as_str()).copied()).collect(),
+            safe_to_fail: task.safe_to_fail,
+            timeout_ms: task.timeout_ms,
+            retries: task.retries,
+            dropped: false,
+        });
+    }
+    Ok((planned, tools))
+}
+
+fn work(
+    catalogue: &Catalogue,
+    task: &pml_analysis::dag::Task,
+    tools: &mut Vec<Granted>,
+    opaque: bool,
+) -> Result<TaskWork, Refused> {
+    let handle = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+    match &task.work {
+        Work::Tool { tool } => {
+            let asks = task.side_effects == Some(true);
+            let is_it =
+                |granted: &Granted| granted.id.to_string() == *tool && (!asks || granted.asks.is_some());
+            if let Some(index) = tools.iter().position(is_it) {
+                return Ok(TaskWork::Tool { handle: handle(index) });
+            }
+            let found = tools.iter().find(|granted| granted.id.to_string() == *tool).cloned();
+            let mut granted = found
+                .ok_or_else(|| Problem::new(Code::UnknownTool, format!("no tool is called `{tool}`")))?;
+            granted.asks = Some(Asks {
+                scope: Scope::McpStandard.as_str().to_owned(),
+                because: "the task says that it changes something".to_owned(),
+            });
+            tools.push(granted);
+            Ok(TaskWork::Tool { handle: handle(tools.len() - 1) })
+        }
+        Work::Code { code, .. } => {
+            let analysis = pml_analysis::analyse(code, catalogue).map_err(|error| {
+                Problem::new(Code::InvalidProgram, format!("task `{}`: {error}", task.id))
+            })?;
+            let sees =
+                |granted: &Granted| opaque || analysis.permissions.declared.contains(&granted.id.to_string());
+            let seen =
+                tools.iter().enumerate().filter(|(_, granted)| sees(granted)).map(|(index, _)| handle(index));
+            Ok(TaskWork::Code(Box::new(TaskCode {
+                source: code.clone(),
+                tools: seen.collect(),
+                program: analysis.program,
+                structure: analysis.structure,
+            })))
+        }
+        Work::Capability { name } => {
+            let text = format!("task `{}` calls the capability `{name}`, and there are none yet", task.id);
+            Err(Problem::new(Code::InvalidProgram, text).hint("call tools, or write it as `code`").into())
+        }
+    }
+}
+
+/// A document of what has run and of what is asked for in place of the rest, so that both can be checked together.
+pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<String, Problem> {
+    #[derive(Deserialize)]
+    struct Document<'d> {
+        #[serde(borrow)]
+        tasks: Vec<&'d RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let new: Document<'_> = serde_json::from_str(document).map_err(|error| {
+        Problem::new(Code::InvalidProgram, format!("`dagStructure` cannot be read: {error}"))
+            .hint("write {\"tasks\": [{\"id\": …, \"tool\": …, \"arguments\": {…}}]}")
+    })?;
+    let ids: Vec<&str> = standing.tasks.iter().map(|task| task.id.as_str()).collect();
+    let ran =
+        standing.tasks.iter().zip(&standing.has_run).filter(|(_, has_run)| **has_run).map(|(task, _)| task);
+    let mut all: Vec<Box<RawValue>> = ran.map(|task| written(task, &ids, &standing.tools)).collect();
+    for task in new.tasks {
+        let id = serde_json::from_str::<Named>(task.get()).map(|named| named.id).unwrap_or_default();
+        let place = standing.tasks.iter().position(|known| known.id == id && !known.dropped);
+        match place.filter(|place| standing.has_run[*place]) {
+            Some(place) => same(&standing.tasks[place], task, &standing.tools)?,
+            None => all.push(task.to_owned()),
+        }
+    }
+    Ok(raw(&json!({ "tasks": all })).get().to_owned())
+}
+
+/// A task as a document writes it.
+fn written(task: &DagTask, ids: &[&str], tools: &[Granted]) -> Box<RawValue> {
+    let after: Vec<&str> = task.after.iter().filter_map(|place| ids.get(*place).copied()).collect();
+    let mut text = json!({
+        "id": task.id, "arguments": task.given, "dependsOn": after, "safeToFail": task.safe_to_fail, "retries": task.retries,
+    });
+    match &task.work {
+        TaskWork::Tool { handle } => {
+            text["tool"] =
+                tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default().into();
+        }
+        TaskWork::Code(code) => text["code"] = code.source.clone().into(),
+    }
+    raw(&text)
+}
+
+/// Whether a task that has run is written as it was.
+fn same(ran: &DagTask, written: &RawValue, tools: &[Granted]) -> Result<(), Problem> {
+    let now: serde_json::Value = serde_json::from_str(written.get()).unwrap_or_default();
+    let tool = match &ran.work {
+        TaskWork::Tool { handle } => {
+            tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default()
+        }
+        TaskWork::Code(_) => String::new(),
+    };
+    let code = if let TaskWork::Code(code) = &ran.work { code.source.as_str() } else { "" };
+    let arguments = serde_json::to_value(&ran.given).unwrap_or_default();
+    let is = |member: &str, wanted: &str| now[member].as_str().is_none_or(|text| text == wanted);
+    let given = now.get("arguments").or_else(|| now.get("args"));
+    if is("tool", &tool) && is("code", code) && given.is_none_or(|given| *given == arguments) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::InvalidProgram, format!("task `{}` has run and cannot be changed", ran.id))
+        .hint("give the new task another id, or leave it out: what has run stays"))
+}
+
+/// The tasks from now on. What has run keeps its place; what has not and is not asked for any more is dropped.
+pub(crate) fn replan(
+    setting: &Setting<'_>,
+    catalogue: &Catalogue,
+    analysis: &DagAnalysis,
+    standing: Tasks,
+) -> Result<Replan, Refused> {
+    let (planned, tools) = tasks(setting, catalogue, analysis, standing.tools, false)?;
+    let mut all = standing.tasks;
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (place, task) in all.iter_mut().enumerate() {
+        if standing.has_run[place] {
+            places.insert(task.id.clone(), place);
+            // Whoever plans anew knows that it failed.
+            task.safe_to_fail |= standing.failed[place];
+        } else {
+            task.dropped = true;
+            task.after.clear();
+        }
+    }
+    let names: Vec<String> = planned.iter().map(|task| task.id.clone()).collect();
+    let new: Vec<DagTask> = planned.into_iter().filter(|task| !places.contains_key(&task.id)).collect();
+    let first = all.len();
+    for mut task in new {
+        let place = all.len();
+        places.insert(task.id.clone(), place);
+        task.node.number = u32::try_from(place + 1).unwrap_or(u32::MAX);
+        all.push(task);
+    }
+    for task in &mut all[first..] {
+        task.after = task.after.iter().filter_map(|place| places.get(names.get(*place)?).copied()).collect();
+    }
+    Ok(Replan { tasks: all, tools })
+}
+
+/// The document for one call of a tool: its defaults under what the run is given.
+pub(crate) fn delegation(
+    tool: &ToolId,
+    defaults: &RawValue,
+    arguments: &RawValue,
+) -> Result<String, Problem> {
+    let object = |what: &str, json: &'_ RawValue| {
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json.get()).map_err(|_| {
+            Problem::new(Code::InvalidArguments, format!("{what} are no JSON object"))
+                .hint("write {\"name\": value, …}")
+        })
+    };
+    object("the default arguments", defaults)?;
+    object("the arguments", arguments)?;
+    let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
+    let given = Fields::parse(arguments.get()).unwrap_or_default();
+    given.iter().for_each(|(key, value)| merged.set(key.to_owned(), value.to_owned()));
+    let task =
+        json!({ "id": "call", "tool": tool.to_string(), "arguments": { "$literal": merged.to_raw() } });
+    Ok(raw(&json!({ "tasks": [task] })).get().to_owned())
+}
+
+fn cannot_be_known(remark: &Remark) -> Refused {
+    let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
+    let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
+    Refused { line: Some(remark.at.line), ..Refused::from(problem) }
+}
+
+fn remarks(opaque: &[Remark]) -> Vec<String> {
+    opaque.iter().map(|remark| format!("line {}: {}", remark.at.line, remark.what)).collect()
+}
+
+fn seed() -> Result<u64, Problem> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| {
         Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
-    let mut plan = Plan::new(
-        asked.intent.clone(),
-        asked.code.clone(),
-        analysis,
-        asked.arguments.clone(),
-        granted,
-        bounds,
-        (u64::from_le_bytes(seed), now_ms()),
-    );
-    plan.by = asked.by;
-    plan.opaque = opaque;
-    plan.question = before(&plan, |tool| snapshot.description(&tool.id.to_string(), &tool.digest));
-    Ok(plan)
+    Ok(u64::from_le_bytes(seed))
+}
+
+/// What a run sees of the tools that are `declared`, if the asker sees them and no rule forbids one. `line` is where the
+/// first call of a tool stands.
+fn grantables(
+    setting: &Setting<'_>,
+    declared: &BTreeSet<String>,
+    line: impl Fn(&str) -> Option<u32>,
+) -> Result<Vec<Granted>, Refused> {
+    let mut granted = Vec::with_capacity(declared.len());
+    let mut refused = Vec::new();
+    for name in declared {
+        let id = ToolId::parse(name).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        let tool = setting.snapshot.tool(&id)?;
+        if !(setting.visible)(&id) {
+            let problem = Problem::new(Code::Denied, format!("tool `{id}` is not exposed to this client"));
+            return Err(problem.hint("add it to `expose` in pml.toml").into());
+        }
+        let verdict = setting.policy.of(&id, &tool.definition.annotations);
+        refused.extend(verdict.refusal(&id));
+        granted.push(grantable(tool, &verdict));
+    }
+    let Some(first) = refused.first() else { return Ok(granted) };
+    let problem = Problem::new(Code::Denied, first.to_string()).hint(Refusal::HINT);
+    let line = line(&first.tool.to_string());
+    Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() })
 }
 
 /// What a run sees of a tool.
@@ -179,19 +495,12 @@ fn grantable(tool: &catalogue::Tool, verdict: &Verdict) -> Granted {
 }
 
 /// What a program whose calls cannot be known may come to call: whatever it sees and no rule forbids.
-fn all_others<'a>(
-    snapshot: &'a Snapshot,
-    policy: &'a Policy,
-    declared: &[Granted],
-    visible: impl Fn(&ToolId) -> bool + 'a,
-) -> Vec<Granted> {
-    let others = snapshot
-        .tools
-        .iter()
-        .filter(|tool| visible(&tool.id) && declared.iter().all(|known| known.id != tool.id));
+fn all_others(setting: &Setting<'_>, declared: &[Granted]) -> Vec<Granted> {
+    let unknown = |tool: &&catalogue::Tool| declared.iter().all(|known| known.id != tool.id);
+    let others = setting.snapshot.tools.iter().filter(|tool| (setting.visible)(&tool.id)).filter(unknown);
     others
         .filter_map(|tool| {
-            let verdict = policy.of(&tool.id, &tool.definition.annotations);
+            let verdict = setting.policy.of(&tool.id, &tool.definition.annotations);
             verdict.refusal(&tool.id).is_none().then(|| grantable(tool, &verdict))
         })
         .collect()
@@ -229,7 +538,6 @@ fn given(arguments: &RawValue, most: u64) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use pml_model::{Definition, ServerName};
-    use serde_json::json;
 
     use super::*;
     use crate::catalogue::{Listing, Naming, Server, with_identifiers};
@@ -240,7 +548,7 @@ mod tests {
                 "name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
                 "annotations": {"readOnlyHint": reads},
             });
-            Definition::parse(pml_model::json::raw(&text)).unwrap()
+            Definition::parse(raw(&text)).unwrap()
         };
         let server = Server {
             name: ServerName::new(server).unwrap(),

@@ -293,7 +293,10 @@ async fn still_allowed(
     if context.permit.is_none() {
         return Ok(());
     }
-    app.settled(slot).await;
+    if !app.settled(slot).await {
+        let text = format!("`{}` may have changed, and its server does not say how", tool.id);
+        return Err(Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server"));
+    }
     authorize(app, context, app.catalogue.snapshot().tool(&tool.id)?, arguments)
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use pml_model::structure::Step;
+use serde::{Deserialize, Serialize};
 
 /// The name of the run's arguments in references.
 pub(crate) const ARGUMENTS: &str = "args";
@@ -15,7 +16,7 @@ pub(crate) const ARGUMENTS: &str = "args";
 pub(crate) const MAX_ID_BYTES: usize = 128;
 
 /// (Part of) a value that is known only when the document runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Of which value.
     pub of: Source,
@@ -24,7 +25,7 @@ pub struct Reference {
 }
 
 /// What a reference begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
     /// The result of the task of this id.
     Task(String),
@@ -66,7 +67,7 @@ pub(crate) enum Unreadable {
 }
 
 /// A part of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     /// As it is.
     Text(String),

@@ -43,6 +43,9 @@ pub(crate) async fn spawn(launch: &Launch) -> std::io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(launch.guard.is_none());
+    // What is meant for our group, such as Ctrl-C, is ours to act on: calls under way are waited for first.
+    #[cfg(unix)]
+    command.process_group(0);
     if let Some(cwd) = &launch.cwd {
         command.current_dir(cwd);
     }

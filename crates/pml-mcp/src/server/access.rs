@@ -1,10 +1,12 @@
 //! Who may use the HTTP routes: checked on every one of them, before anything else.
 //!
 //! `Host` and `Origin` keep web pages out that point their own name at this machine; the bearer
-//! token keeps other programs of the machine out.
+//! token keeps other programs of the machine out. A route needs the token unless it was declared
+//! open, or open to sessions: those of people who have signed in, which others keep.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use pml_model::{Digest, Principal};
 
 /// The rules for one listener.
@@ -22,10 +24,42 @@ pub struct Access {
     origins: HashSet<String>,
     /// Digests, so that comparing says nothing about a token and none is kept.
     tokens: HashMap<Digest, Principal>,
+    open: Vec<String>,
+    signed_in: Option<(Vec<String>, Sessions)>,
 }
 
-/// The one route that needs no token: it says only that the program lives.
-const OPEN: &str = "/health";
+/// Whose session a request belongs to; see [`Access::with_sessions`].
+type Known = dyn Fn(&Method, &HeaderMap) -> Result<Option<Principal>, Refusal> + Send + Sync;
+
+#[derive(Clone)]
+struct Sessions(Arc<Known>);
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sessions")
+    }
+}
+
+/// By what a request was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admitted {
+    /// The route is open to anyone.
+    Open,
+    /// A bearer token: a program.
+    Token(Principal),
+    /// A session: a person who has signed in.
+    Session(Principal),
+}
+
+impl Admitted {
+    /// Who it is, where that is known.
+    pub fn principal(&self) -> Option<&Principal> {
+        match self {
+            Admitted::Open => None,
+            Admitted::Token(principal) | Admitted::Session(principal) => Some(principal),
+        }
+    }
+}
 
 impl Access {
     /// Rules for a listener on `address`, with further host names and origins that may be used.
@@ -35,7 +69,13 @@ impl Access {
             names.insert(address.to_string());
         }
         names.extend(hosts.iter().map(|host| host.to_ascii_lowercase()));
-        Access { hosts: names, origins: origins.iter().cloned().collect(), tokens: HashMap::new() }
+        Access {
+            hosts: names,
+            origins: origins.iter().cloned().collect(),
+            tokens: HashMap::new(),
+            open: Vec::new(),
+            signed_in: None,
+        }
     }
 
     /// Lets the holder of `token` in as `principal`.
@@ -45,11 +85,53 @@ impl Access {
         self
     }
 
+    /// Lets anyone use these paths; one that ends with `/` stands for all below it too, but
+    /// `/` for itself alone.
+    #[must_use]
+    pub fn with_open(mut self, paths: &[&str]) -> Access {
+        self.open.extend(paths.iter().map(|&path| path.to_owned()));
+        self
+    }
+
+    /// Lets people who have signed in use these paths, and all below them, without a token. `known` says
+    /// whose session a request belongs to, and refuses one that a page of another origin can have sent.
+    #[must_use]
+    pub fn with_sessions(
+        mut self,
+        paths: &[&str],
+        known: impl Fn(&Method, &HeaderMap) -> Result<Option<Principal>, Refusal> + Send + Sync + 'static,
+    ) -> Access {
+        let paths = paths.iter().map(|&path| path.to_owned()).collect();
+        self.signed_in = Some((paths, Sessions(Arc::new(known))));
+        self
+    }
+
     /// Who a request comes from, or why it is refused.
     ///
     /// # Errors
-    /// A foreign `Host` or `Origin`, or no valid token.
-    pub fn admit(&self, path: &str, headers: &HeaderMap) -> Result<Option<Principal>, Refusal> {
+    /// A foreign `Host` or `Origin`, or no valid token or session where one is needed.
+    pub fn admit(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Admitted, Refusal> {
+        self.admit_origin(headers)?;
+        if self.open.iter().any(|open| path == open || open.len() > 1 && below(path, open)) {
+            return Ok(Admitted::Open);
+        }
+        let session = self.signed_in.as_ref().filter(|(paths, _)| {
+            paths.iter().any(|known| {
+                path == known || path.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            })
+        });
+        // Whoever sends a token means to be known by it, and by nothing that a browser adds.
+        if let Some((_, sessions)) = session
+            && !headers.contains_key(AUTHORIZATION)
+        {
+            let known = (sessions.0)(method, headers)?;
+            return known.map(Admitted::Session).ok_or(Refusal::SignIn);
+        }
+        let token = text(headers, &AUTHORIZATION).and_then(bearer).ok_or(Refusal::Token)?;
+        self.tokens.get(&Digest::of(token.as_bytes())).cloned().map(Admitted::Token).ok_or(Refusal::Token)
+    }
+
+    fn admit_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = text(headers, &HOST).ok_or(Refusal::Host)?;
         if !self.hosts.contains(&name_of(host)) {
             return Err(Refusal::Host);
@@ -63,12 +145,12 @@ impl Access {
                 return Err(Refusal::Origin);
             }
         }
-        if path == OPEN {
-            return Ok(None);
-        }
-        let token = text(headers, &AUTHORIZATION).and_then(bearer).ok_or(Refusal::Token)?;
-        self.tokens.get(&Digest::of(token.as_bytes())).cloned().map(Some).ok_or(Refusal::Token)
+        Ok(())
     }
+}
+
+fn below(path: &str, folder: &str) -> bool {
+    folder.ends_with('/') && path.starts_with(folder)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
@@ -104,6 +186,12 @@ pub enum Refusal {
     /// No token, or none that is known.
     #[error("a bearer token is required; `pml serve` prints the client configuration that carries it")]
     Token,
+    /// Neither a session nor a token.
+    #[error("sign in at `/login`, or send the bearer token that `pml serve` prints")]
+    SignIn,
+    /// A change in a session without the proof that a page of ours asks for it.
+    #[error("the header `x-pml-csrf` is missing or is not that of this session; sign in again at `/login`")]
+    Forged,
 }
 
 impl IntoResponse for Refusal {
@@ -112,26 +200,27 @@ impl IntoResponse for Refusal {
             serde_json::json!({ "error": { "code": "FORBIDDEN", "message": self.to_string() } }).to_string();
         let json = (CONTENT_TYPE, "application/json");
         match self {
-            Refusal::Host | Refusal::Origin => (StatusCode::FORBIDDEN, [json], body).into_response(),
-            Refusal::Token => {
+            Refusal::Host | Refusal::Origin | Refusal::Forged => {
+                (StatusCode::FORBIDDEN, [json], body).into_response()
+            }
+            Refusal::Token | Refusal::SignIn => {
                 (StatusCode::UNAUTHORIZED, [json, (WWW_AUTHENTICATE, "Bearer")], body).into_response()
             }
         }
     }
 }
 
-/// Admits or refuses a request; routes behind it find the [`Principal`] among its extensions.
+/// Admits or refuses a request; routes behind it find [`Admitted`], and the [`Principal`] where there is
+/// one, among its extensions.
 pub async fn check(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
-    match access.admit(request.uri().path(), request.headers()) {
-        Ok(principal) => {
-            if let Some(principal) = principal {
+    match access.admit(request.method(), request.uri().path(), request.headers()) {
+        Ok(admitted) => {
+            if let Some(principal) = admitted.principal() {
+                let principal = principal.clone();
                 request.extensions_mut().insert(principal);
             }
-            let mut response = next.run(request).await;
-            response
-                .headers_mut()
-                .insert("x-content-type-options", http::HeaderValue::from_static("nosniff"));
-            response
+            request.extensions_mut().insert(admitted);
+            next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
     }
@@ -141,15 +230,30 @@ pub async fn check(State(access): State<Arc<Access>>, mut request: Request, next
 mod tests {
     use super::*;
 
-    fn admit(pairs: &[(&str, &str)]) -> Result<Option<Principal>, Refusal> {
+    fn admit(pairs: &[(&str, &str)]) -> Result<Admitted, Refusal> {
+        admit_to(&Method::POST, "/mcp", pairs)
+    }
+
+    /// The rules of a listener whose one session has the cookie `s` and the proof `p`.
+    fn admit_to(method: &Method, path: &str, pairs: &[(&str, &str)]) -> Result<Admitted, Refusal> {
         let access =
             Access::new([127, 0, 0, 1].into(), &["box.local".into()], &["https://app.example".into()])
-                .with_token("secret", Principal::local());
+                .with_token("secret", Principal::local())
+                .with_open(&["/", "/health", "/assets/"])
+                .with_sessions(&["/api/asked"], |method, headers| {
+                    if headers.get("cookie").is_none_or(|cookie| cookie != "s") {
+                        return Ok(None);
+                    }
+                    if method != Method::GET && headers.get("proof").is_none_or(|proof| proof != "p") {
+                        return Err(Refusal::Forged);
+                    }
+                    Ok(Some(Principal::local()))
+                });
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        access.admit("/mcp", &headers)
+        access.admit(method, path, &headers)
     }
 
     #[test]
@@ -198,7 +302,42 @@ mod tests {
         }
         assert_eq!(
             admit(&[("host", "localhost"), ("authorization", "bearer secret")]),
-            Ok(Some(Principal::local()))
+            Ok(Admitted::Token(Principal::local()))
         );
+    }
+
+    #[test]
+    fn only_what_was_declared_open_is() {
+        let host = ("host", "localhost");
+        for path in ["/", "/health", "/assets/app.js"] {
+            assert_eq!(admit_to(&Method::GET, path, &[host]), Ok(Admitted::Open), "{path}");
+            assert_eq!(admit_to(&Method::GET, path, &[("host", "evil.example")]), Err(Refusal::Host));
+        }
+        for path in ["/healthy", "/health/x", "/asset", "//", "/api", "/api/analyse", "/mcp", ""] {
+            assert_eq!(admit_to(&Method::GET, path, &[host]), Err(Refusal::Token), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_session_opens_its_own_paths_and_no_others() {
+        let (host, session, token) =
+            (("host", "localhost"), ("cookie", "s"), ("authorization", "Bearer secret"));
+        let (get, post) = (&Method::GET, &Method::POST);
+        for path in ["/api/asked", "/api/asked/1/2"] {
+            let by_session = Ok(Admitted::Session(Principal::local()));
+            let by_token = Ok(Admitted::Token(Principal::local()));
+            assert_eq!(admit_to(get, path, &[host, session]), by_session, "{path}");
+            assert_eq!(admit_to(post, path, &[host, session, ("proof", "p")]), by_session, "{path}");
+            assert_eq!(admit_to(post, path, &[host, session]), Err(Refusal::Forged), "{path}");
+            assert_eq!(admit_to(get, path, &[host]), Err(Refusal::SignIn), "{path}");
+            assert_eq!(admit_to(post, path, &[host, token]), by_token, "{path}");
+            let both = [host, session, ("proof", "p"), token];
+            assert_eq!(admit_to(post, path, &both), by_token, "a token is never taken for a person");
+            let wrong = [host, session, ("proof", "p"), ("authorization", "Bearer wrong")];
+            assert_eq!(admit_to(post, path, &wrong), Err(Refusal::Token));
+        }
+        for path in ["/mcp", "/api/askedx", "/api/analyse"] {
+            assert_eq!(admit_to(get, path, &[host, session]), Err(Refusal::Token), "{path}");
+        }
     }
 }

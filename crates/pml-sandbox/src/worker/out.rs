@@ -1,4 +1,4 @@
-//! What the worker has to say, kept until it waits, or until it is much.
+//! What the worker has to say, kept until it is quiet, or until it is much.
 
 use std::cell::RefCell;
 

@@ -22,6 +22,7 @@ tests![
     the_stack_is_limited_but_programs_may_be_nested,
     processor_time_ends_the_run,
     the_same_program_tells_the_same,
+    what_was_done_before_the_end_is_told_also_where_deliveries_were_sent_ahead,
     deliveries_may_be_sent_ahead,
 ];
 
@@ -236,6 +237,43 @@ fn the_same_program_tells_the_same() {
     for _ in 0..5 {
         assert_eq!(play(&program(js), echo).unwrap(), first);
     }
+}
+
+/// Whether its deliveries come one by one or all at once, what a program did before its last is told.
+fn what_was_done_before_the_end_is_told_also_where_deliveries_were_sent_ahead() {
+    let mut endless =
+        program("const a = await mcp.fs.read({}); console.log(a); await mcp.fs.read({}); for (;;);");
+    endless.limits.cpu = Duration::from_millis(200);
+    let answers = [1, 2].map(|call| What::Result { call, json: call.to_string() });
+    let told = |ahead: usize| {
+        crate::host::block_on(async {
+            let mut worker = crate::host::pool().take().await.unwrap();
+            worker.begin(&endless);
+            let mut given = (1..).zip(answers.iter().cloned());
+            let mut deliver = |worker: &mut pml_sandbox::Worker| {
+                if let Some((now_ms, what)) = given.next() {
+                    worker.deliver(&Delivery { now_ms, what });
+                }
+            };
+            (0..ahead).for_each(|_| deliver(&mut worker));
+            let mut events = Vec::new();
+            loop {
+                match worker.next().await {
+                    Ok(event) => {
+                        if let Event::Quiet { .. } = event {
+                            deliver(&mut worker);
+                        }
+                        events.push(event);
+                    }
+                    Err(fault) => return (events, fault),
+                }
+            }
+        })
+    };
+    let (one_by_one, fault) = told(0);
+    assert_eq!(fault, Fault::Cpu);
+    assert!(one_by_one.iter().any(|event| matches!(event, Event::Call { call: 2, .. })), "{one_by_one:?}");
+    assert_eq!(told(2), (one_by_one, fault));
 }
 
 fn deliveries_may_be_sent_ahead() {

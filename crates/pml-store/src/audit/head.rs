@@ -120,3 +120,44 @@ fn parse(text: &str) -> Option<Named> {
     let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     whole.then(|| Named::Entry(seq, hash.to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::database;
+
+    fn add(connection: &Connection, seq: i64) {
+        let row = "INSERT INTO audit VALUES (?1, 1, 'local', NULL, 'told', '{}', ?2)";
+        connection.execute(row, (seq, hash(seq))).unwrap();
+    }
+
+    fn hash(seq: i64) -> String {
+        format!("{seq:064x}")
+    }
+
+    #[test]
+    fn nobody_writes_the_file_while_another_adds_entries() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pml.db");
+        let (mut one, other) = (database::open(&path).unwrap(), database::open(&path).unwrap());
+        one.busy_timeout(Duration::from_millis(1)).unwrap();
+        let head = Head::beside(&path);
+        head.begin().unwrap();
+        add(&one, 1);
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        add(&other, 2);
+        head.lags();
+        head.follow(&mut one);
+        assert_eq!(head.read().unwrap(), Named::Entry(0, chain::BEFORE_THE_FIRST.to_owned()));
+        other.execute_batch("COMMIT").unwrap();
+        head.lags();
+        head.follow(&mut one);
+        assert_eq!(head.read().unwrap(), Named::Entry(2, hash(2)));
+        // Nothing was added, so nothing is done.
+        add(&other, 3);
+        head.follow(&mut one);
+        assert_eq!(head.read().unwrap(), Named::Entry(2, hash(2)));
+    }
+}

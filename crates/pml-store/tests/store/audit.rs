@@ -156,6 +156,15 @@ fn entries_that_were_taken_out_put_in_or_moved_are_noticed() {
 }
 
 #[test]
+fn no_run_is_not_the_same_as_one_without_a_name() {
+    let fixture = log(&["a"]);
+    let without = Audit { run: None, ..told("b").remove(0) };
+    fixture.store.audit(vec![without]).unwrap();
+    intruder(&fixture).execute("UPDATE audit SET run = '' WHERE seq = 2", []).unwrap();
+    check_broken(&fixture.store, 2, Damage::Changed);
+}
+
+#[test]
 fn what_was_cut_off_is_missed_also_when_others_came_after() {
     let fixture = log(&["a", "b", "c", "d", "e"]);
     intruder(&fixture).execute("DELETE FROM audit WHERE seq > 3", []).unwrap();

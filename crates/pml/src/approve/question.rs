@@ -193,7 +193,7 @@ pub(crate) fn by_rules(
     rules: &[ApprovalRule],
     most: u32,
     now: i64,
-) -> Vec<Grant> {
+) -> Vec<(i64, Grant)> {
     let Some(asked) = question else { return Vec::new() };
     let mut grants = Vec::new();
     let code_hash = asked.code_hash.clone();
@@ -215,7 +215,7 @@ pub(crate) fn by_rules(
     grants
 }
 
-/// The grant a standing rule makes for calls of a tool.
+/// The grant a standing rule makes for calls of a tool, with the number of the rule.
 pub(crate) fn by_rule(
     rules: &[ApprovalRule],
     (tool, definition): (&str, &Digest),
@@ -223,10 +223,10 @@ pub(crate) fn by_rule(
     value: Option<&Digest>,
     calls: u32,
     now: i64,
-) -> Option<Grant> {
+) -> Option<(i64, Grant)> {
     let allows = |rule: &&ApprovalRule| rule.arguments.is_none() || rule.arguments.as_ref() == value;
     let rule = rules.iter().filter(|rule| is_for(rule, tool, definition, code_hash)).find(allows)?;
-    Some(Grant {
+    let grant = Grant {
         tool: rule.tool.clone(),
         definition: rule.definition.clone(),
         arguments: rule.arguments.clone(),
@@ -234,7 +234,8 @@ pub(crate) fn by_rule(
         calls,
         expires_at: rule.expires_at.min(now.saturating_add(GRANT_MS)),
         by: format!("rule {}, made by {}", rule.number, rule.by),
-    })
+    };
+    Some((rule.number, grant))
 }
 
 fn is_for(rule: &ApprovalRule, tool: &str, definition: &Digest, code_hash: &str) -> bool {

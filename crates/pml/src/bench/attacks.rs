@@ -33,7 +33,7 @@ use crate::app::{App, Role};
 use crate::config::{Dynamic, Env, Paths};
 use crate::execute::{Report, Standing, WORKER_COMMAND};
 use crate::flow::{self, Executed};
-use crate::plan::Execution;
+use crate::plan::{Asked, Execution};
 use crate::problem::Problem;
 
 /// How long each may compute.
@@ -178,7 +178,7 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
         principal: app.principal.clone(),
         session: "bench".to_owned(),
         intent: "attack".to_owned(),
-        code,
+        work: Asked::Code(code),
         arguments: empty_object(),
         timeout: None,
         caller: Caller::silent(),

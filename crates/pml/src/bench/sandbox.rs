@@ -261,7 +261,7 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
         principal: app.principal.clone(),
         session: "bench".to_owned(),
         intent: "measure".to_owned(),
-        code,
+        work: crate::plan::Asked::Code(code),
         arguments: raw(&json!({})),
         timeout: None,
         caller: Caller::silent(),

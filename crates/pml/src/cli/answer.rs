@@ -14,6 +14,7 @@ use super::runs::go_on;
 use super::{Here, out};
 use crate::app::{App, now_ms};
 use crate::flow::{self, By};
+use crate::passphrase;
 use crate::problem::{Code, Problem};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -104,10 +105,27 @@ async fn decide(here: &Here, app: &Arc<App>, id: &RunId, decision: Decision) -> 
         Answerer::Client => By::Shell,
         Answerer::Human => {
             asks(here, id, &question);
-            return Err(Problem::new(Code::Denied, "merge"));
+            as_a_person(app).await?;
+            By::Terminal
         }
     };
     flow::answer(app, id, &name, Answer::Approval(decision), &by).await
+}
+
+/// Has the passphrase typed: what a program with a shell cannot do.
+async fn as_a_person(app: &App) -> Result<(), Problem> {
+    if !passphrase::is_set(&app.paths)? {
+        return Err(Problem::new(
+            Code::Denied,
+            "only a person's own word counts here, and no passphrase is set",
+        )
+        .hint("run `pml passphrase` in a terminal"));
+    }
+    let typed = passphrase::ask_on_terminal("Passphrase: ").await?;
+    if passphrase::verify(&app.paths, typed.reveal()).await? {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Denied, "that is not the passphrase").hint("nothing was answered; try again"))
 }
 
 /// Goes on after a layer.

@@ -1,8 +1,9 @@
 //! `pml execute`: runs a program and shows how it goes.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,17 +12,17 @@ use pml_mcp::{Caller, Era};
 use pml_model::RunId;
 use pml_model::json::{empty_object, raw};
 use pml_model::name::printable;
-use pml_model::question::{Answerer, Question};
+use pml_model::question::{Answer, Answerer, Decision, Question};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Here, analyse, out};
-use crate::app::Role;
+use crate::app::{App, Role};
 use crate::approve::words;
-use crate::execute::{Failure, Handle, Report, Standing};
-use crate::flow::{self, Executed};
-use crate::plan::{Execution, Refused};
+use crate::execute::{Failure, Handle, Pause, Report, Resumed, Standing};
+use crate::flow::{self, By, Executed};
+use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 
 /// As long as a person is willing to wait.
@@ -33,8 +34,17 @@ pub(super) struct Execute {
     /// What it is for
     intent: Option<String>,
     /// The program, TypeScript; - reads standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "dag", conflicts_with = "dag")]
+    code: Option<PathBuf>,
+    /// A DAG document, JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
-    code: PathBuf,
+    dag: Option<PathBuf>,
+    /// With --dag: wait for `pml runs continue` after each layer
+    #[arg(long, requires = "dag")]
+    per_layer: bool,
+    /// Allow whatever it asks for, where a client's word is enough
+    #[arg(long, short)]
+    yes: bool,
     /// Its arguments, a JSON object
     #[arg(long, default_value = "{}", value_name = "JSON")]
     args: String,
@@ -44,7 +54,15 @@ pub(super) struct Execute {
 }
 
 pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Problem> {
-    let (name, code) = analyse::read(here, &execute.code)?;
+    let file = execute.code.as_ref().or(execute.dag.as_ref()).map(PathBuf::as_path).unwrap_or(Path::new("-"));
+    let (name, code) = analyse::read(here, file)?;
+    let work = match execute.dag {
+        None => Asked::Code(code.clone()),
+        Some(_) => Asked::Dag {
+            document: code.clone(),
+            pause: if execute.per_layer { Pause::PerLayer } else { Pause::None },
+        },
+    };
     let arguments: Box<RawValue> = serde_json::from_str(&execute.args).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("`--args` is not JSON: {error}"))
             .hint(r#"write it as --args '{"path": "x"}'"#)
@@ -57,7 +75,7 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         principal: app.principal.clone(),
         session: "terminal".to_owned(),
         intent: execute.intent.unwrap_or_else(|| name.clone()),
-        code: code.clone(),
+        work,
         arguments,
         timeout: execute.timeout.map(Duration::from_millis),
         caller,
@@ -75,6 +93,12 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         }
         Err(problem) => Err(problem),
     };
+    let ended = match ended {
+        Ok((id, standing)) => {
+            decide(here, &app, &id, standing, execute.yes).await.map(|standing| (id, standing))
+        }
+        Err(problem) => Err(problem),
+    };
     // Dropping the app's side of the run ends the messages; what was printed last is still shown.
     app.close().await;
     if tokio::time::timeout(Duration::from_millis(200), showing).await.is_err() {
@@ -82,6 +106,49 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     }
     let (id, standing) = ended?;
     Ok(tell(here, &id, &standing, Some((&name, &code))))
+}
+
+/// Asks whoever sits at the terminal what the run asks, until it is over or they do not know.
+async fn decide(
+    here: &Here,
+    app: &Arc<App>,
+    id: &RunId,
+    mut standing: Standing,
+    yes: bool,
+) -> Result<Standing, Problem> {
+    while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
+        let Question::Approval(asked) = question else { break };
+        let said = match (yes, asked.by) {
+            (true, Answerer::Client) => Some(true),
+            (_, by) if here.json || !std::io::stdin().is_terminal() || by == Answerer::Human => None,
+            (_, _) => {
+                asks(here, id, question);
+                confirmed("allow it?").await
+            }
+        };
+        let Some(approved) = said else { break };
+        let decision =
+            Decision { approved, reason: None, any_arguments: None, remember: None, by: String::new() };
+        flow::answer(app, id, name, Answer::Approval(decision), &By::Shell).await?;
+        standing = match flow::resume(app, &app.principal, id, Caller::silent()).await? {
+            Resumed::Going(handle) => follow(&handle).await,
+            Resumed::Asks { .. } | Resumed::Held | Resumed::Over(_) => {
+                super::runs::followed_elsewhere(app, id).await?
+            }
+        };
+    }
+    Ok(standing)
+}
+
+/// A word from the terminal; nothing where the line is empty or ends.
+async fn confirmed(question: &str) -> Option<bool> {
+    out::note(format!("{question} [y/n]"));
+    let line = crate::app::blocking(|| std::io::stdin().lines().next()).await;
+    match line?.ok()?.trim() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 /// Waits for a run; whoever interrupts the command ends the run.

@@ -5,11 +5,13 @@
 
 mod analyse;
 mod answer;
+mod audit;
 mod call;
 mod doctor;
 mod execute;
 mod list;
 mod out;
+mod passphrase;
 mod runs;
 mod serve;
 mod servers;
@@ -88,6 +90,11 @@ enum Command {
     /// Show runs and go on with them
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Show the log of questions, answers and decisions, and check it
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// Set the passphrase that people sign in and approve with
+    Passphrase,
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -181,6 +188,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Analyse(analyse) => analyse::run(&here, analyse).await,
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
+        Command::Audit(audit) => audit::run(&here, audit).await,
+        Command::Passphrase => passphrase::run(&here).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }

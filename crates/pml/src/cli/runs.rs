@@ -169,7 +169,8 @@ fn standing(row: &RunRow) -> String {
     }
 }
 
-fn when(ms: i64) -> String {
+/// A time, for people.
+pub(super) fn when(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
         .map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
         .unwrap_or_else(|_| ms.to_string())
@@ -331,7 +332,7 @@ pub(super) async fn go_on(
 }
 
 /// Waits for a run that another process works on; its end is seen in the database.
-async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
+pub(super) async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
     loop {
         let standing = flow::standing(app, &app.principal, id).await?;
         if !matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere) {

@@ -18,6 +18,7 @@ use super::{Here, out};
 use crate::api;
 use crate::app::{App, Role};
 use crate::config::{self, Expose};
+use crate::dashboard::{self, Sessions};
 use crate::gateway::Gateway;
 use crate::problem::{Code, Problem};
 
@@ -69,14 +70,22 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let address = listener.local_addr().unwrap_or(address);
     let token = config::token(&app.paths)?;
     let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
-        .with_token(token.reveal(), app.principal.clone());
+        .with_token(token.reveal(), app.principal.clone())
+        .with_open(&["/health"])
+        .with_open(&dashboard::OPEN);
+    let sessions = Arc::new(Sessions::new(app.paths.clone(), app.principal.clone()));
+    let signed_in = Arc::clone(&sessions);
+    let access = access
+        .with_sessions(&[api::approvals::PATH], move |method, headers| signed_in.known(method, headers));
     let stop = CancellationToken::new();
     let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone(), Answerer::Human);
     let router = Router::new()
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
         .merge(api::router(Arc::clone(&app)))
+        .merge(dashboard::router(sessions))
         .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
-        .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check));
+        .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check))
+        .layer(axum::middleware::from_fn(dashboard::harden));
     greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());
     let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
     asked_to_stop().await;
@@ -158,6 +167,7 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
         bold = out::BOLD,
         reset = out::RESET
     ));
+    out::line(format!("\nApprovals, for people: http://{address}/"));
     out::line("\nFor a client that speaks HTTP:");
     out::line(pretty(&http));
     out::line("\nFor a client that starts its servers itself:");

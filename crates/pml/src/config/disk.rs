@@ -12,7 +12,7 @@ use super::error::Error;
 pub(super) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The bytes of `path`; `None` where there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if is_pipe(path) {
         // Opening one waits for a writer; a repository could carry one to make PML hang.
         let message = format!("`{}` is a pipe", path.display());
@@ -62,7 +62,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<Creation, Error> {
 
 /// Puts `bytes` in place of what `path` holds; a reader sees the old or the new, never a part. A
 /// symbolic link stays one and its target is replaced; the file keeps its mode, a new one is 0600.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
@@ -119,13 +119,13 @@ fn is_pipe(_path: &Path) -> bool {
 
 /// The bits of `unwanted` in the mode of `path`; 0 where there is no file.
 #[cfg(unix)]
-pub(super) fn open_to_others(path: &Path, unwanted: u32) -> u32 {
+pub(crate) fn open_to_others(path: &Path, unwanted: u32) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode() & unwanted)
 }
 
 /// 0: this system has no such bits.
 #[cfg(not(unix))]
-pub(super) fn open_to_others(_path: &Path, _unwanted: u32) -> u32 {
+pub(crate) fn open_to_others(_path: &Path, _unwanted: u32) -> u32 {
     0
 }

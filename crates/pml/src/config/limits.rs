@@ -20,7 +20,7 @@ pub struct Limits {
     pub stack_bytes: u64,
     /// Time the program itself computes.
     pub cpu: Duration,
-    /// Time from start to end, without what the run waits for people and timers.
+    /// Time from start to end, without what the run waits for people and sleeps without a process.
     pub wall: Duration,
     /// Source text of the program.
     pub source_bytes: u64,

@@ -83,7 +83,7 @@
 //! about tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
 
 mod approvals;
-mod disk;
+pub(crate) mod disk;
 pub mod edit;
 mod error;
 mod launch;

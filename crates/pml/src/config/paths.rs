@@ -121,6 +121,11 @@ impl Paths {
         self.data.join("token")
     }
 
+    /// The hash of the passphrase.
+    pub fn passphrase(&self) -> PathBuf {
+        self.data.join("passphrase")
+    }
+
     /// Which project configs are trusted.
     pub fn trust(&self) -> PathBuf {
         self.data.join("trust.json")

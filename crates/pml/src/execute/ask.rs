@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use pml_model::question::{Approval, Arguments, Asked, Decision, Origin};
+use pml_model::question::{Approval, Arguments, Asked, Decision, Layer, Origin};
 use pml_model::{Digest, Principal, RunId};
 use pml_store::Audit;
 use serde_json::value::RawValue;
@@ -33,6 +33,12 @@ const MOST_COMPARED: usize = 64 << 20;
 /// The name of a question: the same for the same question of the same run, whichever process asks it.
 pub(super) fn question_id(run: &RunId, asked: &Approval) -> String {
     let text = serde_json::to_string(asked).expect("a question is plain data");
+    Digest::of(format!("{run}\n{text}").as_bytes()).as_str()[..24].to_owned()
+}
+
+/// The name of a question about a layer, in the same way.
+pub(super) fn layer_id(run: &RunId, layer: &Layer) -> String {
+    let text = serde_json::to_string(layer).expect("a question is plain data");
     Digest::of(format!("{run}\n{text}").as_bytes()).as_str()[..24].to_owned()
 }
 

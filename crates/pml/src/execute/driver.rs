@@ -18,12 +18,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
+use super::dag::{Dag, Frames, Said, Trouble};
 use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
-use super::value::delivered;
+use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::question::{by_rule, value_digest};
 use crate::config::Durable;
@@ -64,7 +65,8 @@ pub(super) struct Parts {
     pub(super) principal: Principal,
     pub(super) plan: Arc<Plan>,
     pub(super) lease: Lease,
-    pub(super) worker: Worker,
+    /// For a program; the tasks of a DAG get theirs when they begin.
+    pub(super) worker: Option<Worker>,
     pub(super) history: History,
     pub(super) caller: Caller,
     pub(super) stops: Arc<Stops>,
@@ -87,9 +89,13 @@ pub(super) struct Driver {
     observer: Observer,
     run: Run<Ending>,
     worker: Option<Worker>,
+    /// The tasks, where the run is one of tasks.
+    dag: Option<Box<Dag>>,
+    frames: Frames,
+    frames_said: mpsc::UnboundedReceiver<Said>,
     calls: FuturesUnordered<BoxFuture<'static, (u32, Outcome)>>,
     called_off: HashMap<u32, CancellationToken>,
-    timers: BTreeSet<(i64, u32)>,
+    timers: BTreeSet<(i64, u64)>,
     grace: Option<Instant>,
     deadline: Instant,
     /// Bytes of results so far.
@@ -136,11 +142,15 @@ impl Driver {
     /// A run that begins, or goes on after what `history` holds.
     pub(super) fn new(parts: Parts) -> Driver {
         let (rules, tools) = parts.plan.rules();
+        let (frames, frames_said) = Frames::new(Arc::clone(&parts.app));
         let mut driver = Driver {
+            dag: None,
+            frames,
+            frames_said,
             run: Run::new(rules, tools, parts.plan.start),
             observer: Observer::new(Arc::clone(&parts.plan)),
             deadline: deadline(&parts.plan, &parts.history),
-            received: 0,
+            received: parts.history.deliveries.iter().map(|(_, what)| what.size()).sum(),
             recorded_at: parts.history.calls.iter().map(|call| call.at).collect(),
             app: parts.app,
             principal: parts.principal,
@@ -174,15 +184,32 @@ impl Driver {
         driver
     }
 
-    fn begin(&mut self, mut worker: Worker, history: History) {
-        worker.begin(&self.plan.for_worker());
-        self.worker = Some(worker);
+    fn begin(&mut self, worker: Option<Worker>, history: History) {
         self.remember(&history);
+        if let (Some(mut worker), Some(program)) = (worker, self.plan.program()) {
+            worker.begin(&self.plan.for_worker(program));
+            self.worker = Some(worker);
+        }
+        if let Some(dag) = self.plan.dag() {
+            let mut dag = Box::new(Dag::new(&self.plan, dag, &history));
+            self.observer.remember(&history);
+            dag.begin();
+            self.dag = Some(dag);
+        }
         let grants = self.plan.grants.iter().cloned().chain(history.grants).collect();
         for action in self.run.replay(grants, history.calls, history.deliveries) {
             if let Action::Deliver { at, what } = action {
                 self.deliver(at, &what);
             }
+        }
+        self.listen_to_dag();
+    }
+
+    /// Takes in what the tasks of a DAG ask for.
+    fn listen_to_dag(&mut self) {
+        if let Some(dag) = &mut self.dag {
+            dag.start_wanted(&self.frames);
+            self.pending.extend(dag.said());
         }
     }
 
@@ -249,8 +276,12 @@ impl Driver {
             return self.stop(Ending::Failed(failure));
         }
         if let Some(event) = self.pending.pop_front() {
+            if let Event::TimerCleared { timer } = event {
+                self.timers.retain(|(_, set)| *set != timer);
+            }
             return Some(Heard::Event(event));
         }
+        let late = self.dag.as_ref().and_then(|dag| dag.deadline());
         let due = self.timers.first().map(|(at, _)| *at);
         let deadline = Some(self.deadline);
         let (grace, stopping) = (self.grace, self.grace.is_some());
@@ -274,6 +305,17 @@ impl Driver {
             }
             Some(ack) = self.acked.recv() => self.acked(ack),
             seen = next_of(&mut self.worker) => self.seen(seen),
+            Some((task, said)) = self.frames_said.recv() => {
+                self.task_said(task, said);
+                None
+            }
+            () = sleep_until(late.map(|(at, _)| at)), if !stopping => {
+                if let (Some(dag), Some((_, task))) = (&mut self.dag, late) {
+                    dag.out_of_time(task);
+                }
+                self.listen_to_dag();
+                None
+            }
             () = sleep_until_ms(due) => {
                 let (_, timer) = self.timers.pop_first()?;
                 Some(Heard::Event(Event::TimerDue { timer }))
@@ -304,9 +346,12 @@ impl Driver {
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
         let tool = self.observer.tool(call)?.to_owned();
-        let most = usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX);
-        let left = MAX_RECEIVED_BYTES.saturating_sub(self.received);
-        let what = delivered(self.lease.run(), call, &tool, outcome, most.min(left));
+        let room = Room {
+            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
+            all: MAX_RECEIVED_BYTES,
+            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
+        };
+        let what = delivered(self.lease.run(), call, &tool, outcome, room);
         self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
     }
@@ -334,10 +379,13 @@ impl Driver {
             Seen::Call { call, point, context, handle, arguments, .. } => {
                 let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
                 let seen = CallSeen { call, point, context, handle, arguments };
-                Event::Issued(self.observer.issued(seen, at))
+                Event::Issued(self.observer.issued(&seen, at))
             }
-            Seen::Timer { timer, delay_ms } => Event::TimerSet { timer, delay_ms },
+            Seen::Timer { timer, delay_ms } => {
+                Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }
+            }
             Seen::TimerCleared { timer } => {
+                let timer = u64::from(timer);
                 self.timers.retain(|(_, set)| *set != timer);
                 Event::TimerCleared { timer }
             }
@@ -355,6 +403,18 @@ impl Driver {
             }
         };
         Some(Heard::Event(event))
+    }
+
+    /// What the program of a task says.
+    fn task_said(&mut self, task: usize, said: Result<Seen, Trouble>) {
+        let Some(dag) = &mut self.dag else { return };
+        if let Some(seen) = dag.heard(task, said) {
+            if !self.run.is_replaying() {
+                self.tell(&seen);
+            }
+            self.observer.see(&seen);
+        }
+        self.listen_to_dag();
     }
 
     fn fault(&mut self, fault: &Fault) -> Option<Heard> {
@@ -380,7 +440,7 @@ impl Driver {
                 self.timers.clear();
                 // What was allowed was recorded, and is used by its number.
                 let grants = before.into_grants().split_off(self.plan.grants.len());
-                self.begin(worker, History { grants, ..History::default() });
+                self.begin(Some(worker), History { grants, ..History::default() });
                 return;
             }
         }
@@ -396,7 +456,12 @@ impl Driver {
                         self.observer.delivered(what, *at);
                         self.tell_progress();
                     }
-                    Record::Issued { .. } => self.tell_progress(),
+                    Record::Issued { issued, .. } => {
+                        if self.dag.is_some() {
+                            self.observer.note(issued, now);
+                        }
+                        self.tell_progress();
+                    }
                     Record::Sending { .. }
                     | Record::Again { .. }
                     | Record::Granted { .. }
@@ -418,13 +483,13 @@ impl Driver {
             Action::Wake { timer, at } => {
                 self.timers.insert((at, timer));
             }
-            Action::Kill => self.worker = None,
+            Action::Kill => self.kill(),
             Action::Grace => self.grace = Some(Instant::now() + GRACE),
             Action::Ask { call } => self.ask(call, now).await,
             Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
             Action::Finish(over) => return self.finish(over, now).await,
             Action::Diverged(divergence) => {
-                self.worker = None;
+                self.kill();
                 let failure = Failure::new(
                     "DIVERGED",
                     format!("the program does not do what was recorded: {divergence}"),
@@ -437,7 +502,25 @@ impl Driver {
         Next::On
     }
 
+    /// Ends all that computes for the run.
+    fn kill(&mut self) {
+        self.worker = None;
+        if let Some(dag) = &mut self.dag {
+            dag.stop();
+        }
+    }
+
     fn deliver(&mut self, at: i64, what: &Delivered) {
+        if let Delivered::Layer { replan: Some(replan), .. } = what {
+            self.plan = Arc::new(self.plan.replanned(replan));
+            self.run.extend(self.plan.rules().1);
+            self.observer.replanned(Arc::clone(&self.plan));
+        }
+        if let Some(dag) = &mut self.dag {
+            dag.deliver(at, what);
+            self.listen_to_dag();
+            return;
+        }
         if self.run.is_replaying() {
             self.observer.will_be_delivered(what.clone(), at);
         }
@@ -454,7 +537,11 @@ impl Driver {
             run: Some(self.lease.run().clone()),
             step: Some(issued.call),
             attempt: 1,
-            deadline: None,
+            deadline: self
+                .dag
+                .as_ref()
+                .and_then(|dag| dag.timeout(issued.call))
+                .map(|time| Instant::now() + time),
             cancel,
             mode: Mode::Real,
             caller: self.silent.clone(),
@@ -550,11 +637,19 @@ impl Driver {
         };
         let now = now_ms();
         let new = self.asked.is_none().then_some(asked.as_ref()).flatten();
+        let question = match &asked {
+            Some((id, asked)) => Some((id.clone(), Question::Approval(asked.clone()))),
+            None => self
+                .dag
+                .as_ref()
+                .and_then(|dag| dag.paused())
+                .map(|layer| (ask::layer_id(self.lease.run(), &layer), Question::Layer(layer))),
+        };
         let change = Change {
             state: Some(RunState::Waiting),
             wake_at: Some(wake_at),
-            question: Some(asked.clone().map(|(id, asked)| (id, Question::Approval(asked)))),
-            expires_at: asked.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
+            question: Some(question.clone()),
+            expires_at: question.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
             calls: Some(self.observer.progress().calls),
             audit: new.map(|(id, asked)| self.asked_audit(id, asked, now)).into_iter().collect(),
             release: true,
@@ -562,11 +657,7 @@ impl Driver {
             ..Change::default()
         };
         let standing = match self.settle(change).await {
-            Ok(()) => Standing::Waiting {
-                question: asked.map(|(id, asked)| (id, Question::Approval(asked))),
-                wake_at,
-                in_flight: 0,
-            },
+            Ok(()) => Standing::Waiting { question, wake_at, in_flight: 0 },
             Err(error) => {
                 tracing::error!(run = %self.lease.run(), %error, "a run could not be put aside");
                 Standing::Elsewhere
@@ -594,11 +685,14 @@ impl Driver {
             Vec::new()
         });
         let code = &self.plan.code_hash;
-        if let Some(grant) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
+        if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
-            self.change_now(Change { audit, at: now, ..Change::default() });
-            self.pending.push_back(Event::Granted(grant));
-            return;
+            let (store, whose) = (self.app.store.clone(), self.principal.clone());
+            // It may have been taken back since it was read.
+            if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
+                self.pending.push_back(Event::Granted(grant));
+                return;
+            }
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
@@ -700,11 +794,12 @@ impl Driver {
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {
-        self.worker = None;
+        self.kill();
         if let Ending::Suspended = over.ending {
             return self.suspend(&over.in_doubt).await;
         }
         let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
+        report.outcomes = self.dag.as_ref().map(|dag| dag.outcomes()).unwrap_or_default();
         let change = Change {
             state: Some(report.state),
             wake_at: Some(None),
@@ -761,7 +856,7 @@ impl Driver {
 
     /// Gives servers a moment to hear that calls are called off.
     async fn call_off(&mut self) {
-        self.worker = None;
+        self.kill();
         self.called_off.values().for_each(CancellationToken::cancel);
         let rest = async { while self.calls.next().await.is_some() {} };
         if tokio::time::timeout(CALLING_OFF, rest).await.is_err() {
@@ -836,7 +931,10 @@ pub(super) fn for_worker(what: &Delivered) -> What {
     match what {
         Delivered::Result { call, value, .. } => What::Result { call: *call, json: value.get().to_owned() },
         Delivered::Error { call, error } => What::Error { call: *call, error: error.for_worker() },
-        Delivered::Timer { timer } => What::Timer { timer: *timer },
+        Delivered::Timer { timer } => What::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) },
+        Delivered::Frame { .. } | Delivered::Layer { .. } => {
+            unreachable!("only the tasks of a DAG are given that")
+        }
     }
 }
 

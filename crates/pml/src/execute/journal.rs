@@ -6,6 +6,7 @@ use pml_store::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::plan::Replan;
 use super::run::Issued;
 
 /// Something the program was given: what replay gives it again.
@@ -32,7 +33,26 @@ pub(super) enum Delivered {
     /// A timer.
     Timer {
         /// Which.
-        timer: u32,
+        timer: u64,
+    },
+    /// The end of a task of a DAG that is a program.
+    Frame {
+        /// Which.
+        frame: u32,
+        /// What it returned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Box<RawValue>>,
+        /// Why it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<CallError>,
+    },
+    /// A word on how a DAG goes on after a layer.
+    Layer {
+        /// Which.
+        layer: u32,
+        /// The tasks from now on, where they are others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replan: Option<Box<Replan>>,
     },
 }
 
@@ -161,6 +181,7 @@ impl Record {
         match self {
             Record::Issued { tool, issued } => Entry {
                 call: Some(issued.call),
+                frame: issued.frame,
                 node: issued.node.clone(),
                 tool: Some(tool.clone()),
                 digest: Some(issued.digest.clone()),
@@ -204,7 +225,8 @@ impl Delivered {
                 value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>()
             }
             Delivered::Error { error, .. } => error.message.len(),
-            Delivered::Timer { .. } => 0,
+            Delivered::Frame { value, .. } => value.as_ref().map_or(0, |value| value.get().len()),
+            Delivered::Timer { .. } | Delivered::Layer { .. } => 0,
         }
     }
 
@@ -212,7 +234,7 @@ impl Delivered {
     pub(super) fn call(&self) -> Option<u32> {
         match self {
             Delivered::Result { call, .. } | Delivered::Error { call, .. } => Some(*call),
-            Delivered::Timer { .. } => None,
+            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => None,
         }
     }
 }
@@ -222,6 +244,8 @@ impl Delivered {
 pub(super) struct LoggedCall {
     /// `server:tool`.
     pub(super) tool: String,
+    /// Who asked for it: the program, or a task of a DAG.
+    pub(super) frame: u32,
     /// The node of the structure it belongs to.
     pub(super) node: Option<String>,
     /// Of its arguments.
@@ -273,6 +297,7 @@ impl History {
                 }
                 self.calls.push(LoggedCall {
                     tool: entry.tool?,
+                    frame: entry.frame,
                     node: entry.node,
                     digest: entry.digest?,
                     arguments: String::from_utf8(entry.body).ok()?,
@@ -285,8 +310,6 @@ impl History {
             Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
             Kind::Again => self.call(entry.call?)?.sending = None,
             Kind::Granted => self.grants.push(serde_json::from_slice(&entry.body).ok()?),
-            // Plans of programs are not changed under way.
-            Kind::Replanned => return None,
             Kind::Allowed => {
                 let grant = std::str::from_utf8(&entry.body).ok()?.parse().ok()?;
                 self.call(entry.call?)?.allowed = Some(grant);
@@ -368,6 +391,11 @@ impl History {
 }
 
 impl CallError {
+    /// A failure without anything to do about it.
+    pub(super) fn new(code: &str, message: String) -> CallError {
+        CallError { code: code.to_owned(), message, hint: None, data: None, unknown: false }
+    }
+
     /// As a worker is told of it.
     pub(super) fn for_worker(&self) -> pml_sandbox::CallError {
         pml_sandbox::CallError {

@@ -5,6 +5,7 @@
 //! takes the run up from its journal.
 
 mod ask;
+mod dag;
 mod driver;
 mod journal;
 mod keep;
@@ -32,14 +33,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
+pub use dag::schedule::Pause;
 use driver::{Ack, Driver, Parts, Stops};
 pub use journal::Grant;
 use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
-pub use plan::{Asks, Bounds, Granted, Plan};
+pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskCode, TaskWork, Work};
 pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
-pub use results::{Overview, Page, Wanted, overview, result};
+pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, resume};
 
 /// How long a process holds a run without saying so again.
@@ -232,7 +234,10 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
     if app.runs.is_closing() {
         return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
     }
-    let worker = take_worker(app, asked.patience).await?;
+    let worker = match asked.plan.program() {
+        Some(_) => Some(take_worker(app, asked.patience).await?),
+        None => None,
+    };
     let (acks, acked) = mpsc::unbounded_channel();
     let lease = create(app, new_run(app, &asked)?, acks.clone()).await?;
     Ok(go(
@@ -307,12 +312,17 @@ pub async fn ask_first(
 
 fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
     let (id, now) = (new_id()?, now_ms());
-    let by_rule = |grant: &Grant| ask::rule_audit(&asked.principal, &id, grant, now);
+    let by_rules = asked.plan.grants.iter().map(|grant| ask::rule_audit(&asked.principal, &id, grant, now));
     Ok(NewRun {
-        audit: asked.plan.grants.iter().map(by_rule).collect(),
+        audit: by_rules.collect(),
+        id,
         principal: asked.principal.clone(),
         session: asked.session.clone(),
-        kind: RunKind::Code,
+        kind: match asked.plan.dag() {
+            None => RunKind::Code,
+            Some(dag) if dag.single => RunKind::Tool,
+            Some(_) => RunKind::Dag,
+        },
         intent: asked.plan.intent.clone(),
         code_hash: asked.plan.code_hash.clone(),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
@@ -323,7 +333,6 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         owner: app.runs.process.clone(),
         lease_until: now + LEASE_MS,
         now,
-        id,
     })
 }
 
@@ -393,11 +402,21 @@ pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<St
             Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))
         }
         RunState::Done | RunState::Failed | RunState::Cancelled | RunState::Aborted => {
-            let report = stored.outcome.as_deref().and_then(|outcome| serde_json::from_slice(outcome).ok());
-            Standing::Over(Arc::new(report.ok_or_else(|| {
-                Problem::new(Code::Gone, format!("the results of run `{id}` are no longer kept"))
-                    .hint("`runs.keep_results` in pml.toml says how long they are")
-            })?))
+            let (run, report) = (&stored.run, stored.outcome.as_deref());
+            let report = match report.and_then(|outcome| serde_json::from_slice(outcome).ok()) {
+                Some(report) => report,
+                None if run.purged_at.is_none() => {
+                    Report::unrecorded(run.error_code.as_deref(), run.created_at, run.ended_at)
+                }
+                None => {
+                    return Err(Problem::new(
+                        Code::Gone,
+                        format!("the results of run `{id}` are no longer kept"),
+                    )
+                    .hint("`runs.keep_results` in pml.toml says how long they are"));
+                }
+            };
+            Standing::Over(Arc::new(report))
         }
     })
 }

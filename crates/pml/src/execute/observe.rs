@@ -3,18 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use pml_model::RunState;
 use pml_model::json::raw;
 use pml_model::structure::NodeId;
-use pml_model::{Digest, RunState};
 use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
 use super::journal::{Delivered, History, Part};
-use super::path::{Sites, Way};
-use super::plan::Plan;
+use super::path::{Path, Sites, Way};
+use super::plan::{Plan, source_line};
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
 use super::run::Issued;
-use crate::approve::question::value_digest;
 
 /// How a program came to its end.
 #[derive(Debug, Clone)]
@@ -55,7 +54,7 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn new(plan: Arc<Plan>) -> Observer {
         Observer {
-            sites: Sites::new(&plan.program, &plan.structure),
+            sites: plan.program().map_or_else(Sites::none, |program| Sites::new(program, &plan.structure)),
             plan,
             way: Way::default(),
             tasks: Vec::new(),
@@ -94,13 +93,14 @@ impl Observer {
                 issued_at: call.at,
                 execution_time_ms: None,
             });
+            self.lines.push(None);
             self.progress.calls += 1;
         }
         history.deliveries.iter().for_each(|(at, what)| self.delivered(what, *at));
     }
 
     /// A call the program asks for, at `at`.
-    pub(super) fn issued(&mut self, seen: CallSeen, at: i64) -> Issued {
+    pub(super) fn issued(&mut self, seen: &CallSeen, at: i64) -> Issued {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
         let found = self.sites.call(seen.point, seen.context, &tool);
         self.lines.push(found.map(|site| site.at.line));
@@ -119,17 +119,9 @@ impl Observer {
             issued_at: at,
             execution_time_ms: None,
         });
-        let digest = Digest::of(seen.arguments.as_bytes());
         let asks = self.plan.tools[seen.handle as usize].asks.is_some();
-        Issued {
-            value: asks.then(|| value_digest(&seen.arguments)).flatten(),
-            grant: None,
-            call: seen.call,
-            handle: seen.handle,
-            node: site.map(|node| node.to_string()),
-            arguments: seen.arguments.into(),
-            digest,
-        }
+        let node = site.map(|node| node.to_string());
+        Issued::new(seen.call, (0, seen.handle), node, &seen.arguments, asks)
     }
 
     /// The program will be given something that it was given before.
@@ -156,8 +148,30 @@ impl Observer {
                     self.hints.insert(task.call, hint.clone());
                 }
             }
-            Delivered::Timer { .. } => {}
+            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => {}
         }
+    }
+
+    /// The plan is another from now on.
+    pub(super) fn replanned(&mut self, plan: Arc<Plan>) {
+        self.plan = plan;
+    }
+
+    /// A task of a DAG asks for a call.
+    pub(super) fn note(&mut self, issued: &Issued, at: i64) {
+        let node_id = issued.node.clone().and_then(|node| NodeId::try_from(node).ok());
+        self.lines.push(node_id.and_then(|node| self.plan.structure.node(node)).map(|node| node.at.line));
+        self.progress.calls += 1;
+        self.tasks.push(Task {
+            call: issued.call,
+            node_id,
+            tool: self.plan.tools[issued.handle as usize].id.to_string(),
+            status: TaskStatus::Cancelled,
+            result_preview: None,
+            result_size: None,
+            issued_at: at,
+            execution_time_ms: None,
+        });
     }
 
     fn catch_up(&mut self, taken: u32) {
@@ -259,7 +273,7 @@ impl Observer {
             line: thrown
                 .call
                 .and_then(|call| self.line_of(call))
-                .or_else(|| self.plan.source_line(thrown.line, thrown.column)),
+                .or_else(|| source_line(self.plan.program()?, thrown.line, thrown.column)),
             ..Failure::new(code, message)
         }
     }
@@ -295,9 +309,10 @@ impl Observer {
             error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
             result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),
             tasks,
-            path: self.way.path(&self.plan.structure),
+            path: self.path(),
             console: self.console.clone(),
             console_cut: self.console_cut,
+            outcomes: Vec::new(),
             hint: self.hint.clone(),
             started_at: self.plan.start,
             ended_at,
@@ -306,6 +321,17 @@ impl Observer {
 }
 
 impl Observer {
+    /// Which way it went. The tasks of a DAG stand in the order of the document, however long they took.
+    fn path(&self) -> Path {
+        if self.plan.program().is_some() {
+            return self.way.path(&self.plan.structure);
+        }
+        let mut nodes: Vec<NodeId> = self.tasks.iter().filter_map(|task| task.node_id).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Path { nodes, ..Path::default() }
+    }
+
     /// The parts that a result names, as many as may be shown with it.
     fn named_in(&self, result: &str) -> Vec<Part> {
         let mut left = MAX_PARTS_BYTES;

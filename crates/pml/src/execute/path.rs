@@ -53,6 +53,11 @@ pub(super) struct Sites {
 }
 
 impl Sites {
+    /// Where there is no program.
+    pub(super) fn none() -> Sites {
+        Sites { exact: HashMap::new(), all: Vec::new(), nullish: HashSet::new() }
+    }
+
     pub(super) fn new(program: &Program, structure: &Structure) -> Sites {
         let exact = program.sites.iter().map(|site| ((site.point, site.context), site.clone())).collect();
         let is_nullish =

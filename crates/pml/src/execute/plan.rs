@@ -1,12 +1,14 @@
-//! What a code run is made of: everything that is needed to run it, or to run it again exactly.
+//! What a run is made of: everything that is needed to run it, or to run it again exactly.
 
-use pml_analysis::{Analysis, Program};
+use pml_analysis::dag::Given;
+use pml_analysis::{Analysis, DagAnalysis, Program};
 use pml_model::question::{Answerer, Approval};
-use pml_model::structure::Structure;
+use pml_model::structure::{NodeId, Structure};
 use pml_model::{Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::dag::schedule::Pause;
 use super::journal::Grant;
 use super::run::{Rule, Rules};
 use crate::config::Limits;
@@ -26,7 +28,7 @@ pub struct Plan {
     /// Which engine and surface it is run by.
     pub engine: String,
     /// What is run.
-    pub program: Program,
+    pub work: Work,
     /// What it can do.
     pub structure: Structure,
     /// `args`, JSON.
@@ -51,6 +53,89 @@ pub struct Plan {
     pub question: Option<Approval>,
     /// What it may use up.
     pub limits: Bounds,
+}
+
+/// What a plan runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// A program.
+    Code(Program),
+    /// Tasks that wait for each other.
+    Dag(DagPlan),
+}
+
+/// Tasks that wait for each other.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DagPlan {
+    /// The tasks.
+    pub tasks: Vec<DagTask>,
+    /// When somebody's word is waited for.
+    pub pause: Pause,
+    /// There is one task, and its result is the run's.
+    pub single: bool,
+}
+
+/// A task, with all it needs to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DagTask {
+    /// Its name in the document.
+    pub id: String,
+    /// Its name in the structure.
+    pub node: NodeId,
+    /// What it does.
+    pub work: TaskWork,
+    /// What it is given.
+    #[serde(with = "pml_analysis::dag::kept")]
+    pub given: Given,
+    /// The tasks it waits for, by their places.
+    pub after: Vec<usize>,
+    /// What waits for it runs although it failed.
+    pub safe_to_fail: bool,
+    /// How long one try may take.
+    pub timeout_ms: Option<u64>,
+    /// How often it may be tried again.
+    pub retries: u32,
+    /// Another plan has no place for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+}
+
+/// What a task does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskWork {
+    /// Calls a tool.
+    Tool {
+        /// Which.
+        handle: u32,
+    },
+    /// Runs a program.
+    Code(Box<TaskCode>),
+}
+
+/// The program of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TaskCode {
+    /// The text that was asked for.
+    pub source: String,
+    /// What is run.
+    pub program: Program,
+    /// What it can do.
+    pub structure: Structure,
+    /// The tools it sees.
+    pub tools: Vec<u32>,
+}
+
+/// Other tasks in place of those that have not run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Replan {
+    /// All tasks: those that have run keep their places.
+    pub tasks: Vec<DagTask>,
+    /// All tools: those that were there keep their handles.
+    pub tools: Vec<Granted>,
 }
 
 /// A tool a run may call.
@@ -126,7 +211,7 @@ impl Plan {
             code_hash: analysis.identity.code_hash,
             analysis_version: analysis.identity.analysis_version,
             engine: pml_sandbox::ENGINE.to_owned(),
-            program: analysis.program,
+            work: Work::Code(analysis.program),
             structure: analysis.structure,
             arguments,
             seed,
@@ -144,14 +229,54 @@ impl Plan {
         Answerer::Human
     }
 
-    /// The node that a task is called by.
-    pub(super) fn node_of_task<'t>(&self, task: &'t str) -> std::borrow::Cow<'t, str> {
-        task.into()
-    }
-
     /// Whether a person may have to allow something.
     pub(super) fn asks(&self) -> bool {
         self.tools.iter().any(|tool| tool.asks.is_some())
+    }
+
+    /// A plan for a DAG document.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a part of the plan, and a builder would allow a plan without one"
+    )]
+    pub fn new_dag(
+        intent: String,
+        source: String,
+        analysis: DagAnalysis,
+        arguments: Box<RawValue>,
+        tools: Vec<Granted>,
+        limits: Bounds,
+        (seed, start): (u64, i64),
+        dag: DagPlan,
+    ) -> Plan {
+        Plan {
+            intent,
+            source,
+            code_hash: analysis.identity.code_hash,
+            analysis_version: analysis.identity.analysis_version,
+            engine: pml_sandbox::ENGINE.to_owned(),
+            work: Work::Dag(dag),
+            structure: analysis.structure,
+            arguments,
+            seed,
+            start,
+            tools,
+            grants: Vec::new(),
+            by: Plan::strictest(),
+            opaque: Vec::new(),
+            question: None,
+            limits,
+        }
+    }
+
+    /// The same run with other tasks in place of those that have not run.
+    pub(super) fn replanned(&self, replan: &Replan) -> Plan {
+        let mut plan = self.clone();
+        plan.tools.clone_from(&replan.tools);
+        if let Work::Dag(dag) = &mut plan.work {
+            dag.tasks.clone_from(&replan.tasks);
+        }
+        plan
     }
 
     /// The same run with another program. It sees the tools the recorded one saw.
@@ -161,7 +286,7 @@ impl Plan {
             source,
             code_hash: analysis.identity.code_hash,
             analysis_version: analysis.identity.analysis_version,
-            program: analysis.program,
+            work: Work::Code(analysis.program),
             structure: analysis.structure,
             ..self
         }
@@ -182,27 +307,59 @@ impl Plan {
         (rules, self.tools.iter().map(rule).collect())
     }
 
-    /// What a worker is given.
-    pub(super) fn for_worker(&self) -> pml_sandbox::Program {
+    /// The program, where it is one.
+    pub fn program(&self) -> Option<&Program> {
+        match &self.work {
+            Work::Code(program) => Some(program),
+            Work::Dag(_) => None,
+        }
+    }
+
+    /// The tasks, where it is made of tasks.
+    pub(super) fn dag(&self) -> Option<&DagPlan> {
+        match &self.work {
+            Work::Code(_) => None,
+            Work::Dag(dag) => Some(dag),
+        }
+    }
+
+    /// What a worker is given: the plan's own program, which sees all its tools.
+    pub(super) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
+        let all: Vec<u32> = (0..).take(self.tools.len()).collect();
+        self.program_for_worker(program, self.arguments.get(), &all, 0, self.start)
+    }
+
+    /// What a worker is given to run a program that sees these tools. `which` tells programs of one run apart.
+    pub(super) fn program_for_worker(
+        &self,
+        program: &Program,
+        arguments: &str,
+        tools: &[u32],
+        which: u64,
+        now_ms: i64,
+    ) -> pml_sandbox::Program {
         let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
             point: entry.point,
             context: entry.context,
             function: entry.function,
             enters: entry.enters,
         };
-        let granted = |(handle, tool): (usize, &Granted)| pml_sandbox::Granted {
-            server: tool.id.server.to_string(),
-            names: tool.names.clone(),
-            handle: u32::try_from(handle).unwrap_or(u32::MAX),
+        let granted = |handle: &u32| {
+            let tool = self.tools.get(*handle as usize)?;
+            Some(pml_sandbox::Granted {
+                server: tool.id.server.to_string(),
+                names: tool.names.clone(),
+                handle: *handle,
+            })
         };
         pml_sandbox::Program {
-            js: self.program.js.clone(),
-            probe: self.program.probe.clone(),
-            entries: self.program.entries.iter().map(entry).collect(),
-            arguments: self.arguments.get().to_owned(),
-            seed: self.seed,
-            now_ms: self.start,
-            tools: self.tools.iter().enumerate().map(granted).collect(),
+            js: program.js.clone(),
+            probe: program.probe.clone(),
+            entries: program.entries.iter().map(entry).collect(),
+            arguments: arguments.to_owned(),
+            seed: self.seed.wrapping_add(which),
+            now_ms,
+            tools: tools.iter().filter_map(granted).collect(),
             limits: pml_sandbox::Limits {
                 heap_bytes: self.limits.heap_bytes,
                 stack_bytes: self.limits.stack_bytes,
@@ -215,15 +372,14 @@ impl Plan {
             },
         }
     }
+}
 
-    /// The line of the source that a place of the program comes from.
-    pub(super) fn source_line(&self, line: u32, column: u32) -> Option<u32> {
-        let index = usize::try_from(line).ok()?.checked_sub(1)?;
-        let first = self.program.lines.get(index).copied().filter(|line| *line > 0)?;
-        let mut breaks =
-            self.program.breaks.iter().filter(|after| after.line == line && after.column <= column);
-        Some(breaks.next_back().map_or(first, |after| after.source))
-    }
+/// The line of the source that a place of a program comes from.
+pub(super) fn source_line(program: &Program, line: u32, column: u32) -> Option<u32> {
+    let index = usize::try_from(line).ok()?.checked_sub(1)?;
+    let first = program.lines.get(index).copied().filter(|line| *line > 0)?;
+    let mut breaks = program.breaks.iter().filter(|after| after.line == line && after.column <= column);
+    Some(breaks.next_back().map_or(first, |after| after.source))
 }
 
 impl Bounds {

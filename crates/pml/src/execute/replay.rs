@@ -153,6 +153,7 @@ impl Recording {
     fn logged(&self) -> Vec<LoggedCall> {
         let logged = |call: &RecordedCall| LoggedCall {
             tool: call.tool.clone(),
+            frame: 0,
             node: call.node.clone(),
             digest: pml_model::Digest::of(call.arguments.get().as_bytes()),
             arguments: call.arguments.get().to_owned(),
@@ -176,12 +177,19 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
             format!("the run was recorded with `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         ));
     }
+    let Some(program) = plan.program().cloned() else {
+        return Err(Problem::new(
+            Code::InvalidRequest,
+            "the run is one of tasks, not of a program, and has nothing to replay",
+        )
+        .hint("`pml runs show` tells what its tasks did"));
+    };
     let mut worker = take_worker(app, PATIENCE).await?;
     let plan = Arc::new(plan);
     let (rules, tools) = plan.rules();
     let mut run: Run<Ending> = Run::new(rules, tools, plan.start);
     let mut observer = Observer::new(Arc::clone(&plan));
-    worker.begin(&plan.for_worker());
+    worker.begin(&plan.for_worker(&program));
     let deliveries = recording.deliveries.iter().map(|given| (given.at, given.what.clone())).collect();
     for action in run.replay(Vec::new(), recording.logged(), deliveries) {
         if let Action::Deliver { at, what } = action {
@@ -204,10 +212,12 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
         let event = match seen {
             Seen::Call { call, point, context, handle, arguments, .. } => {
                 let at = recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
-                Event::Issued(observer.issued(CallSeen { call, point, context, handle, arguments }, at))
+                Event::Issued(observer.issued(&CallSeen { call, point, context, handle, arguments }, at))
             }
-            Seen::Timer { timer, delay_ms } => Event::TimerSet { timer, delay_ms },
-            Seen::TimerCleared { timer } => Event::TimerCleared { timer },
+            Seen::Timer { timer, delay_ms } => {
+                Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }
+            }
+            Seen::TimerCleared { timer } => Event::TimerCleared { timer: u64::from(timer) },
             Seen::Quiet { taken, .. } => Event::Quiet { taken },
             Seen::Ended(ending) => Event::Ended(observer.ending(&ending)),
             _ => continue,

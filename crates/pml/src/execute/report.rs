@@ -1,7 +1,7 @@
 //! What is told of a run when it is over.
 
 use pml_model::RunState;
-use pml_model::question::Question;
+use pml_model::question::{LayerResult, Question};
 use pml_model::structure::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,6 +29,9 @@ pub struct Report {
     pub error: Option<Failure>,
     /// Its calls, in the order they were asked for.
     pub tasks: Vec<Task>,
+    /// What became of the tasks of a DAG.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcomes: Vec<LayerResult>,
     /// Which way it went.
     pub path: Path,
     /// What it printed.
@@ -71,12 +74,26 @@ pub struct Failure {
 impl Report {
     /// Of a run that waited longer than runs may.
     pub(super) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
+        let failure = Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew");
+        Report::only(RunState::Expired, failure, started_at, ended_at)
+    }
+
+    /// Of a run that failed with `code` when nothing more could be recorded of it.
+    pub(super) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> Report {
+        let failure = Failure::new(code.unwrap_or("STORAGE"), "how the run ended could not be recorded")
+            .hint("what was sent is in the journal as far as it goes: `pml runs show` tells");
+        Report::only(RunState::Failed, failure, started_at, ended_at)
+    }
+
+    /// Of a run of which nothing is known but why it has no result.
+    fn only(state: RunState, failure: Failure, started_at: i64, ended_at: Option<i64>) -> Report {
         Report {
-            state: RunState::Expired,
+            state,
             result: None,
             parts: Vec::new(),
-            error: Some(Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew")),
+            error: Some(failure),
             tasks: Vec::new(),
+            outcomes: Vec::new(),
             path: Path::default(),
             console: Vec::new(),
             console_cut: false,

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use pml_model::question::Question;
+use pml_model::question::{LayerResult, Question};
 use pml_model::{Principal, RunId, RunState};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dag::Dag;
 use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
-use super::plan::Plan;
+use super::plan::{Bounds, DagTask, Granted};
 use super::report::{Task, TaskStatus};
 use super::resume::understood;
 use crate::app::{App, blocking};
@@ -23,6 +24,8 @@ pub struct Overview {
     pub state: RunState,
     /// Its calls so far.
     pub tasks: Vec<Task>,
+    /// What became of the tasks of a DAG so far.
+    pub outcomes: Vec<LayerResult>,
     /// What it asks, under its name.
     pub question: Option<(String, Question)>,
 }
@@ -67,9 +70,39 @@ pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Ov
     let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
-    let mut observer = Observer::new(Arc::new(plan));
+    let plan = Arc::new(plan);
+    let mut observer = Observer::new(Arc::clone(&plan));
     observer.remember(&history);
-    Ok(Overview { state: recorded.run.state, tasks: observer.tasks(), question: recorded.question })
+    let outcomes = Dag::as_it_stood(&plan, &history).map(|dag| dag.outcomes()).unwrap_or_default();
+    Ok(Overview { state: recorded.run.state, tasks: observer.tasks(), outcomes, question: recorded.question })
+}
+
+/// The tasks of a DAG run and which of them have run.
+#[derive(Debug)]
+pub struct Tasks {
+    /// All of them.
+    pub tasks: Vec<DagTask>,
+    /// Whether each has run.
+    pub has_run: Vec<bool>,
+    /// Whether each failed.
+    pub failed: Vec<bool>,
+    /// The tools they may call.
+    pub tools: Vec<Granted>,
+    /// What the run may use up.
+    pub limits: Bounds,
+}
+
+/// How the tasks of a run stand.
+///
+/// # Errors
+/// It is no run of tasks, or its record cannot be read.
+pub fn tasks_of(recorded: &pml_store::Recorded) -> Result<Tasks, Problem> {
+    let (plan, history) = understood(recorded)?;
+    let plan = Arc::new(plan);
+    let dag = Dag::as_it_stood(&plan, &history).ok_or_else(|| {
+        Problem::new(Code::InvalidRequest, format!("run `{}` has no tasks", recorded.run.id))
+    })?;
+    Ok(dag.into_tasks())
 }
 
 /// A part of the result of a task.
@@ -80,7 +113,11 @@ pub async fn result(app: &App, principal: &Principal, id: &RunId, wanted: &Wante
     let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
-    let (status, text) = find(&plan, &history, &wanted.task)?;
+    let plan = Arc::new(plan);
+    let (status, text) = match Dag::as_it_stood(&plan, &history) {
+        Some(dag) => of_task(&dag, &wanted.task)?,
+        None => find(&history, &wanted.task)?,
+    };
     let text = match serde_json::from_str::<Value>(&text) {
         Ok(value) if wanted.pretty => serde_json::to_string_pretty(&value).unwrap_or(text),
         _ => text,
@@ -100,8 +137,8 @@ fn told(id: &RunId, error: pml_store::Error) -> Problem {
 }
 
 /// The result of a task, or its error, as text.
-fn find(plan: &Plan, history: &History, task: &str) -> Result<(TaskStatus, String), Problem> {
-    let call = number(plan, history, task).ok_or_else(|| {
+fn find(history: &History, task: &str) -> Result<(TaskStatus, String), Problem> {
+    let call = number(history, task).ok_or_else(|| {
         let mut known: Vec<&str> = history.calls.iter().filter_map(|call| call.node.as_deref()).collect();
         known.dedup();
         let hint = match known.is_empty() {
@@ -121,15 +158,42 @@ fn find(plan: &Plan, history: &History, task: &str) -> Result<(TaskStatus, Strin
             let status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
             Ok((status, serde_json::to_string(error).expect("an error is plain data")))
         }
-        Some((_, Delivered::Timer { .. })) | None => {
-            Err(Problem::new(Code::InvalidRequest, format!("task `{task}` has no result yet"))
-                .hint("wait for the run with `pml_continue`"))
+        Some((_, Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. })) | None => {
+            Err(not_yet(task))
+        }
+    }
+}
+
+fn not_yet(task: &str) -> Problem {
+    Problem::new(
+        Code::InvalidRequest,
+        format!("task `{}` has no result yet", pml_model::name::printable(task)),
+    )
+    .hint("wait for the run with `pml_continue`")
+}
+
+/// The same for a task of a DAG.
+fn of_task(dag: &Dag, task: &str) -> Result<(TaskStatus, String), Problem> {
+    match dag.result(task) {
+        Some(Ok(value)) => Ok((TaskStatus::Success, value.get().to_owned())),
+        Some(Err(error)) => {
+            let status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
+            Ok((status, serde_json::to_string(error).expect("an error is plain data")))
+        }
+        None if dag.ids().any(|id| id == task) => Err(not_yet(task)),
+        None => {
+            let known: Vec<&str> = dag.ids().take(20).collect();
+            Err(Problem::new(
+                Code::InvalidRequest,
+                format!("the run has no task `{}`", pml_model::name::printable(task)),
+            )
+            .hint(format!("it has {}", known.join(", "))))
         }
     }
 }
 
 /// The number of the call that is meant.
-fn number(plan: &Plan, history: &History, task: &str) -> Option<u32> {
+fn number(history: &History, task: &str) -> Option<u32> {
     if let Ok(call) = task.parse::<u32>() {
         return (1..=history.calls.len()).contains(&(call as usize)).then_some(call);
     }
@@ -137,8 +201,7 @@ fn number(plan: &Plan, history: &History, task: &str) -> Option<u32> {
         Some((name, which)) => (name, Some(which.parse::<usize>().ok()?)),
         None => (task, None),
     };
-    let node = plan.node_of_task(name);
-    let there = history.calls.iter().enumerate().filter(|(_, call)| call.node.as_deref() == Some(&*node));
+    let there = history.calls.iter().enumerate().filter(|(_, call)| call.node.as_deref() == Some(name));
     let calls: Vec<u32> = there.filter_map(|(index, _)| u32::try_from(index + 1).ok()).collect();
     match which {
         Some(which) => calls.get(which.checked_sub(1)?).copied(),
@@ -148,8 +211,10 @@ fn number(plan: &Plan, history: &History, task: &str) -> Option<u32> {
 
 /// A part that begins and ends where characters do.
 fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
-    let offset = start_of_character(text, wanted.offset);
-    let mut end = start_of_character(text, offset.saturating_add(wanted.limit));
+    let boundary =
+        |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let offset = boundary(wanted.offset);
+    let mut end = boundary(offset.saturating_add(wanted.limit));
     if end == offset {
         // Not even one character fits; without it nobody would ever get further.
         end += text[offset..].chars().next().map_or(0, char::len_utf8);
@@ -162,12 +227,6 @@ fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
         next_offset: (end < text.len()).then_some(end),
         total_bytes: text.len(),
     }
-}
-
-/// Where the character begins that has this byte; the end of the text where there is none.
-fn start_of_character(text: &str, byte: usize) -> usize {
-    let byte = byte.min(text.len());
-    (0..=byte).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pml_mcp::Caller;
-use pml_model::question::{Answer, Question};
+use pml_model::question::{Answer, Onward, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
-use pml_store::{Audit, Change, Claim, Lease, Recorded, Urgency};
+use pml_store::{Audit, Change, Claim, Lease, Recorded, RunKind, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::ask::{self, Decided};
+use super::dag::Dag;
 use super::driver::Parts;
 use super::journal::{Delivered, History, Record};
 use super::observe::{Ending, Observer};
@@ -30,7 +31,10 @@ pub async fn resume(
     caller: Caller,
 ) -> Result<Resumed, Problem> {
     // Before the run is taken: a run that waits for a worker is nobody's, and no lease of it can lapse.
-    let worker = take_worker(app, PATIENCE).await?;
+    let worker = match needs_worker(app, principal, id).await? {
+        true => Some(take_worker(app, PATIENCE).await?),
+        false => None,
+    };
     let lease = match claim(app, principal, id).await? {
         Claim::Taken(lease) => lease,
         Claim::Held { .. } => {
@@ -69,6 +73,13 @@ pub async fn resume(
             acked,
         },
     )))
+}
+
+/// Whether a program is run, and not tasks that get workers of their own when they need them.
+async fn needs_worker(app: &App, principal: &Principal, id: &RunId) -> Result<bool, Problem> {
+    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+    let row = blocking(move || store.run(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
+    Ok(row.kind == RunKind::Code)
 }
 
 async fn claim(app: &App, principal: &Principal, id: &RunId) -> Result<Claim, Problem> {
@@ -153,6 +164,18 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             if let Ok(records) = history.resolve(calls, now) {
                 history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
             }
+        }
+        Some((_, Question::Layer(layer), Answer::Layer(onward))) => {
+            let now = now_ms();
+            let replan = match onward {
+                Onward::Continue => None,
+                Onward::Replan { plan } => Some(Box::new(
+                    serde_json::from_str(plan).map_err(|error| unreadable(lease.run(), &error))?,
+                )),
+            };
+            let what = Delivered::Layer { layer: layer.layer_index, replan };
+            history =
+                note(app, lease, &recorded, &[Record::Delivered { at: now, what }], Vec::new(), now).await?;
         }
         Some(_) | None => {
             if let Some(question) = plan.question.clone().filter(|_| !history.has_begun()) {
@@ -283,7 +306,9 @@ async fn end(
 ) -> Result<(), Problem> {
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
-    let report = observer.report(ending, &history.in_doubt(), now_ms());
+    let mut report = observer.report(ending, &history.in_doubt(), now_ms());
+    let dag = Dag::as_it_stood(&Arc::new(plan.clone()), history);
+    report.outcomes = dag.map(|dag| dag.outcomes()).unwrap_or_default();
     let over = Change {
         state: Some(report.state),
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),

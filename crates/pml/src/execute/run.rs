@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use pml_model::Digest;
 
 use super::journal::{Delivered, Grant, LoggedCall, Record};
+use crate::approve::question::value_digest;
 
 /// What a run may do at once, and when it is put aside.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,8 @@ pub(super) struct Rule {
 pub(super) struct Issued {
     /// Its number, in the order they were asked for, from 1.
     pub(super) call: u32,
+    /// Who asks: 0 for the program of a run, else a task of a DAG.
+    pub(super) frame: u32,
     /// Which tool.
     pub(super) handle: u32,
     /// The node of the structure it belongs to.
@@ -59,10 +62,14 @@ pub(super) struct Issued {
 pub(super) enum Event<E> {
     /// The program asked for a call.
     Issued(Issued),
-    /// The program asked to be woken.
-    TimerSet { timer: u32, delay_ms: u64 },
+    /// The program asked to be woken; counted from its own time, where that is not the run's.
+    TimerSet { timer: u64, delay_ms: u64, from: Option<i64> },
     /// It no longer does.
-    TimerCleared { timer: u32 },
+    TimerCleared { timer: u64 },
+    /// It waits for somebody's word on how to go on.
+    Paused,
+    /// A part of it that asks for calls of its own is over, with this.
+    FrameOver(Delivered),
     /// The program has taken this many deliveries and has nothing left to do.
     Quiet { taken: u32 },
     /// The program is over.
@@ -72,7 +79,7 @@ pub(super) enum Event<E> {
     /// A call has an end.
     Answered(Delivered),
     /// A timer is due.
-    TimerDue { timer: u32 },
+    TimerDue { timer: u64 },
     /// A person allowed something.
     Granted(Grant),
     /// Nobody knows yet what a person says to the calls that wait for their word.
@@ -97,7 +104,7 @@ pub(super) enum Action<E> {
     /// Tell the server that nobody waits for this call any more.
     Cancel { call: u32 },
     /// Say when it is this time.
-    Wake { timer: u32, at: i64 },
+    Wake { timer: u64, at: i64 },
     /// A call waits for a person's word.
     Ask { call: u32 },
     /// Put the run aside: until then, until these calls are decided on, or whichever is first.
@@ -181,13 +188,14 @@ pub(super) struct Run<E> {
     at_once: HashMap<String, usize>,
     under_way: usize,
     /// When those that are set are due.
-    timers: BTreeMap<u32, i64>,
+    timers: BTreeMap<u64, i64>,
     issued: u32,
     delivered: u32,
     taken: Option<u32>,
     /// The program's time at its start and after each delivery.
     times: Vec<i64>,
     replay: Option<Replay>,
+    paused: bool,
     ending: Option<E>,
     closed: bool,
 }
@@ -195,10 +203,34 @@ pub(super) struct Run<E> {
 #[derive(Debug)]
 struct Replay {
     calls: Vec<LoggedCall>,
+    /// Those that were asked for again, or need not be because who asked has ended.
+    seen: Vec<bool>,
     deliveries: u32,
-    timers: HashSet<u32>,
+    timers: HashSet<u64>,
     /// Calls without an end, to be made once the program stands where it stood.
     held: Vec<(Issued, bool)>,
+}
+
+impl Issued {
+    /// A call that `frame` asks for.
+    pub(super) fn new(
+        call: u32,
+        (frame, handle): (u32, u32),
+        node: Option<String>,
+        arguments: &str,
+        asks: bool,
+    ) -> Issued {
+        Issued {
+            call,
+            frame,
+            handle,
+            node,
+            arguments: arguments.into(),
+            digest: Digest::of(arguments.as_bytes()),
+            value: asks.then(|| value_digest(arguments)).flatten(),
+            grant: None,
+        }
+    }
 }
 
 impl<E> Run<E> {
@@ -218,6 +250,7 @@ impl<E> Run<E> {
             taken: None,
             times: vec![start],
             replay: None,
+            paused: false,
             ending: None,
             closed: false,
         }
@@ -247,9 +280,17 @@ impl<E> Run<E> {
         }
         let timers = deliveries.iter().filter_map(|(_, what)| match what {
             Delivered::Timer { timer } => Some(*timer),
-            Delivered::Result { .. } | Delivered::Error { .. } => None,
+            _ => None,
         });
+        let over: HashSet<u32> = deliveries
+            .iter()
+            .filter_map(|(_, what)| match what {
+                Delivered::Frame { frame, .. } => Some(*frame),
+                _ => None,
+            })
+            .collect();
         self.replay = Some(Replay {
+            seen: calls.iter().map(|call| over.contains(&call.frame)).collect(),
             calls,
             deliveries: u32::try_from(deliveries.len()).unwrap_or(u32::MAX),
             timers: timers.collect(),
@@ -273,7 +314,11 @@ impl<E> Run<E> {
         let mut actions = Vec::new();
         match event {
             Event::Issued(issued) => self.on_issued(issued, now, &mut actions),
-            Event::TimerSet { timer, delay_ms } => self.on_timer(timer, delay_ms, now, &mut actions),
+            Event::TimerSet { timer, delay_ms, from } => {
+                self.on_timer(timer, (delay_ms, from), now, &mut actions);
+            }
+            Event::Paused => self.paused = true,
+            Event::FrameOver(what) => self.on_frame_over(what, now, &mut actions),
             Event::TimerCleared { timer } => {
                 self.timers.remove(&timer);
             }
@@ -310,10 +355,12 @@ impl<E> Run<E> {
             self.take_on(issued, now, actions);
             return;
         };
-        let Some(logged) = replay.calls.get(issued.call as usize - 1) else {
+        let index = issued.call as usize - 1;
+        let Some(logged) = replay.calls.get(index) else {
             replay.held.push((issued, false));
             return;
         };
+        replay.seen[index] = true;
         let tool = &self.tools[issued.handle as usize].tool;
         if logged.tool != *tool {
             let (recorded, now) = (logged.tool.clone(), tool.clone());
@@ -457,12 +504,8 @@ impl<E> Run<E> {
         let (Delivered::Result { call: number, .. } | Delivered::Error { call: number, .. }) = &what else {
             return;
         };
-        let Some(call) = self.calls.remove(number) else { return };
-        if let Stage::Promised | Stage::Sent = call.stage {
-            self.under_way -= 1;
-            if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
-                *at_once -= 1;
-            }
+        if self.forget(*number).is_none() {
+            return;
         }
         actions.push(Action::Record(Record::Delivered { at: now, what: what.clone() }));
         if self.ending.is_some() {
@@ -473,13 +516,66 @@ impl<E> Run<E> {
         self.pump(actions);
     }
 
+    /// A part of the run is over: what it asked for and is not under way is dropped, what only reads is called off, and
+    /// the end of what changes things is waited for though nobody needs it.
+    fn on_frame_over(&mut self, what: Delivered, now: i64, actions: &mut Vec<Action<E>>) {
+        let Delivered::Frame { frame, .. } = what else { return };
+        if self.ending.is_some() {
+            return;
+        }
+        actions.push(Action::Record(Record::Delivered { at: now, what: what.clone() }));
+        let theirs: Vec<u32> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| call.issued.frame == frame)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in theirs {
+            let Some(call) = self.calls.get(&number) else { continue };
+            let idempotent = self.tools[call.issued.handle as usize].idempotent;
+            match call.stage {
+                Stage::Sent if !idempotent => continue,
+                Stage::Sent => actions.push(Action::Cancel { call: number }),
+                Stage::Promised => actions.push(Action::Record(Record::Again { call: number, at: now })),
+                Stage::Asking | Stage::Waiting => {}
+            }
+            self.forget(number);
+        }
+        actions.push(self.deliver(now, what));
+        self.pump(actions);
+    }
+
+    /// A call is not waited for any more.
+    fn forget(&mut self, number: u32) -> Option<Call> {
+        let call = self.calls.remove(&number)?;
+        if let Stage::Promised | Stage::Sent = call.stage {
+            self.under_way -= 1;
+            if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
+                *at_once -= 1;
+            }
+        }
+        Some(call)
+    }
+
+    /// More tools than there were.
+    pub(super) fn extend(&mut self, tools: Vec<Rule>) {
+        self.tools = tools;
+    }
+
     fn deliver(&mut self, at: i64, what: Delivered) -> Action<E> {
+        self.paused &= !matches!(what, Delivered::Layer { .. });
         self.delivered += 1;
         self.times.push(at);
         Action::Deliver { at, what }
     }
 
-    fn on_timer(&mut self, timer: u32, delay_ms: u64, now: i64, actions: &mut Vec<Action<E>>) {
+    fn on_timer(
+        &mut self,
+        timer: u64,
+        (delay_ms, from): (u64, Option<i64>),
+        now: i64,
+        actions: &mut Vec<Action<E>>,
+    ) {
         if self.ending.is_some() || self.replay.as_ref().is_some_and(|replay| replay.timers.contains(&timer))
         {
             return;
@@ -487,7 +583,10 @@ impl<E> Run<E> {
         // Counted from the program's own time, so that a resumed run is woken when it was going to be; but no timer
         // takes longer than it was set for, also where the clock was set back meanwhile.
         let step = self.taken.map_or(0, |taken| taken as usize + 1).min(self.times.len() - 1);
-        let at = self.times[step].min(now).saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
+        let at = from
+            .unwrap_or(self.times[step])
+            .min(now)
+            .saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
         self.timers.insert(timer, at);
         actions.push(Action::Wake { timer, at });
     }
@@ -527,7 +626,7 @@ impl<E> Run<E> {
             && self.taken == Some(self.delivered);
         let wake_at = self.timers.values().min().copied();
         let far = wake_at.is_none_or(|next| next > now.saturating_add(self.rules.park_after_ms));
-        if idle && far && (wake_at.is_some() || !asking.is_empty()) {
+        if idle && far && (wake_at.is_some() || !asking.is_empty() || self.paused) {
             actions.push(Action::Kill);
             actions.push(Action::Park { wake_at, asking });
             self.closed = true;
@@ -536,8 +635,10 @@ impl<E> Run<E> {
 
     /// A call that was recorded and that the program has not made.
     fn missing(&self) -> Option<Divergence> {
-        let logged = self.replay.as_ref()?.calls.get(self.issued as usize)?;
-        Some(Divergence::Missing { call: self.issued + 1, recorded: logged.tool.clone() })
+        let replay = self.replay.as_ref()?;
+        let index = replay.seen.iter().position(|seen| !seen)?;
+        let call = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        Some(Divergence::Missing { call, recorded: replay.calls[index].tool.clone() })
     }
 
     fn end(&mut self, ending: E, kill: bool, now: i64, actions: &mut Vec<Action<E>>) {

@@ -16,8 +16,42 @@ use crate::tools::{Outcome, ToolError};
 /// The longest error text a program is given.
 const MAX_ERROR_CHARACTERS: usize = 4_000;
 
+/// How many bytes a result may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Each result of a call.
+    pub(super) each: usize,
+    /// All results of a run together.
+    pub(super) all: usize,
+    /// What is left of that.
+    pub(super) left: usize,
+}
+
+impl Room {
+    /// Why a result of `size` bytes has no room.
+    fn refusal(self, tool: &str, size: usize) -> Option<CallError> {
+        let Room { each, all, left } = self;
+        let (message, hint) = if size > each {
+            (
+                format!("the result of `{tool}` has {size} bytes and may have {each}"),
+                "ask the tool for less, or raise `limits.result` in pml.toml",
+            )
+        } else if size > left {
+            (
+                format!(
+                    "the result of `{tool}` has {size} bytes, and of the {all} that all results of a run may have {left} are left"
+                ),
+                "ask the tools for less, or do it in several runs",
+            )
+        } else {
+            return None;
+        };
+        Some(CallError { hint: Some(hint.to_owned()), ..error("RESULT_TOO_LARGE", message) })
+    }
+}
+
 /// What the program is given for call number `call` of `run`.
-pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, max_bytes: usize) -> Delivered {
+pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, room: Room) -> Delivered {
     let failed = |error| Delivered::Error { call, error };
     match outcome {
         Outcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => failed(CallError {
@@ -27,14 +61,10 @@ pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, ma
         Outcome::Ok(result) => {
             let (value, parts) = value(run, call, &result);
             let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
-            if size > max_bytes {
-                let message = format!("the result of `{tool}` has {size} bytes and may have {max_bytes}");
-                return failed(CallError {
-                    hint: Some("ask the tool for less, or raise `limits.result` in pml.toml".to_owned()),
-                    ..error("RESULT_TOO_LARGE", message)
-                });
+            match room.refusal(tool, size) {
+                Some(refusal) => failed(refusal),
+                None => Delivered::Result { call, value, parts },
             }
-            Delivered::Result { call, value, parts }
         }
         Outcome::ToolError(ToolError::Result(result)) => failed(told(&result)),
         Outcome::ToolError(ToolError::Rpc(rpc)) => {
@@ -142,15 +172,17 @@ fn decoded_len(base64: &str) -> usize {
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room { each: 1_000, all: 5_000, left: 500 };
+
     fn run() -> RunId {
         RunId::new(1)
     }
 
     fn seen(result: &Value) -> String {
-        match delivered(&run(), 2, "s:t", Outcome::Ok(raw(result)), 1_000) {
+        match delivered(&run(), 2, "s:t", Outcome::Ok(raw(result)), ROOM) {
             Delivered::Result { value, .. } => value.get().to_owned(),
             Delivered::Error { error, .. } => format!("{}: {}", error.code, error.message),
-            Delivered::Timer { .. } => unreachable!(),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -172,7 +204,7 @@ mod tests {
     fn an_image_is_a_handle_and_its_bytes_are_kept() {
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" });
         let result = raw(&json!({ "content": [image] }));
-        let Delivered::Result { value, parts, .. } = delivered(&run(), 2, "s:t", Outcome::Ok(result), 1_000)
+        let Delivered::Result { value, parts, .. } = delivered(&run(), 2, "s:t", Outcome::Ok(result), ROOM)
         else {
             panic!("a result");
         };
@@ -187,10 +219,15 @@ mod tests {
     fn a_large_result_and_a_failed_tool_are_errors_with_codes() {
         let large = json!({ "structuredContent": "x".repeat(2_000) });
         assert_eq!(seen(&large), "RESULT_TOO_LARGE: the result of `s:t` has 2002 bytes and may have 1000");
+        let last = json!({ "structuredContent": "x".repeat(600) });
+        assert_eq!(
+            seen(&last),
+            "RESULT_TOO_LARGE: the result of `s:t` has 602 bytes, and of the 5000 that all results of a run may have 500 are left"
+        );
         let failed =
             raw(&json!({ "content": [{ "type": "text", "text": "no \u{1b}[31mfile" }], "isError": true }));
         let Delivered::Error { error, .. } =
-            delivered(&run(), 1, "s:t", Outcome::ToolError(ToolError::Result(failed)), 10)
+            delivered(&run(), 1, "s:t", Outcome::ToolError(ToolError::Result(failed)), ROOM)
         else {
             panic!("an error");
         };

@@ -124,10 +124,8 @@ pub async fn answer(
 ) -> Result<(), Problem> {
     let (store, id) = (app.store.clone(), run.clone());
     let whose = blocking(move || store.whose(&id)).await?.ok_or_else(|| no_run(run))?;
-    let (asked_id, question) = open_question(app, &whose, run).await?.ok_or_else(|| gone(run))?;
-    if asked_id != question_id {
-        return Err(gone(run));
-    }
+    let asked = open_question(app, &whose, run).await?.filter(|(name, _)| name == question_id);
+    let Some((_, question)) = asked else { return Err(closed(app, &whose, run, question_id).await) };
     fits(&question, &answer, run)?;
     if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &mut answer) {
         counts(asked, by)?;
@@ -139,10 +137,7 @@ pub async fn answer(
         (app.store.clone(), whose.clone(), run.clone(), question_id.to_owned(), answer.clone());
     match blocking(move || store.answer(&principal, &id, &name, &said, now, vec![audit])).await? {
         Answered::Stored => {}
-        Answered::AlreadyAnswered => {
-            return Err(Problem::new(Code::AlreadyAnswered, format!("run `{run}` has its answer already"))
-                .hint("the first answer counts"));
-        }
+        Answered::AlreadyAnswered => return Err(answered(run)),
         Answered::Gone => return Err(gone(run)),
         Answered::Unknown => return Err(no_run(run)),
     }
@@ -150,6 +145,23 @@ pub async fn answer(
         remember(app, &whose, run, asked, decision, now).await?;
     }
     Ok(())
+}
+
+/// Why a question is not open: it has its answer, or nobody asks it.
+async fn closed(app: &App, whose: &Principal, run: &RunId, question_id: &str) -> Problem {
+    let (store, principal, id) = (app.store.clone(), whose.clone(), run.clone());
+    match blocking(move || store.load(&principal, &id)).await {
+        Ok(recorded) if recorded.answers.iter().any(|answer| answer.question_id == question_id) => {
+            answered(run)
+        }
+        // What was recorded may be gone; then nobody can tell.
+        Ok(_) | Err(_) => gone(run),
+    }
+}
+
+fn answered(run: &RunId) -> Problem {
+    Problem::new(Code::AlreadyAnswered, format!("run `{run}` has its answer already"))
+        .hint("the first answer counts")
 }
 
 fn gone(run: &RunId) -> Problem {
@@ -258,7 +270,25 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
         return Ok(());
     }
     let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let rules = blocking(move || store.matching_rules(&principal, now)).await?;
-    plan.grants = allowed_by_rules(&mut plan.question, &rules, plan.limits.calls, now);
-    Ok(())
+    let mut rules = blocking(move || store.matching_rules(&principal, now)).await?;
+    loop {
+        let mut question = plan.question.clone();
+        let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);
+        let mut revoked = None;
+        for (number, _) in &allowed {
+            let (store, principal, rule) = (app.store.clone(), whose.clone(), *number);
+            if !blocking(move || store.use_rule(&principal, rule, now, Vec::new())).await? {
+                revoked = Some(*number);
+            }
+        }
+        match revoked {
+            // Taken back since it was read.
+            Some(number) => rules.retain(|rule| rule.number != number),
+            None => {
+                plan.question = question;
+                plan.grants = allowed.into_iter().map(|(_, grant)| grant).collect();
+                return Ok(());
+            }
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::server::Incoming;
-use pml_model::Digest;
 use pml_model::json::{Fields, empty_object, raw};
+use pml_model::{Digest, ToolId};
 use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::json;
@@ -15,9 +15,9 @@ use super::reply::{refusal, reply};
 use super::runs::read;
 use super::{Door, ask, is_callable};
 use crate::app::App;
-use crate::execute::{Handle, Standing};
+use crate::execute::{Handle, Pause, Standing};
 use crate::flow::{self, Executed};
-use crate::plan::Execution;
+use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
 
 /// How long a client waits where it does not say: most give up at a minute.
@@ -39,9 +39,45 @@ struct Request {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-enum Implementation {
-    Code { code: String },
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Implementation {
+    r#type: Kind,
+    code: Option<String>,
+    #[serde(alias = "dag_structure")]
+    dag_structure: Option<Box<RawValue>>,
+    #[serde(alias = "tool_id")]
+    tool_id: Option<String>,
+    #[serde(alias = "default_args")]
+    default_args: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Code,
+    Dag,
+    Tool,
+}
+
+impl Implementation {
+    /// What is to be run.
+    fn work(self, options: &Options) -> Result<Asked, Problem> {
+        let missing = |what: &str| {
+            Problem::new(Code::InvalidArguments, format!("`implementation.{what}` is missing")).hint(SMALLEST)
+        };
+        Ok(match self.r#type {
+            Kind::Code => Asked::Code(self.code.ok_or_else(|| missing("code"))?),
+            Kind::Dag => Asked::Dag {
+                document: self.dag_structure.ok_or_else(|| missing("dagStructure"))?.get().to_owned(),
+                pause: options.pause(),
+            },
+            Kind::Tool => Asked::Tool {
+                tool: ToolId::parse(&self.tool_id.ok_or_else(|| missing("toolId"))?)
+                    .map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
+                defaults: self.default_args.unwrap_or_else(empty_object),
+            },
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -51,6 +87,16 @@ struct Options {
     wait_ms: Option<u64>,
     #[serde(default)]
     detach: bool,
+    #[serde(default, alias = "per_layer_validation")]
+    per_layer_validation: bool,
+    #[serde(default, alias = "decision_points")]
+    decision_points: Pause,
+}
+
+impl Options {
+    fn pause(&self) -> Pause {
+        if self.per_layer_validation { Pause::PerLayer } else { self.decision_points }
+    }
 }
 
 /// The definitions of these tools.
@@ -63,14 +109,11 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "result": {},
             "error": { "type": "object" },
             "tasks": { "type": "array", "items": { "type": "object" } },
+            "outcomes": { "type": "array", "items": { "type": "object" } },
             "console": { "type": "array", "items": { "type": "object" } },
-            "consoleCut": { "type": "boolean" },
             "progress": { "type": "object" },
-            "questionId": { "type": "string" },
             "question": { "type": "object" },
-            "inFlight": { "type": "integer" },
-            "layer": { "type": "object" },
-            "wakeAt": { "type": "integer" }
+            "layer": { "type": "object" }
         },
         "required": ["status"]
     });
@@ -89,8 +132,18 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                 "intent": { "type": "string", "description": "what it is for, in plain words" },
                 "implementation": {
                     "type": "object",
-                    "properties": { "type": { "const": "code" }, "code": { "type": "string" } },
-                    "required": ["type", "code"],
+                    "properties": {
+                        "type": { "enum": ["code", "dag", "tool"] },
+                        "code": { "type": "string" },
+                        "dagStructure": {
+                            "type": "object",
+                            "description": "{tasks: [{id, tool | code, arguments, dependsOn, safeToFail?, timeoutMs?, retries?}]}; \
+                                 `{\"$ref\": \"t1.field\"}` and `{{t1.field}}` stand for results, `args` for `context`"
+                        },
+                        "toolId": { "type": "string" },
+                        "defaultArgs": { "type": "object" }
+                    },
+                    "required": ["type"],
                     "additionalProperties": false
                 },
                 "context": { "type": "object", "description": "the program's `args`" },
@@ -102,7 +155,9 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                             "type": "integer", "minimum": 0, "maximum": MAX_WAIT_MS, "default": WAIT_MS,
                             "description": "when to answer `running` instead"
                         },
-                        "detach": { "type": "boolean", "default": false, "description": "answer at once" }
+                        "detach": { "type": "boolean", "default": false, "description": "answer at once" },
+                        "perLayerValidation": { "type": "boolean", "default": false, "description": "dag: show each layer's results before the next" },
+                        "decisionPoints": { "enum": ["none", "per_layer", "on_error"], "default": "none" }
                     },
                     "additionalProperties": false
                 }
@@ -130,7 +185,10 @@ pub(super) async fn execute(
         Ok(idempotency) => idempotency,
         Err(problem) => return problem.to_tool_result(),
     };
-    let Implementation::Code { code } = asked.implementation;
+    let work = match asked.implementation.work(&asked.options) {
+        Ok(work) => work,
+        Err(problem) => return problem.to_tool_result(),
+    };
     let patience = match asked.options.detach {
         true => Duration::ZERO,
         false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
@@ -140,7 +198,7 @@ pub(super) async fn execute(
         principal: request.client.principal.clone(),
         session: format!("{}/{}", request.client.name, request.caller.session()),
         intent: asked.intent,
-        code,
+        work,
         arguments: asked.context.unwrap_or_else(empty_object),
         timeout: asked.options.timeout_ms.map(Duration::from_millis),
         caller: request.caller.clone(),

@@ -107,6 +107,9 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     body.set("workflowId", raw(id));
     body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
     body.set("tasks", raw(&report.tasks.iter().map(brief).collect::<Vec<_>>()));
+    if !report.outcomes.is_empty() {
+        body.set("outcomes", raw(&report.outcomes));
+    }
     if !report.console.is_empty() {
         body.set("console", raw(&report.console));
     }
@@ -135,6 +138,9 @@ fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
     });
     if report.console_cut {
         body["consoleCut"] = true.into();
+    }
+    if !report.outcomes.is_empty() {
+        body["outcomes"] = serde_json::to_value(&report.outcomes).unwrap_or_default();
     }
     tool_result(&text, &body, &[], true)
 }

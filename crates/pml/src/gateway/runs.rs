@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::server::Incoming;
-use pml_model::RunId;
 use pml_model::json::raw;
 use pml_model::question::{Answer, Decision, Only, Onward, Question, Remember, Resolved};
+use pml_model::{RunId, ToolId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::ask;
 use super::execute::WAIT_MS;
-use super::reply::{reply, tool_result};
+use super::reply::{refusal, reply, tool_result};
+use super::{Door, is_callable};
 use crate::app::{App, now_ms};
 use crate::execute::{Resumed, Standing};
 use crate::flow::{self, Wanted};
@@ -53,6 +54,24 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true }
+        })),
+        raw(&json!({
+            "name": "pml_replan",
+            "title": "Change the rest of a DAG",
+            "description": "After `layer_complete`: put other tasks in place of those that have not run. They may refer to tasks that have. \
+                 With `new_requirement` instead, get tools that could serve it.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "workflow_id": of_run,
+                    "dagStructure": { "type": "object", "description": "{tasks: [...]}" },
+                    "new_requirement": { "type": "string" }
+                },
+                "required": ["workflow_id"],
+                "additionalProperties": false
+            },
+            "outputSchema": status,
+            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
         })),
         raw(&json!({
             "name": "pml_abort",
@@ -246,6 +265,73 @@ async fn wait_for(
     }
 }
 
+/// Answers `pml_replan`.
+pub(super) async fn replan(
+    app: &Arc<App>,
+    arguments: &RawValue,
+    request: &Incoming,
+    door: &Door,
+) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Which {
+        workflow_id: String,
+        #[serde(rename = "dagStructure", alias = "dag_structure")]
+        dag_structure: Option<Box<RawValue>>,
+        new_requirement: Option<String>,
+    }
+    let replanned = async {
+        let which: Which = read("pml_replan", arguments, OF_REPLAN)?;
+        let id = run_id(&which.workflow_id)?;
+        let visible = |tool: &ToolId| is_callable(tool, &door.expose);
+        match (which.dag_structure, which.new_requirement) {
+            (Some(document), None) => {
+                let by = flow::By::Client { name: request.client.name.clone(), person: false };
+                let whose = &request.client.principal;
+                let asked = flow::standing(app, whose, &id).await?;
+                if let Err(refused) = flow::replan(app, whose, &id, document.get(), &by, &visible).await {
+                    return Ok(refusal(&refused));
+                }
+                let standing = go_on(app, request, &id, asked.asks().unwrap_or_default()).await?;
+                Ok(reply(&id, &ask::settle(app, request, &id, standing).await?))
+            }
+            (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
+            (_, _) => Err(Problem::new(
+                Code::InvalidArguments,
+                "`pml_replan` wants either `dagStructure` or `new_requirement`",
+            )
+            .hint(OF_REPLAN)),
+        }
+    };
+    match replanned.await {
+        Ok(result) => result,
+        Err(problem) => Problem::to_tool_result(&problem),
+    }
+}
+
+const OF_REPLAN: &str = r#"the call is {"workflow_id": "run_…", "dagStructure": {"tasks": […]}}"#;
+
+/// Tools that could serve a requirement in words.
+async fn candidates(
+    app: &Arc<App>,
+    id: &RunId,
+    request: &Incoming,
+    requirement: String,
+    visible: impl Fn(&ToolId) -> bool,
+) -> Result<Box<RawValue>, Problem> {
+    flow::standing(app, &request.client.principal, id).await?;
+    let wanted = serde_json::from_value(json!({ "intent": requirement }))
+        .map_err(|error| Problem::new(Code::InvalidArguments, error.to_string()))?;
+    let page = flow::discover(app, &wanted, |tool| visible(&tool.id)).await?;
+    let names: Vec<&str> = page.results.iter().map(|found| found.id.as_str()).collect();
+    let text = format!(
+        "{id} waits. Tools that could serve it: {}. Call `pml_replan` with `dagStructure`.",
+        names.join(", ")
+    );
+    let body = json!({ "status": "suggestions", "workflowId": id, "candidates": page.results });
+    Ok(tool_result(&text, &body, &[], false))
+}
+
 /// Answers `pml_abort`.
 pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
     #[derive(Deserialize)]
@@ -324,6 +410,9 @@ async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<Raw
     });
     let text = format!("{id} is {}\n{}", overview.state, tasks.collect::<Vec<_>>().join("\n"));
     let mut body = json!({ "status": overview.state, "workflowId": id, "tasks": overview.tasks });
+    if !overview.outcomes.is_empty() {
+        body["outcomes"] = serde_json::to_value(&overview.outcomes).unwrap_or(Value::Null);
+    }
     if let Some((name, question)) = &overview.question {
         body["questionId"] = json!(name);
         body["question"] = serde_json::to_value(question).unwrap_or(Value::Null);

@@ -31,6 +31,8 @@ pub enum What {
     Listed {
         /// How it was started.
         launch: Digest,
+        /// When it was asked for them.
+        asked_at: Instant,
         /// What it told.
         opened: Box<Opened>,
     },
@@ -95,6 +97,8 @@ pub struct Slot {
     used_ms: AtomicU64,
     born: Instant,
     rate_limit: watch::Sender<Option<Instant>>,
+    /// Since when its tools may be others than were listed before: it was started, or said so.
+    changed_at: watch::Sender<Instant>,
     told: mpsc::Sender<Told>,
     stop: CancellationToken,
 }
@@ -123,6 +127,7 @@ impl Slot {
             used_ms: AtomicU64::new(0),
             born: Instant::now(),
             rate_limit: watch::Sender::new(None),
+            changed_at: watch::Sender::new(Instant::now()),
             told,
             stop: CancellationToken::new(),
         }
@@ -217,6 +222,11 @@ impl Slot {
         until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
     }
 
+    /// Since when its tools may be others than were listed before.
+    pub fn changed_at(&self) -> Instant {
+        *self.changed_at.borrow()
+    }
+
     /// Starts the server if it should run without being asked.
     pub fn start_if_eager(self: &Arc<Self>) {
         if self.settings.start == Start::Eager {
@@ -261,6 +271,7 @@ impl Slot {
             Status::Starting | Status::Ready(_) | Status::Held | Status::Closed => false,
         });
         if started {
+            self.changed_at.send_replace(Instant::now());
             let slot = Arc::clone(self);
             tokio::spawn(async move { slot.live().await });
         }
@@ -270,6 +281,7 @@ impl Slot {
     async fn live(self: Arc<Self>) {
         self.tell(What::Status).await;
         let (events, mut heard) = mpsc::channel(64);
+        let asked_at = Instant::now();
         let opening = self.open(events);
         tokio::pin!(opening);
         let mut stale = false;
@@ -278,7 +290,10 @@ impl Slot {
                 biased;
                 opened = &mut opening => break opened,
                 // Taken at once: the list of tools comes on the stream that these would block.
-                Some(event) = heard.recv() => stale |= event == Event::ToolsChanged,
+                Some(event) = heard.recv() => if event == Event::ToolsChanged {
+                    self.changed_at.send_replace(Instant::now());
+                    stale = true;
+                },
                 () = self.stop.cancelled() => return,
             }
         };
@@ -291,7 +306,7 @@ impl Slot {
             }
         };
         let connection = Arc::new(connection);
-        self.tell_tools(opened).await;
+        self.tell_tools(asked_at, opened).await;
         let ready = self.status.send_if_modified(|status| {
             let ready = matches!(status, Status::Starting);
             if ready {
@@ -369,7 +384,10 @@ impl Slot {
             match event {
                 None => return Some("the connection ended".to_owned()),
                 Some(Event::Closed(reason)) => return Some(reason),
-                Some(Event::ToolsChanged) => changed.notify_one(),
+                Some(Event::ToolsChanged) => {
+                    self.changed_at.send_replace(Instant::now());
+                    changed.notify_one();
+                }
                 Some(Event::PromptsChanged) => self.tell(What::Prompts).await,
                 Some(Event::ResourcesChanged) => self.tell(What::Resources).await,
                 Some(Event::ResourceUpdated(uri)) => self.tell(What::Resource(uri)).await,
@@ -381,8 +399,9 @@ impl Slot {
     async fn keep_listed(&self, connection: &Connection, changed: &Notify) {
         loop {
             changed.notified().await;
-            match list(connection, Instant::now() + self.settings.call_timeout).await {
-                Ok(opened) => self.tell_tools(opened).await,
+            let asked_at = Instant::now();
+            match list(connection, asked_at + self.settings.call_timeout).await {
+                Ok(opened) => self.tell_tools(asked_at, opened).await,
                 Err(error) => {
                     tracing::warn!(server = %self.name, error, "the changed tools could not be listed");
                 }
@@ -448,9 +467,9 @@ impl Slot {
         })
     }
 
-    async fn tell_tools(&self, opened: Opened) {
+    async fn tell_tools(&self, asked_at: Instant, opened: Opened) {
         let launch = config::launch_digest(&self.settings);
-        self.tell(What::Listed { launch, opened: Box::new(opened) }).await;
+        self.tell(What::Listed { launch, asked_at, opened: Box::new(opened) }).await;
     }
 
     async fn tell(&self, what: What) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
+use crate::harness::eventually;
 use crate::ledger::{self, Ledger};
 use crate::resume::listed;
 
@@ -34,18 +35,55 @@ fn sixty_four_programs_run_at_a_time_and_each_gets_its_own_result() {
     assert!(listed(&home).iter().all(|row| row["state"] == "done"));
 }
 
+/// Keeps its sandbox for as long as a test may take: no timer is so far away that it is put aside.
+const LONG: &str =
+    "for (let i = 0; i < 20; i++) await new Promise((wake) => setTimeout(wake, 9000)); return 1;";
+
 #[test]
 fn programs_beyond_the_queue_are_told_to_come_later() {
     let home = ledger::home("");
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let beyond = 5;
-    let code = "for (let i = 0; i < 20; i++) await new Promise((wake) => setTimeout(wake, 9000)); return 1;";
     let requests: Vec<u64> =
-        (0..AT_ONCE + QUEUE + beyond).map(|_| gateway.execute(code, &json!({}), &json!({}))).collect();
+        (0..AT_ONCE + QUEUE + beyond).map(|_| gateway.execute(LONG, &json!({}), &json!({}))).collect();
     let refused: Vec<Value> = (0..beyond).map(|_| gateway.any_outcome(&requests)).collect();
     for reply in refused {
-        assert_eq!(reply["error"]["code"], "BUSY", "{reply}");
+        assert_busy(&reply, &format!("{QUEUE} wait"));
     }
+}
+
+/// It says that it is busy, why, and that nothing was run.
+#[track_caller]
+fn assert_busy(reply: &Value, why: &str) {
+    assert_eq!(reply["error"]["code"], "BUSY", "{reply}");
+    assert!(reply["error"]["message"].as_str().unwrap().contains(why), "{reply}");
+    assert!(reply["error"]["hint"].as_str().unwrap().contains("nothing was run"), "{reply}");
+    assert_eq!(reply.get("workflowId"), None, "{reply}");
+}
+
+#[test]
+fn a_program_whose_turn_does_not_come_in_time_is_told_so_and_did_nothing() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = "return (await mcp.ledger.add({ id: args.id })).id;";
+    assert_eq!(gateway.run(code, &json!({ "id": "early" }))["result"], "early");
+    for _ in 0..AT_ONCE {
+        gateway.execute(LONG, &json!({}), &json!({}));
+    }
+    eventually("all run", || listed(&home).len() == AT_ONCE + 1);
+    let late: Vec<u64> = [json!({ "waitMs": 0 }), json!({ "detach": true })]
+        .iter()
+        .map(|options| gateway.execute(code, &json!({ "id": "late" }), options))
+        .collect();
+    for request in late {
+        assert_busy(&gateway.outcome(request), "all sandboxes are in use");
+    }
+    assert_eq!(listed(&home).len(), AT_ONCE + 1, "nothing is recorded of what was refused");
+    // Its turn comes when another run ends.
+    let patient = gateway.execute(code, &json!({ "id": "patient" }), &json!({}));
+    gateway.call("pml_abort", &json!({ "workflow_id": listed(&home)[0]["workflowId"] }));
+    assert_eq!(gateway.outcome(patient)["result"], "patient");
+    assert_eq!(Ledger::of(&home).ids("got"), ["early", "patient"]);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Runs that are called off, and processes that end or are ended while programs run.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, signal};
+use crate::gateway::{Gateway, group_of, signal};
 use crate::harness::{eventually, lives};
 use crate::ledger::{self, Ledger, WAIT};
-use crate::resume::{listed, report, state, wait_for_ends};
+use crate::resume::{listed, recording, report, state, wait_for_ends};
 
 /// As long as a gateway may take to end.
 const LEAVING: Duration = Duration::from_secs(10);
@@ -98,7 +99,7 @@ fn a_client_that_hangs_up_cancels_what_it_waits_for_and_leaves_the_rest_to_other
     let workers = gateway.workers();
     gateway.hang_up();
     assert_eq!(gateway.ends_within(LEAVING), 0);
-    assert!(workers.iter().all(|pid| !lives(*pid)), "no worker outlives its gateway");
+    eventually("no worker outlives its gateway", || workers.iter().all(|pid| !lives(*pid)));
     let rows = listed(&home);
     let first = rows.iter().find(|row| row["workflowId"] != second.as_str()).unwrap();
     assert_eq!(first["state"], "cancelled", "{first}");
@@ -155,6 +156,43 @@ fn a_gateway_asked_to_end_leaves_detached_runs_to_the_next() {
 #[test]
 fn a_gateway_asked_to_end_leaves_awaited_runs_to_the_next() {
     ended_by_a_signal(&json!({}));
+}
+
+/// What Ctrl-C in a terminal does: every process of the foreground group is told to end, and that is the gateway alone.
+#[test]
+fn a_terminal_interrupts_the_gateway_and_neither_its_workers_nor_its_servers() {
+    let home = ledger::home("");
+    let mut command = home.command(&["stdio"]);
+    command.process_group(0);
+    let mut gateway = Gateway::start(command);
+    // Longer than a server is given to end.
+    let code = format!(
+        r#"
+        const slow = mcp.ledger.add({{ id: "slow", after: 2500 }});
+        {WAIT}
+        return [(await slow).id, (await mcp.ledger.add({{ id: "last" }})).id];
+    "#
+    );
+    gateway.execute(&code, &json!({}), &json!({}));
+    let ledger = Ledger::of(&home);
+    ledger.wait_for("done", "add");
+    let group = gateway.child.id();
+    assert_eq!(group_of(group), Some(group));
+    assert!(!gateway.workers().is_empty());
+    for worker in gateway.workers() {
+        assert_ne!(group_of(worker), Some(group), "worker {worker} would be interrupted too");
+    }
+    assert!(Command::new("kill").args(["-INT", "--", &format!("-{group}")]).status().unwrap().success());
+    assert_eq!(gateway.ends_within(LEAVING), 0);
+    let id = listed(&home)[0]["workflowId"].as_str().unwrap().to_owned();
+    assert_eq!(state(&home, &id), "interrupted");
+    assert_eq!(ledger.ids("answered"), ["slow"], "the call under way was waited for");
+
+    ledger.go();
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("the run is done", || state(&home, &id) == "done");
+    assert_eq!(report(&home, &id)["result"], json!(["slow", "last"]));
+    assert_eq!(ledger.added(), ["slow", "last"]);
 }
 
 #[test]
@@ -227,6 +265,37 @@ fn a_killed_worker_is_replaced_unseen_where_nothing_was_called() {
     assert_eq!(reply["result"], true, "{reply}");
     assert!(!lives(worker));
     eventually("one is ready again", || gateway.workers().len() == 1);
+}
+
+#[test]
+fn a_program_is_begun_again_once_and_only_while_it_has_asked_for_nothing() {
+    let home = ledger::home("[runs]\nworkers = 1\n[limits]\ncpu = \"30s\"\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let crashed = |reply: &Value| {
+        assert_eq!(
+            (&reply["status"], &reply["error"]["code"]),
+            (&json!("failed"), &json!("WORKER_CRASHED")),
+            "{reply}"
+        );
+    };
+    let first = worker_of_next_run(&gateway);
+    let twice = gateway.execute("for (;;);", &json!({}), &json!({}));
+    eventually("it computes", || gateway.workers().len() == 2);
+    let second = gateway.workers().into_iter().find(|pid| *pid != first).unwrap();
+    signal(first, "-KILL");
+    // The second was ready and is in use; another is ready.
+    eventually("it computes again", || gateway.workers().len() == 2 && !lives(first));
+    signal(second, "-KILL");
+    crashed(&gateway.outcome(twice));
+
+    let worker = worker_of_next_run(&gateway);
+    let code = "await new Promise((wake) => setTimeout(wake, 1)); for (;;);";
+    let woken = gateway.execute(code, &json!({}), &json!({ "detach": true }));
+    let id = gateway.outcome(woken)["workflowId"].as_str().unwrap().to_owned();
+    eventually("it was given something", || recording(&home, &id)["deliveries"][0].is_object());
+    signal(worker, "-KILL");
+    crashed(&gateway.call("pml_continue", &json!({ "workflow_id": id })));
+    assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
 }
 
 #[test]

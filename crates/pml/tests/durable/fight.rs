@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::Duration;
 
+use pml_model::{Principal, RunState};
+use pml_store::{Filter, RunRow, Store};
 use serde_json::json;
 
 use crate::gateway::Gateway;
@@ -131,4 +133,45 @@ fn a_gateway_that_lost_its_runs_sends_nothing_more_for_them() {
     }
     assert_eq!(counts.len(), STOLEN * 20);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
+
+/// As long as a process holds a run without saying so again.
+const LEASE_MS: i64 = 15_000;
+/// As many programs as run at a time in one process.
+const AT_ONCE: usize = 64;
+
+/// All sandboxes are in use, and runs of others wait to be taken up: our own are kept all the same.
+#[test]
+fn a_process_that_has_more_to_do_than_it_can_keeps_its_runs() {
+    let home = ledger::home("");
+    let code = r#"
+        while ((await mcp.ledger.get({ key: "go", before: 200 })).value === null);
+        return args.n;
+    "#;
+    let mut busy = Gateway::start(home.command(&["stdio"]));
+    for n in 0..AT_ONCE {
+        busy.execute(code, &json!({ "n": n }), &json!({}));
+    }
+    let ledger = Ledger::of(&home);
+    eventually("all run", || ledger.count("got", "get") >= AT_ONCE && listed(&home).len() == AT_ONCE);
+    let mut other = Gateway::start(home.command(&["stdio"]));
+    let left = other.execute(code, &json!({ "n": AT_ONCE }), &json!({ "detach": true }));
+    let left = other.outcome(left)["workflowId"].as_str().unwrap().to_owned();
+    other.kill();
+
+    let store = Store::open(&home.path("pml.db")).unwrap();
+    let everything = Filter { state: None, before: None, limit: 1_000 };
+    let rows = || store.runs(&Principal::local(), &everything).unwrap();
+    eventually("nobody works on the run that was left", || {
+        rows().iter().any(|row| row.id.as_str() == left && row.state == RunState::Interrupted)
+    });
+    let renewed = |row: &RunRow| {
+        row.owner.as_ref().is_some_and(|(_, until)| *until > row.created_at + LEASE_MS + 1_000)
+    };
+    eventually("the others are renewed", || rows().iter().filter(|row| row.id.as_str() != left).all(renewed));
+    for row in rows().iter().filter(|row| row.id.as_str() != left) {
+        assert_eq!((row.state, row.fence), (RunState::Running, 1), "{row:?}");
+    }
+    ledger.go();
+    eventually("all are done", || listed(&home).iter().all(|row| row["state"] == "done"));
 }

@@ -94,6 +94,18 @@ impl Gateway {
         }
     }
 
+    /// Waits for a notification.
+    #[track_caller]
+    pub fn wait_for_notification(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE).expect("pml says so");
+            if message["method"] == method {
+                return message;
+            }
+            self.take(message);
+        }
+    }
+
     fn take(&mut self, message: Value) {
         if let (Some(id), None) = (message["id"].as_u64(), message.get("method")) {
             self.answers.insert(id, message);
@@ -202,6 +214,12 @@ pub fn children(pid: u32) -> Vec<u32> {
 fn is_worker(pid: u32) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).contains("sandbox-worker")
+}
+
+/// The process group of a process that lives.
+pub fn group_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
 }
 
 /// Sends a signal to a process.

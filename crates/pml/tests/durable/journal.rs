@@ -75,8 +75,7 @@ pub fn calls(recorded: &Recorded) -> Vec<Call> {
             (Kind::Again, Some(call)) => call.promised = false,
             (Kind::Delivered, Some(call)) => call.ended = true,
             // What a person allowed is about calls, and changes nothing about how far they are.
-            (Kind::Delivered | Kind::Granted | Kind::Replanned, None)
-            | (Kind::Granted | Kind::Allowed | Kind::Replanned, Some(_)) => {}
+            (Kind::Delivered | Kind::Granted, None) | (Kind::Granted | Kind::Allowed, Some(_)) => {}
             (kind, None) => panic!("{kind:?} of a call that nobody asked for"),
         }
     }

@@ -23,3 +23,4 @@ mod requests;
 mod resume;
 mod sleep;
 mod storage;
+mod time;

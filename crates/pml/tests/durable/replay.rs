@@ -133,3 +133,29 @@ fn an_edited_program_is_refused_where_it_first_does_something_else() {
     }
     assert_eq!(Ledger::of(&home).events().len(), before, "nothing was called");
 }
+
+#[test]
+fn a_run_that_was_ended_for_its_computing_time_does_the_same_again() {
+    let home = ledger::home("[limits]\ncpu = \"200ms\"\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let late = r#"
+        const { id } = await mcp.ledger.add({ id: "before" });
+        console.log(id);
+        for (let i = 0; ; i++) if (id === "never") break;
+        return id;
+    "#;
+    for (code, calls) in [("for (;;);", 0), (late, 1)] {
+        let reply = gateway.run(code, &json!({}));
+        assert_eq!((&reply["status"], &reply["error"]["code"]), (&json!("failed"), &json!("TIMEOUT")));
+        let id = reply["workflowId"].as_str().unwrap();
+        let replayed = home.run(&["runs", "replay", id, "--json"]);
+        assert_eq!(replayed.code, 0, "{replayed:?}");
+        let told: Value = serde_json::from_str(&replayed.stdout).unwrap();
+        assert_eq!(told["outcome"], "same", "{told}");
+        assert_eq!(told["report"]["error"], reply["error"], "{told}");
+        assert_eq!(told["report"]["tasks"].as_array().unwrap().len(), calls, "{told}");
+        let said = home.run(&["runs", "replay", id]);
+        assert!(said.stderr.contains("the same"), "{said:?}");
+    }
+    assert_eq!(Ledger::of(&home).ids("got"), ["before"]);
+}

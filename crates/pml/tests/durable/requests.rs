@@ -8,6 +8,7 @@ use crate::gateway::{Gateway, execution};
 use crate::harness::eventually;
 use crate::ledger::{self, Ledger};
 use crate::resume::listed;
+use crate::sleep::ahead;
 
 const CODE: &str = r#"return (await mcp.ledger.add({ id: args.id, before: args.before })).id;"#;
 
@@ -38,6 +39,34 @@ fn a_request_repeated_with_its_key_is_the_same_run() {
     let later = gateway.outcome(later);
     assert_eq!((&later["workflowId"], &later["result"]), (&first["workflowId"], &json!("a")), "{later}");
     assert_eq!(Ledger::of(&home).added(), ["a"]);
+    assert_eq!(listed(&home).len(), 1);
+}
+
+#[test]
+fn a_key_finds_its_run_also_when_its_results_are_gone() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let first = gateway.begin("tools/call", &keyed("a", "key 1"));
+    let first = gateway.outcome(first);
+    assert_eq!(first["result"], "a", "{first}");
+    gateway.hang_up();
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+
+    // Results are kept for an hour, keys for a day.
+    let mut later = Gateway::start(ahead(&home, 2 * 60 * 60, &["stdio"]));
+    let mut told = Value::Null;
+    eventually("its results are gone", || {
+        let again = later.begin("tools/call", &keyed("a", "key 1"));
+        told = later.outcome(again);
+        told.get("result").is_none()
+    });
+    assert_eq!(told["error"]["code"], "GONE", "{told}");
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains(first["workflowId"].as_str().unwrap()), "{told}");
+    assert!(message.contains("no longer kept"), "{told}");
+    let other = later.begin("tools/call", &keyed("b", "key 1"));
+    assert_eq!(later.outcome(other)["error"]["code"], "INVALID_REQUEST");
+    assert_eq!(Ledger::of(&home).ids("got"), ["a"]);
     assert_eq!(listed(&home).len(), 1);
 }
 

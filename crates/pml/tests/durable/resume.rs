@@ -27,12 +27,21 @@ pub fn wait_for_ends(home: &Home, id: &str, count: usize) {
     });
 }
 
+/// Waits until the journal has `count` calls of a run.
+#[track_caller]
+fn wait_for_calls(home: &Home, id: &str, count: usize) {
+    eventually("the calls are recorded", || {
+        recording(home, id)["calls"].as_array().is_some_and(|calls| calls.len() == count)
+    });
+}
+
 /// What came of a run, as the terminal shows it.
 pub fn report(home: &Home, id: &str) -> Value {
     recording(home, id)["report"].clone()
 }
 
-fn recording(home: &Home, id: &str) -> Value {
+/// All that is recorded of a run, as the terminal shows it.
+pub fn recording(home: &Home, id: &str) -> Value {
     let shown = home.run(&["runs", "show", id, "--json"]);
     let shown: Value =
         serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {shown:?}"));
@@ -145,4 +154,44 @@ fn another_gateway_finishes_what_a_killed_one_began() {
     eventually("the other gateway has finished it", || state(&home, &id) == "done");
     assert_eq!(report(&home, &id)["result"], json!(["one", "two"]));
     assert_eq!(Ledger::of(&home).added(), ["one", "two"]);
+}
+
+#[test]
+fn aborting_an_interrupted_run_tells_what_it_did_and_what_nobody_knows() {
+    let home = ledger::home("[runs]\nresume = false\n[limits]\nconcurrent_per_server = 1\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        const { id } = await mcp.ledger.add({ id: "answered" });
+        const rest = [mcp.ledger.add({ id: "sent", after: 60000 }), mcp.ledger.add({ id: "waiting" })];
+        return [id, ...await Promise.all(rest)];
+    "#;
+    let started = gateway.execute(code, &json!({}), &json!({ "detach": true }));
+    let id = gateway.outcome(started)["workflowId"].as_str().unwrap().to_owned();
+    let ledger = Ledger::of(&home);
+    eventually("the second is sent", || ledger.added().len() == 2);
+    wait_for_calls(&home, &id, 3);
+    gateway.kill();
+
+    let aborted = home.run(&["runs", "abort", &id, "--reason", "enough", "--json"]);
+    assert_eq!(aborted.code, 0, "{aborted:?}");
+    let told: Value = serde_json::from_str(&aborted.stdout).unwrap();
+    for report in [&told, &report(&home, &id)] {
+        assert_eq!((&report["state"], &report["error"]["code"]), (&json!("aborted"), &json!("ABORTED")));
+        assert!(report["error"]["message"].as_str().unwrap().contains("enough"), "{report}");
+        assert_eq!(report["error"]["inDoubt"], json!([2]), "{report}");
+        let tasks: Vec<(&str, &str)> = report["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| (task["tool"].as_str().unwrap(), task["status"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            tasks,
+            [("ledger:add", "success"), ("ledger:add", "unknown"), ("ledger:add", "cancelled")]
+        );
+    }
+    let shown = home.run(&["runs", "show", &id]).stdout;
+    assert!(shown.contains("aborted") && shown.contains("unknown"), "{shown}");
+    assert_eq!(state(&home, &id), "aborted");
+    assert_eq!(ledger.ids("got"), ["answered", "sent"]);
 }

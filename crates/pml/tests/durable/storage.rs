@@ -1,13 +1,18 @@
-//! A disk without room.
+//! A disk without room, and a database that somebody else writes to.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use pml_model::RunId;
+use pml_store::Kind;
 use serde_json::{Value, json};
 
-use crate::gateway::Gateway;
-use crate::harness::{Home, eventually};
+use crate::gateway::{Gateway, execution, signal};
+use crate::harness::{Home, eventually, lives, python};
+use crate::journal::Journal;
 use crate::ledger::{self, Ledger};
-use crate::resume::{listed, report};
+use crate::resume::{listed, report, state};
 
 /// `pml stdio` whose files cannot grow beyond half a megabyte; the limit can be lifted while it runs.
 fn confined(home: &Home) -> Command {
@@ -28,7 +33,7 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
     let first = gateway.run(code, &json!({ "id": "first", "padding": "" }));
     assert_eq!(first["result"], "first0", "{first}");
     gateway.hang_up();
-    assert_eq!(gateway.ends_within(std::time::Duration::from_secs(10)), 0);
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
 
     let mut gateway = Gateway::start(confined(&home));
     let padding = "x".repeat(100_000);
@@ -70,4 +75,95 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
     let rows = listed(&home);
     assert_eq!(rows.iter().filter(|row| row["state"] == "done").count(), done.len(), "{rows:?}");
     assert_eq!(report(&home, last["workflowId"].as_str().unwrap())["result"], "last100000");
+}
+
+#[test]
+fn an_end_that_cannot_be_recorded_is_a_failure_whatever_the_program_returned() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(confined(&home));
+    let code = r#"
+        const { id } = await mcp.ledger.add({ id: args.id });
+        return id + "x".repeat(args.padding);
+    "#;
+    let fits = gateway.run(code, &json!({ "id": "fits", "padding": 10 }));
+    assert_eq!(fits["result"], "fitsxxxxxxxxxx", "{fits}");
+    let reply = gateway.run(code, &json!({ "id": "done", "padding": 1_000_000 }));
+    assert_eq!((&reply["status"], reply.get("result")), (&json!("failed"), None), "{reply}");
+    assert_eq!(reply["error"]["code"], "STORAGE", "{reply}");
+    assert_eq!(reply["tasks"][0]["status"], "success", "what it did is told: {reply}");
+    let id = reply["workflowId"].as_str().unwrap();
+    let row = listed(&home).into_iter().find(|row| row["workflowId"] == id).unwrap();
+    assert_eq!((&row["state"], &row["errorCode"]), (&json!("failed"), &json!("STORAGE")));
+    // Nobody takes it up again, and whoever asks later hears of no success.
+    gateway.hang_up();
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+    let mut later = Gateway::start(home.command(&["stdio"]));
+    let told = later.call("pml_continue", &json!({ "workflow_id": id }));
+    assert_eq!(
+        (&told["status"], &told["error"]["code"], told.get("result")),
+        (&json!("failed"), &json!("STORAGE"), None),
+        "{told}"
+    );
+    assert_eq!(Ledger::of(&home).added(), ["fits", "done"]);
+}
+
+/// A process that has the database to itself until it is dropped.
+struct Writer(Child);
+
+impl Writer {
+    fn of(home: &Home) -> Writer {
+        let script = "import sqlite3, sys\n\
+                      database = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                      database.execute('BEGIN IMMEDIATE')\n\
+                      print('mine', flush=True)\n\
+                      sys.stdin.read()";
+        let mut command = Command::new(python("python3"));
+        command.args(["-I", "-S", "-c", script]).arg(home.path("pml.db"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "mine");
+        Writer(child)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_call_that_was_promised_and_not_sent_is_in_no_doubt() {
+    let home = ledger::home("[runs]\nworkers = 1\n");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
+    eventually("a worker is ready", || gateway.workers().len() == 1);
+    let worker = gateway.workers()[0];
+    let writer = Writer::of(&home);
+    let code = r#"return (await mcp.ledger.add({ id: "once" })).id;"#;
+    let mut params = execution("a test", code, &json!({}), &json!({}));
+    params["_meta"] = json!({ "progressToken": "call" });
+    gateway.begin("tools/call", &params);
+    gateway.wait_for_notification("notifications/progress");
+    // It asked for the call, whose promise cannot be stored as long as another writes.
+    signal(gateway.child.id(), "-TERM");
+    eventually("the program is ended", || !lives(worker));
+    drop(writer);
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+
+    let id = listed(&home)[0]["workflowId"].as_str().unwrap().to_owned();
+    assert_eq!(state(&home, &id), "interrupted");
+    let journal = Journal::of(&home);
+    let kinds: Vec<Kind> =
+        journal.load(&RunId::parse(&id).unwrap()).entries.into_iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [Kind::Issued, Kind::Sending, Kind::Again]);
+    let ledger = Ledger::of(&home);
+    assert_eq!(ledger.ids("got"), [""; 0]);
+
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("the run is done, and nobody was asked", || state(&home, &id) == "done");
+    assert_eq!(report(&home, &id)["result"], "once");
+    assert_eq!(ledger.ids("got"), ["once"]);
 }

@@ -250,7 +250,7 @@ fn foreign_hosts_and_origins_are_refused_on_every_route() {
 }
 
 #[test]
-fn every_route_but_health_needs_the_token() {
+fn every_route_but_health_and_the_pages_needs_the_token() {
     let (_home, served) = served();
     let own = authority(&served);
     let almost = format!("Bearer {}", &served.token[1..]);
@@ -258,7 +258,7 @@ fn every_route_but_health_needs_the_token() {
     for value in
         [None, Some("Bearer wrong"), Some("Bearer "), Some(&served.token), Some(&almost), Some(&basic)]
     {
-        for (method, path) in ROUTES.into_iter().filter(|(_, path)| *path != "/health") {
+        for (method, path) in ROUTES.into_iter().filter(|(_, path)| !["/", "/health"].contains(path)) {
             let mut headers = vec![("Host", own), ("Content-Type", "application/json"), ("Accept", "*/*")];
             headers.extend(value.map(|value| ("Authorization", value)));
             let reply = send(&served, method, path, &headers, "");

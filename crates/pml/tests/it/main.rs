@@ -6,6 +6,8 @@
 
 mod analyse;
 mod approve;
+mod audit;
+mod changed;
 mod cli;
 mod clients;
 mod conformance;

@@ -1,5 +1,7 @@
 //! What happens around programs while they run: limits, tools that misbehave, clients that leave, workers that die.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, honeypot};
@@ -104,6 +106,43 @@ fn f29_results_that_are_too_large() {
     let huge = gateway.run_with(code, &json!({ "bytes": 100_000_000 }));
     assert_eq!(huge.result(), Some(&json!("DOWNSTREAM_DIED")));
     assert_eq!(gateway.run("return (await mcp.odd.echo({ a: 1 })).a").result(), Some(&json!(1)));
+}
+
+#[test]
+fn all_results_of_a_run_together_are_limited_and_the_error_names_the_limit() {
+    let mut gateway = odd("[limits]\nresult = \"8MiB\"\n");
+    let code = r#"
+        const go = async () => {
+          for (;;) {
+            try { return await mcp.fs.read({ path: "go" }); }
+            catch { await new Promise((wake) => setTimeout(wake, 20)); }
+          }
+        };
+        let taken = 0;
+        try {
+          for (;;) {
+            await mcp.odd.huge({ bytes: 8_000_000 });
+            taken += 1;
+            if (taken === 4) await go();
+          }
+        } catch ({ code, message }) { return { taken, code, message }; }
+    "#;
+    let mut asked = Gateway::asking(code, &json!({}));
+    asked["arguments"]["options"] = json!({ "detach": true });
+    let begun = gateway.client().request("tools/call", &asked)["structuredContent"].clone();
+    eventually("it has half of what it may have", || gateway.hits("odd") == 4);
+    // What it was given in one process counts in the next.
+    let process = gateway.client().child.id();
+    assert!(Command::new("kill").args(["-TERM", &process.to_string()]).status().unwrap().success());
+    gateway.client().child.wait().unwrap();
+    std::fs::write(gateway.path("root/go"), "").unwrap();
+    let mut next = gateway.home().stdio(&[]);
+    let reply = next.call("pml_continue", &json!({ "workflow_id": begun["workflowId"] }));
+    let result = &reply["structuredContent"]["result"];
+    assert_eq!((&result["taken"], &result["code"]), (&json!(8), &json!("RESULT_TOO_LARGE")), "{reply}");
+    let message = result["message"].as_str().unwrap();
+    assert!(message.contains("all results of a run") && message.contains("67108864"), "{message}");
+    assert_eq!(gateway.hits("odd"), 9);
 }
 
 #[test]
@@ -213,7 +252,7 @@ fn f50_a_worker_that_crashes_takes_nothing_with_it() {
         let killed = workers(&mut gateway);
         assert!(!killed.is_empty(), "no worker was found");
         for pid in &killed {
-            std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+            Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
         }
         let reply = gateway.reply(id);
         assert_eq!(reply.code(), "WORKER_CRASHED", "{signal}: {}", reply.body);

@@ -26,6 +26,7 @@ fn call_of(call: u32, handle: u32, arguments: &str) -> Issued {
     let digest = Digest::of(arguments.as_bytes());
     Issued {
         call,
+        frame: 0,
         handle,
         node: None,
         arguments: arguments.into(),
@@ -43,6 +44,7 @@ fn result(call: u32) -> Delivered {
 fn logged(tool: &str, arguments: &str, ended: bool) -> LoggedCall {
     LoggedCall {
         tool: tool.to_owned(),
+        frame: 0,
         node: None,
         digest: Digest::of(arguments.as_bytes()),
         arguments: arguments.to_owned(),
@@ -154,7 +156,7 @@ fn a_failed_call_is_delivered_as_well() {
 fn a_run_is_put_aside_only_when_a_distant_timer_is_all_it_waits_for() {
     let mut run = run(8);
     on(&mut run, issued(1, 0));
-    assert_eq!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 60_000 }), ["wake 1 at 61000"]);
+    assert_eq!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 60_000, from: None }), ["wake 1 at 61000"]);
     assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty(), "a call is under way");
     on(&mut run, Event::Answered(result(1)));
     assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty(), "its end is not taken yet");
@@ -164,8 +166,8 @@ fn a_run_is_put_aside_only_when_a_distant_timer_is_all_it_waits_for() {
 #[test]
 fn a_near_timer_is_waited_for_and_a_cleared_one_is_not() {
     let mut run = run(8);
-    on(&mut run, Event::TimerSet { timer: 1, delay_ms: 5_000 });
-    on(&mut run, Event::TimerSet { timer: 2, delay_ms: 20_000 });
+    on(&mut run, Event::TimerSet { timer: 1, delay_ms: 5_000, from: None });
+    on(&mut run, Event::TimerSet { timer: 2, delay_ms: 20_000, from: None });
     assert!(on(&mut run, Event::Quiet { taken: 0 }).is_empty());
     on(&mut run, Event::TimerCleared { timer: 1 });
     assert!(on(&mut run, Event::TimerDue { timer: 1 }).is_empty());
@@ -196,8 +198,11 @@ fn timers_of_a_resumed_run_are_due_when_they_were() {
     );
     on(&mut run, issued(1, 0));
     on(&mut run, Event::Quiet { taken: 0 });
-    assert!(on(&mut run, Event::TimerSet { timer: 1, delay_ms: 4_000 }).is_empty(), "it is in the journal");
-    let set = |timer| Event::TimerSet { timer, delay_ms: 3_600_000 };
+    assert!(
+        on(&mut run, Event::TimerSet { timer: 1, delay_ms: 4_000, from: None }).is_empty(),
+        "it is in the journal"
+    );
+    let set = |timer| Event::TimerSet { timer, delay_ms: 3_600_000, from: None };
     assert_eq!(words(&run.on(set(2), 60_000)), ["wake 2 at 3605000"]);
     assert_eq!(words(&run.on(set(3), 2_000)), ["wake 3 at 3602000"], "the clock was set back");
 }

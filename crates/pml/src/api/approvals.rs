@@ -1,0 +1,214 @@
+//! `/api/approvals`: what waits for a person's word, and giving it.
+//!
+//! Whether an answer counts depends on who gives it: a person in a session, or a program with the bearer token.
+//! That is decided in `flow`; here it is only said which of them it was.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Path, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use pml_mcp::server::access::Admitted;
+use pml_model::question::{Answer, Decision, Only, Onward, Question, Remember, Resolved};
+use pml_model::{Digest, Principal, RunId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::json_of;
+use crate::app::{App, now_ms};
+use crate::flow::{self, By, Open};
+use crate::problem::{Code, Problem};
+
+/// What an answer may have.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// How long a word that is remembered counts, where nothing is said, and at most.
+const USUAL_DAYS: u32 = 30;
+const MOST_DAYS: u32 = 365;
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// The path that people who have signed in may use, and all below it.
+pub const PATH: &str = "/api/approvals";
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new().route("/api/approvals", get(list)).route("/api/approvals/{run}/{question}", post(answer))
+}
+
+/// A question, as it is listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    workflow_id: &'a str,
+    question_id: &'a str,
+    session: &'a str,
+    intent: &'a str,
+    asked_at: i64,
+    expires_at: Option<i64>,
+    question: &'a Question,
+}
+
+/// What is said to a question.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Said {
+    approved: Option<bool>,
+    reason: Option<String>,
+    any_arguments: Option<u32>,
+    remember: Option<Remembered>,
+    /// To calls in doubt: what became of each.
+    calls: Option<Vec<Resolved>>,
+}
+
+/// A word that is to count for later runs too.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Remembered {
+    only: Only,
+    #[serde(default)]
+    any_arguments: bool,
+    days: Option<u32>,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    let open = match flow::asking(&app).await {
+        Ok(open) => open,
+        Err(problem) => return refuse(&problem),
+    };
+    let listed: Vec<Listed<'_>> =
+        open.iter().filter(|open| open.principal == principal).map(Listed::from).collect();
+    let body =
+        serde_json::to_vec(&json!({ "approvals": listed })).expect("our own shapes have string keys only");
+    // Pages look often and questions can be long.
+    let tag = format!("\"{}\"", Digest::of(&body));
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+    }
+    ([(CONTENT_TYPE, "application/json".to_owned()), (ETAG, tag)], body).into_response()
+}
+
+impl<'a> From<&'a Open> for Listed<'a> {
+    fn from(open: &'a Open) -> Listed<'a> {
+        Listed {
+            workflow_id: open.run.as_str(),
+            question_id: &open.question_id,
+            session: &open.session,
+            intent: &open.intent,
+            asked_at: open.asked_at,
+            expires_at: open.expires_at,
+            question: &open.question,
+        }
+    }
+}
+
+async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(admitted): Extension<Admitted>,
+    Path((run, question_id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    if !is_json(&headers) {
+        let problem = Problem::new(Code::InvalidRequest, "the body must be `application/json`");
+        return json_of(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({ "error": problem }));
+    }
+    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
+        let text = format!("the body is larger than {MAX_BODY_BYTES} bytes");
+        return refuse(&Problem::new(Code::TooLarge, text));
+    };
+    match take(&app, &admitted, &run, &question_id, &body).await {
+        Ok(()) => json_of(StatusCode::OK, &json!({ "status": "answered" })),
+        Err(problem) => refuse(&problem),
+    }
+}
+
+async fn take(
+    app: &Arc<App>,
+    admitted: &Admitted,
+    run: &str,
+    question_id: &str,
+    body: &[u8],
+) -> Result<(), Problem> {
+    let said: Said = serde_json::from_slice(body).map_err(|error| {
+        Problem::new(Code::InvalidRequest, format!("the body cannot be read: {error}")).hint(SHAPE)
+    })?;
+    let unknown = || Problem::new(Code::UnknownRun, "there is no such run");
+    let run = RunId::parse(run).map_err(|_| unknown())?;
+    let principal = admitted.principal().ok_or_else(unknown)?;
+    let by = match admitted {
+        Admitted::Session(_) => By::Dashboard,
+        Admitted::Token(_) | Admitted::Open => By::Api,
+    };
+    // Somebody else's run is told from none at all by nothing.
+    let asked = flow::open_question(app, principal, &run).await?.filter(|(name, _)| name == question_id);
+    let answer = said.to(asked.as_ref().map(|(_, question)| question), now_ms())?;
+    flow::answer(app, &run, question_id, answer, &by).await
+}
+
+const SHAPE: &str = "send `{\"approved\": true}`, or `false` with a `reason`; to calls in doubt \
+                     `{\"calls\": [{\"call\": 1, \"verdict\": \"again\"}]}`";
+
+impl Said {
+    /// The answer to `question`; to one that is not asked any more an answer of any kind, which finds that out.
+    fn to(self, question: Option<&Question>, now: i64) -> Result<Answer, Problem> {
+        let wrong = |text: &str| Problem::new(Code::InvalidRequest, text).hint(SHAPE);
+        if self.any_arguments == Some(0) {
+            return Err(wrong("`anyArguments` is how many calls are allowed: 1 at least"));
+        }
+        match (question, self.calls, self.approved) {
+            (Some(Question::InDoubt { .. }) | None, Some(calls), None) => Ok(Answer::Doubts { calls }),
+            (Some(Question::InDoubt { .. }), _, _) => Err(wrong("say in `calls` what became of each call")),
+            (_, Some(_), _) => Err(wrong("no call of this run is in doubt")),
+            (_, None, None) => Err(wrong("`approved` is missing")),
+            (Some(Question::Layer(_)), None, Some(true)) => Ok(Answer::Layer(Onward::Continue)),
+            (Some(Question::Layer(_)), None, Some(false)) => {
+                Err(Problem::new(Code::InvalidRequest, "a layer that has run cannot be denied")
+                    .hint("`pml runs abort` ends the run"))
+            }
+            (Some(Question::Approval(_)) | None, None, Some(approved)) => Ok(Answer::Approval(Decision {
+                approved,
+                reason: self.reason,
+                any_arguments: self.any_arguments,
+                remember: self.remember.map(|remembered| remembered.until(now)).transpose()?,
+                // Said by whoever takes the answer in.
+                by: String::new(),
+            })),
+        }
+    }
+}
+
+impl Remembered {
+    fn until(&self, now: i64) -> Result<Remember, Problem> {
+        let days = self.days.unwrap_or(USUAL_DAYS);
+        if !(1..=MOST_DAYS).contains(&days) {
+            let text = format!("`days` is {days}");
+            return Err(Problem::new(Code::InvalidRequest, text).hint(format!("give 1 to {MOST_DAYS} days")));
+        }
+        let expires_at = now + i64::from(days) * DAY_MS;
+        Ok(Remember { only: self.only, any_arguments: self.any_arguments, expires_at })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn refuse(problem: &Problem) -> Response {
+    let status = match problem.code {
+        Code::UnknownRun => StatusCode::NOT_FOUND,
+        Code::AlreadyAnswered => StatusCode::CONFLICT,
+        Code::Gone => StatusCode::GONE,
+        Code::Denied => StatusCode::FORBIDDEN,
+        Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    json_of(status, &json!({ "error": problem }))
+}

@@ -1,0 +1,32 @@
+//! `pml passphrase`: what a person signs in with and approves with.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use super::{Here, out};
+use crate::passphrase;
+use crate::problem::{Code, Problem};
+
+pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
+    if !std::io::stdin().is_terminal() {
+        let text = "a passphrase is typed by a person, and standard input is no terminal";
+        return Err(Problem::new(Code::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
+    }
+    if passphrase::is_set(&here.paths)? {
+        let old = passphrase::ask_on_terminal("Passphrase as it is now: ").await?;
+        if !passphrase::verify(&here.paths, old.reveal()).await? {
+            let forgotten = here.paths.passphrase();
+            return Err(Problem::new(Code::Denied, "that is not the passphrase")
+                .hint(format!("if it is forgotten, delete `{}` and set a new one", forgotten.display())));
+        }
+    }
+    let new = passphrase::ask_on_terminal("New passphrase: ").await?;
+    let again = passphrase::ask_on_terminal("The same again: ").await?;
+    if new != again {
+        return Err(Problem::new(Code::InvalidRequest, "the two are not the same")
+            .hint("nothing was changed; run `pml passphrase` again"));
+    }
+    passphrase::set(&here.paths, new.reveal()).await?;
+    out::line("The passphrase is set. Whoever was signed in has to sign in again.");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,188 @@
+//! Turns of tasks, step by step and at random.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn node(after: &[usize]) -> Node {
+    Node { after: after.to_vec(), ..Node::default() }
+}
+
+fn start(task: usize) -> Step {
+    Step::Start { task, attempt: 1 }
+}
+
+#[test]
+fn a_task_starts_when_all_it_waits_for_has_ended() {
+    let mut schedule = Schedule::new(vec![node(&[]), node(&[]), node(&[0, 1]), node(&[2])], &[], Pause::None);
+    assert_eq!(schedule.go_on(), [start(0), start(1)]);
+    assert_eq!(schedule.tried(1, Tried::Worked), []);
+    assert_eq!(schedule.tried(0, Tried::Worked), [start(2)]);
+    assert_eq!(schedule.tried(0, Tried::Worked), [], "a task ends once");
+    assert_eq!(schedule.tried(2, Tried::Worked), [start(3)]);
+    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over]);
+}
+
+#[test]
+fn a_failure_takes_its_dependants_with_it_and_no_others() {
+    let nodes = vec![node(&[]), node(&[0]), node(&[1]), node(&[])];
+    let mut schedule = Schedule::new(nodes, &[], Pause::None);
+    schedule.go_on();
+    assert_eq!(schedule.tried(0, Tried::Failed), []);
+    assert_eq!(schedule.end_of(2), Some(End::Skipped));
+    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over]);
+}
+
+#[test]
+fn what_waits_for_a_task_that_may_fail_runs_when_it_has_failed() {
+    let nodes = vec![Node { safe_to_fail: true, ..node(&[]) }, node(&[0])];
+    let mut schedule = Schedule::new(nodes, &[], Pause::None);
+    schedule.go_on();
+    assert_eq!(schedule.tried(0, Tried::Failed), [start(1)]);
+}
+
+#[test]
+fn tries_are_made_as_often_as_allowed_and_further_and_further_apart() {
+    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], &[], Pause::None);
+    schedule.go_on();
+    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Rest { task: 0, attempt: 2, ms: 200 }]);
+    assert_eq!(schedule.rested(0), [Step::Start { task: 0, attempt: 2 }]);
+    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Rest { task: 0, attempt: 3, ms: 400 }]);
+    assert_eq!(schedule.rested(0), [Step::Start { task: 0, attempt: 3 }]);
+    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Over]);
+    assert_eq!(schedule.end_of(0), Some(End::Failed));
+}
+
+#[test]
+fn a_failure_that_would_come_again_is_not_tried_again() {
+    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], &[], Pause::None);
+    schedule.go_on();
+    assert_eq!(schedule.tried(0, Tried::Failed), [Step::Over]);
+}
+
+#[test]
+fn each_layer_waits_for_a_word() {
+    let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1, 2])];
+    let mut schedule = Schedule::new(nodes, &[], Pause::PerLayer);
+    assert_eq!(schedule.go_on(), [start(0), start(1)]);
+    assert_eq!(schedule.tried(0, Tried::Worked), [], "the layer has not run yet");
+    assert_eq!(schedule.tried(1, Tried::Worked), [Step::Pause { layer: 0 }]);
+    assert_eq!(schedule.next(), [2]);
+    assert_eq!(schedule.go_on(), [start(2)]);
+    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Pause { layer: 1 }]);
+    assert_eq!(schedule.go_on(), [start(3)]);
+    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over], "nobody is asked when nothing is left");
+}
+
+#[test]
+fn a_failure_waits_for_a_word_where_that_was_asked_for() {
+    let nodes = vec![node(&[]), node(&[]), node(&[1]), node(&[0])];
+    let mut schedule = Schedule::new(nodes, &[], Pause::OnError);
+    schedule.go_on();
+    assert_eq!(schedule.tried(0, Tried::Failed), []);
+    assert_eq!(
+        schedule.tried(1, Tried::Worked),
+        [Step::Pause { layer: 1 }],
+        "task 3 was skipped, task 2 is held"
+    );
+    assert_eq!(schedule.go_on(), [start(2)]);
+}
+
+#[test]
+fn what_has_run_stays_so_when_the_rest_is_planned_anew() {
+    let ends = [Some(End::Done), Some(End::Failed), None, None];
+    let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1])];
+    let mut schedule = Schedule::new(nodes, &ends, Pause::PerLayer);
+    assert_eq!(schedule.go_on(), [start(2)], "task 3 waits for one that failed");
+    assert_eq!(schedule.end_of(3), Some(End::Skipped));
+    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Over]);
+}
+
+/// A DAG of up to 200 tasks, each waiting for some of those before it, and how each try of each task ends.
+fn dags() -> impl Strategy<Value = (Vec<Node>, Vec<Vec<u8>>, u8)> {
+    let task = |index: usize| {
+        let after = prop::collection::btree_set(0..index.max(1), 0..=index.min(4));
+        (after, prop::bool::weighted(0.2), 0..3_u32, prop::collection::vec(0..10_u8, 4)).prop_map(
+            move |(after, safe_to_fail, retries, luck)| {
+                let after = after.into_iter().filter(|before| *before < index).collect();
+                (Node { after, safe_to_fail, retries }, luck)
+            },
+        )
+    };
+    ((1..=200_usize).prop_flat_map(move |count| (0..count).map(task).collect::<Vec<_>>()), 0..3_u8).prop_map(
+        |(tasks, pause)| {
+            let (nodes, luck) = tasks.into_iter().unzip();
+            (nodes, luck, pause)
+        },
+    )
+}
+
+fn tried(luck: u8) -> Tried {
+    match luck {
+        0 => Tried::Failed,
+        1 | 2 => Tried::FailedForNow,
+        _ => Tried::Worked,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_task_ends_and_none_starts_too_early_or_too_often((nodes, luck, pause) in dags(), order in any::<u64>()) {
+        let pause = [Pause::None, Pause::PerLayer, Pause::OnError][usize::from(pause)];
+        let mut schedule = Schedule::new(nodes.clone(), &[], pause);
+        let mut tries = vec![0_u32; nodes.len()];
+        let (mut running, mut over, mut seed) = (Vec::new(), false, order);
+        let mut steps = schedule.go_on();
+        loop {
+            for step in std::mem::take(&mut steps) {
+                match step {
+                    Step::Start { task, attempt } => {
+                        tries[task] += 1;
+                        prop_assert_eq!(attempt, tries[task]);
+                        prop_assert!(attempt <= nodes[task].retries + 1);
+                        for before in &nodes[task].after {
+                            let end = schedule.end_of(*before);
+                            let passes = end == Some(End::Done)
+                                || (end == Some(End::Failed) && nodes[*before].safe_to_fail);
+                            prop_assert!(passes, "task {} began although {} ended as {:?}", task, before, end);
+                        }
+                        running.push((task, false));
+                    }
+                    Step::Rest { task, .. } => running.push((task, true)),
+                    Step::Pause { .. } => {
+                        prop_assert!(running.is_empty() && pause != Pause::None);
+                        steps = schedule.go_on();
+                        prop_assert!(!steps.is_empty(), "a word leads on");
+                    }
+                    Step::Over => over = true,
+                }
+            }
+            if !steps.is_empty() {
+                continue;
+            }
+            if running.is_empty() {
+                break;
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let pick = usize::try_from(seed >> 33).unwrap() % running.len();
+            let (task, resting) = running.swap_remove(pick);
+            steps = match resting {
+                true => schedule.rested(task),
+                false => schedule.tried(task, tried(luck[task][(tries[task] as usize - 1).min(3)])),
+            };
+        }
+        prop_assert!(over, "it comes to an end");
+        for (task, node) in nodes.iter().enumerate() {
+            let end = schedule.end_of(task);
+            prop_assert!(end.is_some());
+            let blocked = node.after.iter().any(|before| match schedule.end_of(*before) {
+                Some(End::Done) => false,
+                Some(End::Failed) => !nodes[*before].safe_to_fail,
+                Some(End::Skipped) | None => true,
+            });
+            prop_assert_eq!(end == Some(End::Skipped), blocked);
+        }
+    }
+}

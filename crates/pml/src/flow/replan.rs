@@ -1,0 +1,50 @@
+//! Puts other tasks in place of those of a DAG that have not run.
+//!
+//! What has run stays what it is: the new tasks may wait for it and refer to it, and cannot change or remove it.
+
+use std::sync::Arc;
+
+use pml_model::question::{Answer, Onward, Question};
+use pml_model::{Principal, RunId, ToolId};
+
+use super::approvals::{By, answer, open_question};
+use super::understood_dag;
+use crate::app::{App, blocking};
+use crate::execute::{self, no_run};
+use crate::plan::{self, Refused, Setting};
+use crate::problem::{Code, Problem};
+
+/// Answers a run that waits after a layer with other tasks.
+///
+/// # Errors
+/// The run does not wait after a layer, or the tasks cannot take the place of those that have not run.
+pub async fn replan(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    document: &str,
+    by: &By,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Result<(), Refused> {
+    let Some((name, Question::Layer(_))) = open_question(app, principal, id).await? else {
+        return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` does not wait after a layer"))
+            .hint("start it with `options.perLayerValidation`, and replan when it answers `layer_complete`")
+            .into());
+    };
+    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+    let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| match error {
+        pml_store::Error::NoRun { .. } => no_run(id),
+        other => other.into(),
+    })?;
+    let standing = execute::tasks_of(&recorded)?;
+    let whole = plan::with_what_has_run(&standing, document)?;
+    let analysis = understood_dag(app, whole).await?;
+    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds: standing.limits, visible };
+    let replan = plan::replan(&setting, &app.known_tools(), &analysis, standing)?;
+    let plan = serde_json::to_string(&replan).map_err(|error| {
+        Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
+    })?;
+    answer(app, id, &name, Answer::Layer(Onward::Replan { plan }), by).await?;
+    Ok(())
+}

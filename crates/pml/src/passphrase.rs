@@ -1,0 +1,246 @@
+//! The passphrase by which people show that they are people, at the dashboard and on the terminal.
+//!
+//! An agent can run commands, read the bearer token and send requests; what it cannot do is know what a person
+//! knows. Only an Argon2id hash is kept, in a file for the user alone. The passphrase itself is never stored,
+//! never logged, and read from nowhere but a terminal and the sign-in form.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use pml_model::Digest;
+
+use crate::app::blocking;
+use crate::config::{Paths, Secret, disk};
+use crate::problem::{Code, Problem};
+
+/// The fewest characters a passphrase may have.
+pub const LEAST_CHARACTERS: usize = 10;
+/// The most: more than anybody types, and little to hash.
+const MOST_BYTES: usize = 1024;
+
+/// Whether `given` is the passphrase. Too many wrong ones make everybody wait.
+///
+/// # Errors
+/// None is set, its file cannot be used, or there were too many wrong ones just now.
+pub async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
+    let hash = stored(paths)?.ok_or_else(not_set)?;
+    tried().begin(Instant::now())?;
+    let given = given.to_owned();
+    let right = blocking(move || matches(&hash, &given)).await;
+    if right {
+        tried().succeed();
+    }
+    Ok(right)
+}
+
+/// Whether there is a passphrase.
+///
+/// # Errors
+/// Its file is there and cannot be used.
+pub fn is_set(paths: &Paths) -> Result<bool, Problem> {
+    stored(paths).map(|hash| hash.is_some())
+}
+
+/// Which passphrase is set, without saying anything about it: another after each time it is set.
+///
+/// # Errors
+/// Its file is there and cannot be used.
+pub fn edition(paths: &Paths) -> Result<Option<Digest>, Problem> {
+    stored(paths).map(|hash| hash.map(|hash| Digest::of(hash.as_bytes())))
+}
+
+/// Makes `new` the passphrase, whatever it was before.
+///
+/// # Errors
+/// It is too short or too long, or cannot be stored.
+pub async fn set(paths: &Paths, new: &str) -> Result<(), Problem> {
+    if new.chars().count() < LEAST_CHARACTERS || new.len() > MOST_BYTES {
+        let text =
+            format!("a passphrase has {LEAST_CHARACTERS} characters at least and {MOST_BYTES} bytes at most");
+        return Err(Problem::new(Code::InvalidRequest, text).hint("a few random words are easy to remember"));
+    }
+    let (path, new) = (paths.passphrase(), new.to_owned());
+    blocking(move || {
+        let hash: PasswordHash = Argon2::default().hash_password(new.as_bytes()).map_err(|error| {
+            Problem::new(Code::Config, format!("the passphrase cannot be hashed: {error}"))
+                .hint("check that the system's random source works")
+        })?;
+        Ok(disk::replace(&path, format!("{hash}\n").as_bytes())?)
+    })
+    .await
+}
+
+/// What a person types at the terminal, unseen. It is read from the terminal itself: what is piped into the
+/// program is no answer.
+///
+/// # Errors
+/// There is no terminal.
+pub async fn ask_on_terminal(prompt: &str) -> Result<Secret, Problem> {
+    let prompt = prompt.to_owned();
+    blocking(move || rpassword::prompt_password(prompt)).await.map(Secret::new).map_err(|error| {
+        Problem::new(Code::Denied, format!("a passphrase has to be typed, and there is no terminal: {error}"))
+            .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
+    })
+}
+
+/// The hash in the file; none where there is no file.
+fn stored(paths: &Paths) -> Result<Option<String>, Problem> {
+    let path = paths.passphrase();
+    let Some(bytes) = disk::read(&path)? else { return Ok(None) };
+    let shown = path.display();
+    let anew = format!("delete `{shown}` and run `pml passphrase`");
+    if disk::open_to_others(&path, 0o077) != 0 {
+        let text = format!("other users can read or write the passphrase file `{shown}`");
+        return Err(Problem::new(Code::Config, text).hint(anew));
+    }
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    if PasswordHash::new(text.trim()).is_err() {
+        let text = format!("the file `{shown}` holds no passphrase of PML");
+        return Err(Problem::new(Code::Config, text).hint(anew));
+    }
+    Ok(Some(text.trim().to_owned()))
+}
+
+fn matches(hash: &str, given: &str) -> bool {
+    // The comparison behind it takes the same time wherever the two differ.
+    given.len() <= MOST_BYTES
+        && PasswordHash::new(hash)
+            .is_ok_and(|hash| Argon2::default().verify_password(given.as_bytes(), &hash).is_ok())
+}
+
+fn not_set() -> Problem {
+    Problem::new(Code::Denied, "no passphrase is set").hint("run `pml passphrase` in a terminal")
+}
+
+/// Tries of this process. One for all who ask: who a wrong try comes from cannot be known.
+static TRIED: Mutex<Tries> = Mutex::new(Tries { wrong: 0, not_before: None });
+
+fn tried() -> std::sync::MutexGuard<'static, Tries> {
+    TRIED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many wrong tries in a row cost nothing: people mistype.
+const FREE: u32 = 3;
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+struct Tries {
+    wrong: u32,
+    not_before: Option<Instant>,
+}
+
+impl Tries {
+    /// Counts a try as wrong before it is looked at, so that many at once are counted too.
+    fn begin(&mut self, now: Instant) -> Result<(), Problem> {
+        let wait = self.not_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
+        if !wait.is_zero() {
+            let hint = format!("try again after {} s", wait.as_secs_f64().ceil());
+            return Err(Problem::new(Code::RateLimited, "there were too many wrong passphrases").hint(hint));
+        }
+        self.wrong = self.wrong.saturating_add(1);
+        if let Some(over) = self.wrong.checked_sub(FREE) {
+            let pause = Duration::from_secs(1 << over.min(6)).min(LONGEST);
+            self.not_before = Some(now + pause);
+        }
+        Ok(())
+    }
+
+    fn succeed(&mut self) {
+        *self = Tries::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Paths) {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().join("data") };
+        (dir, paths)
+    }
+
+    #[tokio::test]
+    async fn only_the_passphrase_that_was_set_last_is_right() {
+        let (_dir, paths) = home();
+        assert!(!is_set(&paths).unwrap());
+        assert_eq!(verify(&paths, "").await.unwrap_err(), not_set());
+        set(&paths, "correct horse").await.unwrap();
+        let first = edition(&paths).unwrap();
+        assert!(is_set(&paths).unwrap());
+        assert!(verify(&paths, "correct horse").await.unwrap());
+        assert!(!verify(&paths, "correct horse ").await.unwrap());
+        set(&paths, "battery staple").await.unwrap();
+        assert_ne!(edition(&paths).unwrap(), first);
+        assert!(!verify(&paths, "correct horse").await.unwrap());
+        assert!(verify(&paths, "battery staple").await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_same_passphrase_has_another_hash_each_time_and_stands_nowhere() {
+        let (_dir, paths) = home();
+        set(&paths, "correct horse").await.unwrap();
+        let first = std::fs::read_to_string(paths.passphrase()).unwrap();
+        set(&paths, "correct horse").await.unwrap();
+        let second = std::fs::read_to_string(paths.passphrase()).unwrap();
+        assert!(first.starts_with("$argon2id$v=19$"), "{first}");
+        assert_ne!(first, second);
+        assert!(!first.contains("horse"));
+    }
+
+    #[tokio::test]
+    async fn short_and_endless_ones_are_refused() {
+        let (_dir, paths) = home();
+        for bad in ["", "ninechars", &"x".repeat(MOST_BYTES + 1)] {
+            assert_eq!(set(&paths, bad).await.unwrap_err().code, Code::InvalidRequest, "{}", bad.len());
+        }
+        assert!(!is_set(&paths).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_file_that_others_can_change_or_that_is_something_else_counts_for_nothing() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_dir, paths) = home();
+        set(&paths, "correct horse").await.unwrap();
+        let mode = std::fs::metadata(paths.passphrase()).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        std::fs::set_permissions(paths.passphrase(), std::fs::Permissions::from_mode(0o620)).unwrap();
+        assert!(verify(&paths, "correct horse").await.unwrap_err().message.starts_with("other users can"));
+        std::fs::set_permissions(paths.passphrase(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(paths.passphrase(), "correct horse").unwrap();
+        assert!(
+            verify(&paths, "correct horse")
+                .await
+                .unwrap_err()
+                .message
+                .ends_with("holds no passphrase of PML")
+        );
+    }
+
+    #[test]
+    fn guessing_gets_slower_and_slower_and_the_right_one_ends_it() {
+        let mut tries = Tries::default();
+        let mut now = Instant::now();
+        let (mut waits, mut looked_at) = (Vec::new(), 0);
+        while looked_at < 11 {
+            match tries.begin(now) {
+                Ok(()) => looked_at += 1,
+                Err(refused) => {
+                    assert_eq!(refused.code, Code::RateLimited);
+                    let until = tries.not_before.unwrap();
+                    waits.push((until - now).as_secs());
+                    assert!(tries.begin(until - Duration::from_millis(1)).is_err());
+                    now = until;
+                }
+            }
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+        tries.succeed();
+        assert!(tries.begin(now).is_ok() && tries.begin(now).is_ok());
+    }
+}
