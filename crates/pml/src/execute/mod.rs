@@ -312,9 +312,10 @@ pub async fn ask_first(
 
 fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
     let (id, now) = (new_id()?, now_ms());
-    let by_rule = |grant: &Grant| ask::rule_audit(&asked.principal, &id, grant, now);
+    let by_rules = asked.plan.grants.iter().map(|grant| ask::rule_audit(&asked.principal, &id, grant, now));
     Ok(NewRun {
-        audit: asked.plan.grants.iter().map(by_rule).collect(),
+        audit: by_rules.collect(),
+        id,
         principal: asked.principal.clone(),
         session: asked.session.clone(),
         kind: match asked.plan.dag() {
@@ -332,7 +333,6 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         owner: app.runs.process.clone(),
         lease_until: now + LEASE_MS,
         now,
-        id,
     })
 }
 

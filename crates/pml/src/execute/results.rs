@@ -211,8 +211,10 @@ fn number(history: &History, task: &str) -> Option<u32> {
 
 /// A part that begins and ends where characters do.
 fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
-    let offset = start_of_character(text, wanted.offset);
-    let mut end = start_of_character(text, offset.saturating_add(wanted.limit));
+    let boundary =
+        |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let offset = boundary(wanted.offset);
+    let mut end = boundary(offset.saturating_add(wanted.limit));
     if end == offset {
         // Not even one character fits; without it nobody would ever get further.
         end += text[offset..].chars().next().map_or(0, char::len_utf8);
@@ -225,12 +227,6 @@ fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
         next_offset: (end < text.len()).then_some(end),
         total_bytes: text.len(),
     }
-}
-
-/// Where the character begins that has this byte; the end of the text where there is none.
-fn start_of_character(text: &str, byte: usize) -> usize {
-    let byte = byte.min(text.len());
-    (0..=byte).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use pml_mcp::{Era, RpcError};
 use pml_mcp::server::Incoming;
+use pml_mcp::{Era, RpcError};
 use pml_model::json::{Fields, canonical, raw};
 use pml_model::question::{Answer, Answerer, Decision, Question};
 use pml_model::{Digest, RunId};
@@ -29,7 +29,7 @@ const OUR_STATE: &str = "pmlrun.";
 /// What the question is called in a request to a stateless client.
 const QUESTION: &str = "q1";
 
-/// How a run stands, as the client is told of it, once what this client's user can answer is answered.
+/// How a run stands once what this client's user can answer is answered.
 ///
 /// # Errors
 /// An answer cannot be stored, or the run cannot be gone on with.
@@ -38,12 +38,12 @@ pub(super) async fn settle(
     request: &Incoming,
     id: &RunId,
     mut standing: Standing,
-) -> Result<Box<RawValue>, Problem> {
-    while let Standing::Waiting { question: Some((name, question)), in_flight: 0, .. } = &standing {
+) -> Result<Settled, Problem> {
+    while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
         let by = by(app, request);
         let Some(params) = to_ask(request, id, question, &by) else { break };
         if request.caller.era() == Era::Modern {
-            return input_required(app, request, id, name, &params).await;
+            return input_required(app, request, id, name, &params).await.map(Settled::Asks);
         }
         let answer = match request.caller.ask("elicitation/create", Some(raw(&params))).await {
             Ok(answer) => answer,
@@ -56,7 +56,25 @@ pub(super) async fn settle(
         take(app, id, name, decision, &by).await?;
         standing = super::runs::go_on(app, request, id, name).await?;
     }
-    Ok(reply(id, &standing))
+    Ok(Settled::Stands(standing))
+}
+
+/// What became of asking.
+pub(super) enum Settled {
+    /// All that this client's user can answer is answered, or they do not want to.
+    Stands(Standing),
+    /// The question is the result.
+    Asks(Box<RawValue>),
+}
+
+impl Settled {
+    /// As the client is told of it.
+    pub(super) fn told(&self, id: &RunId) -> Box<RawValue> {
+        match self {
+            Settled::Stands(standing) => reply(id, standing),
+            Settled::Asks(question) => question.clone(),
+        }
+    }
 }
 
 /// Answers a request that carries a state of ours: the retry of one whose result was a question. One that is repeated
@@ -86,7 +104,7 @@ pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Result
                 None => return Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?)),
             },
         };
-        settle(app, request, &id, standing).await
+        Ok(settle(app, request, &id, standing).await?.told(&id))
     };
     Some(Ok(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))))
 }

@@ -225,7 +225,10 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    ask::settle(app, request, &id, standing).await.unwrap_or_else(|problem| problem.to_tool_result())
+    match ask::settle(app, request, &id, standing).await {
+        Ok(settled) => settled.told(&id),
+        Err(problem) => problem.to_tool_result(),
+    }
 }
 
 /// Waits for a run this process has; whoever cancels the request ends it.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Door, execute, is_callable, runs};
 use crate::app::App;
-use crate::catalogue::{Server, Snapshot};
+use crate::catalogue::Snapshot;
 use crate::config::Expose;
 use crate::discover::{Page, Request};
 use crate::flow;
@@ -38,9 +38,8 @@ const REMOVED: &[(&str, &str)] = &[
 
 /// The definitions of PML's own tools.
 pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
-    let ours = std::iter::once(discover_definition(&connected(snapshot)));
-    // What servers are for is said once: the list is read before anything is done.
-    let ours = ours.chain(execute::definitions(&listed(snapshot, |server| server.name.to_string())));
+    let connected = connected(snapshot);
+    let ours = std::iter::once(discover_definition(&connected)).chain(execute::definitions(&names(snapshot)));
     ours.chain(runs::definitions()).collect()
 }
 
@@ -104,17 +103,27 @@ pub(super) fn instructions(snapshot: &Snapshot) -> String {
     )
 }
 
-/// The connected servers and what they are for, bounded.
-fn connected(snapshot: &Snapshot) -> String {
-    listed(snapshot, |server| match &server.description {
-        Some(purpose) => format!("{} ({})", server.name, plain(purpose)),
-        None => server.name.to_string(),
-    })
+/// The names of the connected servers, bounded.
+fn names(snapshot: &Snapshot) -> String {
+    let mut names: Vec<&str> =
+        snapshot.servers.iter().take(NAMED_SERVERS).map(|server| server.name.as_str()).collect();
+    if snapshot.servers.len() > NAMED_SERVERS {
+        names.push("and more");
+    }
+    names.join(", ")
 }
 
-/// The connected servers, each in these words, bounded.
-fn listed(snapshot: &Snapshot, words: impl Fn(&Server) -> String) -> String {
-    let mut named: Vec<String> = snapshot.servers.iter().take(NAMED_SERVERS).map(words).collect();
+/// The connected servers and what they are for, bounded.
+fn connected(snapshot: &Snapshot) -> String {
+    let mut named: Vec<String> = snapshot
+        .servers
+        .iter()
+        .take(NAMED_SERVERS)
+        .map(|server| match &server.description {
+            Some(purpose) => format!("{} ({})", server.name, plain(purpose)),
+            None => server.name.to_string(),
+        })
+        .collect();
     if snapshot.servers.len() > NAMED_SERVERS {
         named.push(format!("and {} more", snapshot.servers.len() - NAMED_SERVERS));
     }

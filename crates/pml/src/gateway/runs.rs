@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask;
+use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
 use super::reply::{refusal, reply, tool_result};
 use super::{Door, is_callable};
@@ -143,14 +143,29 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let answered = answer(app, request, &id, asked).await?;
-            go_on(app, request, &id, &answered).await?
+            let standing = go_on(app, request, &id, &answered).await?;
+            ask::settle(app, request, &id, standing).await?
         } else {
-            let known = flow::standing(app, &request.client.principal, &id).await?.asks().map(str::to_owned);
-            wait_for(app, &id, request, known.as_deref()).await?
+            wait_again(app, request, &id).await?
         };
-        ask::settle(app, request, &id, standing).await
+        Ok(standing.told(&id))
     };
     went_on.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
+}
+
+/// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
+async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Settled, Problem> {
+    let standing = flow::standing(app, &request.client.principal, id).await?;
+    let standing = match ask::settle(app, request, id, standing).await? {
+        Settled::Stands(standing) => standing,
+        asks @ Settled::Asks(_) => return Ok(asks),
+    };
+    let known = standing.asks().map(str::to_owned);
+    let standing = wait_for(app, id, request, known.as_deref()).await?;
+    match standing.asks() {
+        asked if asked == known.as_deref() => Ok(Settled::Stands(standing)),
+        _ => ask::settle(app, request, id, standing).await,
+    }
 }
 
 /// Answers what the run asks, and gives the name of that question.
@@ -278,7 +293,7 @@ pub(super) async fn replan(
                     Err(refused) => return Ok(refusal(&refused)),
                 };
                 let standing = go_on(app, request, &id, &name).await?;
-                ask::settle(app, request, &id, standing).await
+                Ok(ask::settle(app, request, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(

@@ -11,7 +11,7 @@ mod rules;
 use serde_json::{Value, json};
 
 use crate::faulty::{self, Ledger};
-use crate::harness::{Client, Home, text};
+use crate::harness::{Client, Home, PATIENCE, text};
 
 /// A home with the server `s`: `s:wait` may be called, everything else of it has to be asked for. `settings` are further
 /// lines of `pml.toml`; what they say under `[permissions]` comes last.
@@ -183,6 +183,7 @@ fn a_yes_is_for_the_arguments_that_were_shown() {
     let looped = "const said = [];\nfor (const v of args.values) said.push((await mcp.s.echo({ v })).v);\nreturn said;";
     let mut reply = execute_with(&mut client, looped, &json!({"values": [1, 2, 2]}));
     assert_eq!(asked(&reply), ["s:echo ?"]);
+    let begun = std::time::Instant::now();
     for (calls, shown) in [(0, r#"s:echo {"v":1}"#), (1, r#"s:echo {"v":2}"#), (2, r#"s:echo {"v":2}"#)] {
         reply = yes(&mut client, &reply);
         assert_eq!(asked(&reply), [shown]);
@@ -190,6 +191,8 @@ fn a_yes_is_for_the_arguments_that_were_shown() {
     }
     assert_eq!(yes(&mut client, &reply)["result"], json!([1, 2, 2]));
     assert_eq!(hits(&home), 3);
+    // A request waits for an answer for three quarters of a minute; the next question is not waited with.
+    assert!(begun.elapsed() < PATIENCE / 2, "the next question came late");
 }
 
 #[test]

@@ -55,6 +55,63 @@ fn an_answer_is_for_the_run_it_names() {
 }
 
 #[test]
+fn a_repeated_request_is_the_same_run_and_the_same_question() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let mut params = json!({"name": "pml_execute", "arguments": super::request(ONE_CALL, &json!({}))});
+    params["_meta"] = json!({"pml/idempotencyKey": "once"});
+    let mut repeat = || client.request("tools/call", &params)["structuredContent"].clone();
+    let (first, second) = (repeat(), repeat());
+    assert_eq!((&first["workflowId"], &first["questionId"]), (&second["workflowId"], &second["questionId"]));
+    assert_eq!(yes(&mut client, &first)["status"], "success");
+    assert_eq!(client.request("tools/call", &params)["structuredContent"]["status"], "success");
+    assert_eq!(hits(&home), 1);
+}
+
+#[test]
+fn a_run_that_was_ended_cannot_be_allowed_any_more() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute(&mut client, ONE_CALL);
+    let ended = client.call("pml_abort", &json!({"workflow_id": reply["workflowId"], "reason": "enough"}));
+    assert_eq!(code(&ended["structuredContent"]), "ABORTED", "{ended}");
+    let late = yes(&mut client, &reply);
+    assert_eq!((code(&late), state(&home, &reply).as_str(), hits(&home)), ("GONE", "aborted", 0), "{late}");
+}
+
+#[test]
+fn an_answer_given_to_another_process_reaches_the_run_that_goes_on_meanwhile() {
+    let home = home("");
+    let (mut first, mut second) = (home.stdio(&[]), home.stdio(&[]));
+    let program = "const [waited, said] = await Promise.all([mcp.s.wait({ file: args.file }), mcp.s.echo({ v: Number(args.v) })]);\nreturn [waited, said.v];";
+    let file = home.path("go");
+    let begun = super::execute_with(&mut first, program, &json!({"file": file, "v": "7"}));
+    let meanwhile = yes(&mut first, &begun);
+    assert_eq!(meanwhile["inFlight"], 1, "{meanwhile}");
+    let params = json!({"name": "pml_continue", "arguments": saying(&meanwhile, &json!({"approved": true}))});
+    let answering = second.begin("tools/call", &params);
+    eventually("the call is made", || hits(&home) == 1);
+    std::fs::write(file, "").unwrap();
+    let done = second.response_or_aside(answering)["result"]["structuredContent"].clone();
+    assert_eq!((&done["result"], hits(&home)), (&json!(["waited", 7]), 1), "{done}");
+}
+
+#[test]
+fn what_people_said_is_replayed_as_it_was() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let program = "const ends = [];\nfor (const v of args.values) ends.push(await mcp.s.echo({ v }).then((said) => said.v, (error) => error.code));\nreturn ends;";
+    let mut reply = super::execute_with(&mut client, program, &json!({"values": [1, 2, 3]}));
+    for approved in [true, true, false, true] {
+        reply = say(&mut client, &reply, &json!({"approved": approved}));
+    }
+    assert_eq!((&reply["result"], hits(&home)), (&json!([1, "DENIED", 3]), 2), "{reply}");
+    let replayed = home.run(&["runs", "replay", reply["workflowId"].as_str().unwrap()]);
+    assert!(replayed.code == 0 && replayed.stderr.contains("the same"), "{replayed:?}");
+    assert_eq!(hits(&home), 2);
+}
+
+#[test]
 fn an_answer_to_something_else_is_told_so_and_the_question_stays() {
     let home = home("");
     let mut client = home.stdio(&[]);

@@ -147,3 +147,44 @@ fn an_open_question_stays_visible_while_other_calls_come_and_go() {
         assert_eq!(done["result"], 7, "{done}");
     }
 }
+
+#[test]
+fn a_question_stays_small_however_much_a_program_asks_for() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let big = "x".repeat(100_000);
+    // Three thousand places on one line.
+    let many = "await mcp.s.echo({ v: args.big });".repeat(3_000);
+    let reply = execute_with(&mut client, &many, &json!({"big": big}));
+    assert!(reply.to_string().len() < 4 << 20, "{} bytes", reply.to_string().len());
+    let shown = asked(&reply);
+    assert_eq!(shown.len(), 51, "fifty places, and that there are more");
+    assert!(shown.iter().filter(|call| call.ends_with(&format!("{}\"}}", "x".repeat(100)))).count() >= 5);
+    let code = reply["question"]["calls"][1]["code"].as_str().unwrap();
+    assert!(code.chars().count() <= 401, "{code}");
+
+    // Fifty calls at once, of two hundred thousand bytes each.
+    let at_once = "await Promise.all(Array.from({ length: 50 }, (_, n) => mcp.s.echo({ n, v: args.big + args.big })));\nreturn 1;";
+    let begun = execute_with(&mut client, at_once, &json!({"big": big}));
+    let mut reply = yes(&mut client, &begun);
+    let mut questions = 0;
+    while reply["status"] == "approval_required" {
+        assert!(reply.to_string().len() < 4 << 20, "{} bytes", reply.to_string().len());
+        questions += 1;
+        reply = yes(&mut client, &reply);
+    }
+    assert_eq!((&reply["result"], questions, hits(&home)), (&json!(1), 10, 50), "{reply}");
+}
+
+#[test]
+fn finding_where_arguments_come_from_holds_nobody_up() {
+    let home = home("[limits]\ncpu = \"20s\"\n");
+    std::fs::write(home.path("large.txt"), "abcdefgh".repeat(490_000)).unwrap();
+    let mut client = home.stdio(&[]);
+    let program = "for (let n = 0; n < 15; n++) await mcp.fs.read({ path: 'large.txt' });\nconst parts = Array.from({ length: 2000 }, (_, n) => `not in it ${n}`);\nreturn (await mcp.s.echo({ first: 'abcdefgh', parts })).parts.length;";
+    let begun = execute(&mut client, program);
+    let call = if begun["question"]["begun"] == true { begun } else { yes(&mut client, &begun) };
+    let origins = call["question"]["calls"][0]["origins"].as_array().unwrap();
+    assert_eq!(origins[0]["part"], "first", "{origins:?}");
+    assert_eq!(yes(&mut client, &call)["result"], 2000);
+}

@@ -137,6 +137,51 @@ fn a_user_who_is_slower_than_another_way_sees_what_came_of_it() {
 }
 
 #[test]
+fn a_user_is_asked_also_while_other_calls_are_under_way() {
+    let home = home("");
+    let mut client = able(&home, "test");
+    let program = "const [waited, said] = await Promise.all([mcp.s.wait({ file: args.file }), mcp.s.echo({ v: Number(args.v) })]);\nreturn [waited, said.v];";
+    let file = home.path("go");
+    let run = begin(&mut client, program, &json!({"file": file, "v": "7"}));
+    let allow = json!({"action": "accept", "content": {"decision": "allow"}});
+    answer(&mut client, &allow);
+    let question = answer(&mut client, &allow);
+    assert!(question["message"].as_str().unwrap().contains(r#"{"v":7}"#), "{question}");
+    eventually("the call is made while the other is under way", || hits(&home) == 1);
+    std::fs::write(file, "").unwrap();
+    assert_eq!(outcome(&mut client, run)["result"], json!(["waited", 7]));
+}
+
+#[test]
+fn a_user_who_dismissed_a_question_is_asked_again_when_the_client_goes_on() {
+    let home = home("");
+    let mut client = able(&home, "test");
+    let run = begin(&mut client, ONE_CALL, &json!({}));
+    answer(&mut client, &json!({"action": "cancel"}));
+    let open = outcome(&mut client, run);
+    asked(&open);
+    let again = client.begin(
+        "tools/call",
+        &json!({"name": "pml_continue", "arguments": {"workflow_id": open["workflowId"]}}),
+    );
+    answer(&mut client, &json!({"action": "accept", "content": {"decision": "allow"}}));
+    assert_eq!((&outcome(&mut client, again)["status"], hits(&home)), (&json!("success"), 1));
+}
+
+#[test]
+fn a_client_that_leaves_while_its_user_thinks_leaves_the_question() {
+    let home = home("");
+    let mut client = able(&home, "test");
+    begin(&mut client, ONE_CALL, &json!({}));
+    client.announced("elicitation/create");
+    assert_eq!(client.finish(), 0);
+    let mut next = home.stdio(&[]);
+    let list: Value = serde_json::from_str(&home.run(&["runs", "list", "--json"]).stdout).unwrap();
+    assert_eq!((&list[0]["state"], hits(&home)), (&json!("waiting"), 0), "{list}");
+    assert_eq!((&yes(&mut next, &list[0])["status"], hits(&home)), (&json!("success"), 1));
+}
+
+#[test]
 fn where_only_a_person_may_answer_the_config_says_in_front_of_which_client_one_sits() {
     let home = home("[approvals]\nby = \"human\"\n[clients.desk]\ninteractive = true\n");
     let mut client = able(&home, "agent");

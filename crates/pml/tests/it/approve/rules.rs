@@ -56,6 +56,8 @@ fn what_is_remembered_for_a_tool_counts_in_any_code() {
     runs_unasked(&mut client, ECHO, &v(3));
     let looped = "for (const v of [4, 5, 6]) await mcp.s.echo({ v });\nreturn 1;";
     runs_unasked(&mut client, looped, &json!({}));
+    let opaque = "return (await mcp[args.server].echo({ v: 7 })).v;";
+    runs_unasked(&mut client, opaque, &json!({"server": "s"}));
     is_asked(&mut client, &ECHO.replace("echo", "ok"), &v(1));
 }
 
