@@ -14,7 +14,7 @@ use super::journal::{CallError, Delivered, Grant};
 use super::observe::Observer;
 use super::plan::Plan;
 use super::run::Issued;
-use crate::approve::question::{grants, known_arguments, line};
+use crate::approve::question::{MOST_BYTES, grants, known_arguments, line};
 
 /// How many calls one question is about at most; others are asked for when it is answered.
 const MOST_CALLS: usize = 50;
@@ -26,6 +26,9 @@ pub(super) const MOST_QUESTIONS: u32 = 20;
 const SHORTEST: usize = 6;
 /// How many texts of arguments and results are compared.
 const MOST_TEXTS: usize = 2_000;
+/// How much text is gone through to find where the arguments of one question come from: a program may have read and
+/// hand on as much as it likes, and others wait meanwhile.
+const MOST_COMPARED: usize = 64 << 20;
 
 /// The name of a question: the same for the same question of the same run, whichever process asks it.
 pub(super) fn question_id(run: &RunId, asked: &Approval) -> String {
@@ -47,7 +50,8 @@ pub(super) fn about(
     results: &[(u32, Box<RawValue>)],
     says: impl Fn(&str, &Digest) -> String,
 ) -> Approval {
-    let asked = |issued: &&Issued| {
+    let mut left = MOST_COMPARED;
+    let mut asked = |issued: &Issued| {
         let tool = plan.tools.get(issued.handle as usize)?;
         let asks = tool.asks.as_ref()?;
         let name = tool.id.to_string();
@@ -64,7 +68,7 @@ pub(super) fn about(
             code: place.and_then(|number| line(&plan.source, number)),
             arguments: known_arguments(&issued.arguments)?,
             repeats: false,
-            origins: origins(&issued.arguments, results, observer),
+            origins: origins(&issued.arguments, results, observer, &mut left),
             differs: Vec::new(),
         })
     };
@@ -73,19 +77,47 @@ pub(super) fn about(
         code_hash: plan.code_hash.clone(),
         by: plan.by,
         begun: true,
-        calls: calls.iter().take(MOST_CALLS).filter_map(asked).collect(),
+        calls: together(calls).iter().filter_map(|issued| asked(issued)).collect(),
         opaque: plan.opaque.clone(),
     }
 }
 
-/// Which texts of the arguments are, or contain, texts of earlier results.
-fn origins(arguments: &str, results: &[(u32, Box<RawValue>)], observer: &Observer) -> Vec<Origin> {
+/// The first calls, as many as one question is about.
+fn together<'c, 'i>(calls: &'c [&'i Issued]) -> &'c [&'i Issued] {
+    let mut room = MOST_BYTES;
+    let fits = |issued: &&&Issued| match room.checked_sub(issued.arguments.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let fitting = calls.iter().take(MOST_CALLS).take_while(fits).count();
+    &calls[..fitting.max(1).min(calls.len())]
+}
+
+/// Which texts of the arguments are, or contain, texts of earlier results, as far as there is text `left` to go through.
+fn origins(
+    arguments: &str,
+    results: &[(u32, Box<RawValue>)],
+    observer: &Observer,
+    left: &mut usize,
+) -> Vec<Origin> {
     let given = texts(arguments);
     let mut found: Vec<Origin> = Vec::new();
     for (call, result) in results {
         let (Some(tool), node) = (observer.tool(*call), observer.node_of(*call)) else { continue };
+        *left = left.saturating_sub(result.get().len());
+        if given.is_empty() || *left == 0 {
+            break;
+        }
         let theirs = texts(result.get());
+        let length: usize = theirs.iter().map(|(_, text)| text.len()).sum();
         for (part, text) in &given {
+            *left = left.saturating_sub(length + text.len() * theirs.len());
+            if *left == 0 {
+                break;
+            }
             let shared = |(_, result): &(String, String)| {
                 if result.contains(text.as_str()) {
                     Some(text.chars().count())

@@ -114,8 +114,9 @@ pub(super) struct Driver {
     pending: VecDeque<Event<Ending>>,
     /// When the calls that wait for a person's word are asked for at the latest.
     ask_by: Option<Instant>,
-    /// What is asked, where the run goes on meanwhile.
+    /// What is asked, where the run goes on meanwhile, and when it is next looked whether it is answered.
     asked: Option<(String, Approval)>,
+    look_at: Option<Instant>,
     questions: u32,
     refused: Refused,
     /// A worker has crashed before.
@@ -173,6 +174,7 @@ impl Driver {
             pending: VecDeque::new(),
             ask_by: None,
             asked: None,
+            look_at: None,
             questions: 0,
             refused: Refused::default(),
             crashed: false,
@@ -273,11 +275,15 @@ impl Driver {
                 Some(Heard::Event(event)) => {
                     let now = now_ms();
                     let actions = self.run.on(event, now);
+                    let asks = actions.iter().any(|action| matches!(action, Action::Ask { .. }));
                     for action in actions {
                         if let Next::Left = self.act(action, now).await {
                             self.call_off().await;
                             return;
                         }
+                    }
+                    if asks && self.pending.is_empty() {
+                        self.pending.push_back(Event::Undecided);
                     }
                     self.write_in_time();
                 }
@@ -350,7 +356,7 @@ impl Driver {
             () = sleep_until(self.ask_by), if !stopping => {
                 Some(Heard::AskNow)
             }
-            () = tokio::time::sleep(LOOK), if self.asked.is_some() && !stopping => {
+            () = sleep_until(self.look_at), if !stopping => {
                 Some(Heard::Look)
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
@@ -453,10 +459,12 @@ impl Driver {
             self.crashed = true;
             if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
                 let (rules, tools) = self.plan.rules();
-                self.run = Run::new(rules, tools, self.plan.start);
+                let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.plan.start));
                 self.observer = Observer::new(Arc::clone(&self.plan));
                 self.timers.clear();
-                self.begin(Some(worker), History::default());
+                // What was allowed was recorded, and is used by its number.
+                let grants = before.into_grants().split_off(self.plan.grants.len());
+                self.begin(Some(worker), History { grants, ..History::default() });
                 return;
             }
         }
@@ -719,7 +727,6 @@ impl Driver {
         if let Some(dag) = &mut self.dag {
             dag.stop_clock(call);
         }
-        self.pending.push_back(Event::Undecided);
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
         }
@@ -758,12 +765,22 @@ impl Driver {
             return;
         }
         self.questions += 1;
-        self.standing.send_replace(Standing::Waiting {
-            question: Some((id.clone(), Question::Approval(asked.clone()))),
-            wake_at: None,
-            in_flight: self.run.in_flight(),
-        });
         self.asked = Some((id, asked));
+        self.look_at = Some(Instant::now() + LOOK);
+        self.tell_standing();
+    }
+
+    /// Tells whoever waits in this process how the run stands: what it asks comes before how far it is.
+    fn tell_standing(&self) {
+        let standing = match self.asked.clone() {
+            Some((id, asked)) => Standing::Waiting {
+                question: Some((id, Question::Approval(asked))),
+                wake_at: None,
+                in_flight: self.run.in_flight(),
+            },
+            None => Standing::Running(self.observer.progress().clone()),
+        };
+        self.standing.send_replace(standing);
     }
 
     /// Takes a question back where whoever wanted the calls has ended without them.
@@ -773,12 +790,14 @@ impl Driver {
         if asked.calls.iter().filter_map(|asked| asked.call).any(|call| asking.contains(&call)) {
             return;
         }
-        self.asked = None;
+        (self.asked, self.look_at) = (None, None);
         self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() });
-        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
+        self.tell_standing();
     }
 
     async fn look_for_answer(&mut self) {
+        // Set anew each time, and not by each event: a busy run has events more often than this.
+        self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
         let (store, lease) = (self.app.store.clone(), self.lease.clone());
         let decision = match blocking(move || store.answer_for(&lease)).await {
             Ok(Some(StoredAnswer { answer: Answer::Approval(decision), .. })) => decision,
@@ -789,6 +808,7 @@ impl Driver {
             }
         };
         let Some((id, asked)) = self.asked.take() else { return };
+        self.look_at = None;
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
@@ -805,7 +825,7 @@ impl Driver {
         let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
         self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() });
         self.ask_by = Some(Instant::now() + ASK_WITHIN);
-        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
+        self.tell_standing();
     }
 
     /// Changes how the run stands, with what is written next.
@@ -917,11 +937,10 @@ impl Driver {
             return;
         }
         self.told = Some(now);
-        let progress = self.observer.progress().clone();
         if self.caller.wants_progress() {
-            self.caller.progress(&raw(&progress.for_client()));
+            self.caller.progress(&raw(&self.observer.progress().for_client()));
         }
-        self.standing.send_replace(Standing::Running(progress));
+        self.tell_standing();
     }
 }
 

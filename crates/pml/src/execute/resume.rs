@@ -137,7 +137,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         )
         .hint(again_or_not(&history));
-        end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+        end(app, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
         return Ok(TakenUp::Over);
     }
     let principal = recorded.run.principal.clone();
@@ -149,7 +149,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                 Decided::No(_) if !asked.begun => {
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
-                    end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+                    end(app, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
                     return Ok(TakenUp::Over);
                 }
                 Decided::Yes(grants) => {
@@ -307,6 +307,7 @@ async fn end(
     plan: &Plan,
     history: &History,
     ending: &Ending,
+    audit: Vec<Audit>,
 ) -> Result<(), Problem> {
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
@@ -318,6 +319,7 @@ async fn end(
         state: Some(report.state),
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code),
+        audit,
         release: true,
         at: now_ms(),
         ..Change::default()
@@ -357,7 +359,7 @@ pub async fn abort(
         Claim::Taken(lease) => {
             let (plan, history) = understood(&load(app, principal, id).await?)?;
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, &lease, &plan, &history, &Ending::Aborted(reason)).await?;
+            end(app, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
             standing(app, principal, id).await
         }
         Claim::Over(_) => standing(app, principal, id).await,

@@ -82,7 +82,7 @@ pub(super) enum Event<E> {
     TimerDue { timer: u64 },
     /// A person allowed something.
     Granted(Grant),
-    /// Nobody but a person can decide on a call that waits for a word.
+    /// Nobody knows yet what a person says to the calls that wait for their word.
     Undecided,
     /// The program is not to go on.
     Stop(E),
@@ -463,6 +463,11 @@ impl<E> Run<E> {
     /// What allows a call.
     pub(super) fn grant(&self, issued: &Issued) -> Option<&Grant> {
         self.grants.get(issued.grant? as usize).map(|(grant, _)| grant)
+    }
+
+    /// Everything that was allowed, used up or not, in its order.
+    pub(super) fn into_grants(self) -> Vec<Grant> {
+        self.grants.into_iter().map(|(grant, _)| grant).collect()
     }
 
     /// Makes the calls whose turn has come: the oldest first, but none waits for a server that is not its own.
