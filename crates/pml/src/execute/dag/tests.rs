@@ -569,6 +569,7 @@ impl World {
         self.parks += 1;
         self.is_rebuilt_the_same();
         assert!(self.with_server.is_empty(), "nothing is put aside while calls are under way");
+        assert!(wake_at.is_none() || self.dag.paused().is_none(), "what a program left behind wakes nobody");
         if let Some(at) = wake_at {
             self.now = self.now.max(at);
         }
