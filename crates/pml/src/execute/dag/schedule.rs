@@ -190,11 +190,6 @@ impl Schedule {
         }
     }
 
-    /// The layer of a task, from 0: the tasks of one layer wait for tasks of earlier ones alone.
-    pub(crate) fn layer_of(&self, task: usize) -> usize {
-        self.layers[task]
-    }
-
     /// How many layers there are.
     pub(crate) fn layers(&self) -> usize {
         self.layers.iter().max().map_or(0, |last| last + 1)

@@ -116,7 +116,7 @@ fn what_is_planned_anew_is_in_layers_of_its_own() {
     let ends = [Some(End::Done), Some(End::Done), Some(End::Skipped), None, None];
     let nodes = vec![node(&[]), node(&[0]), node(&[]), node(&[]), node(&[0])];
     let mut schedule = before.anew(nodes, &ends);
-    assert_eq!((schedule.layer_of(3), schedule.layer_of(4), schedule.layers()), (2, 2, 3));
+    assert_eq!((schedule.layers[3], schedule.layers[4], schedule.layers()), (2, 2, 3));
     assert_eq!(schedule.go_on(), [start(3), start(4)]);
 }
 
