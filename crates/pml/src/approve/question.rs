@@ -30,7 +30,7 @@ pub(crate) const GRANT_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<Approval> {
     let arguments: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
     let (mut calls, mut room) = (Vec::new(), MOST_BYTES);
-    for tool in &plan.tools {
+    for (handle, tool) in (0..).zip(&plan.tools) {
         let Some(asks) = &tool.asks else { continue };
         let name = tool.id.to_string();
         let blank = || Asked {
@@ -48,7 +48,12 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
             origins: Vec::new(),
             differs: Vec::new(),
         };
-        let sites: Vec<&Node> = plan.structure.nodes.iter().filter(|node| calls_tool(node, &name)).collect();
+        let sites: Vec<&Node> = plan
+            .structure
+            .nodes
+            .iter()
+            .filter(|node| calls_tool(node, &name) && plan.may_call(node.id, handle))
+            .collect();
         if (sites.is_empty() && plan.opaque.is_empty()) || sites.len() > MOST_PLACES {
             calls.push(blank());
         }

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
-use super::dag::{Dag, Frames, Said, Trouble};
+use super::dag::{Dag, Frames, Said, Word};
 use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
@@ -207,9 +207,38 @@ impl Driver {
 
     /// Takes in what the tasks of a DAG ask for.
     fn listen_to_dag(&mut self) {
-        if let Some(dag) = &mut self.dag {
-            dag.start_wanted(&self.frames);
-            self.pending.extend(dag.said());
+        let Some(dag) = &mut self.dag else { return };
+        dag.start_wanted(&self.frames);
+        for event in dag.said() {
+            let event = match event {
+                Event::FrameOver(what) => Event::FrameOver(self.with_room(what)),
+                other => other,
+            };
+            self.pending.push_back(event);
+        }
+    }
+
+    /// The end of a program, if what it returned has room beside all other results.
+    fn with_room(&mut self, what: Delivered) -> Delivered {
+        let room = self.room();
+        let what = match (what, &self.dag) {
+            (Delivered::Frame { frame, value: Some(value), error }, Some(dag)) => {
+                match room.refusal(dag.name_of(frame), value.get().len()) {
+                    Some(refusal) => Delivered::Frame { frame, value: None, error: Some(refusal) },
+                    None => Delivered::Frame { frame, value: Some(value), error },
+                }
+            }
+            (other, _) => other,
+        };
+        self.received += what.size();
+        what
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
+            all: MAX_RECEIVED_BYTES,
+            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
         }
     }
 
@@ -304,8 +333,8 @@ impl Driver {
             }
             Some(ack) = self.acked.recv() => self.acked(ack),
             seen = next_of(&mut self.worker) => self.seen(seen),
-            Some((task, said)) = self.frames_said.recv() => {
-                self.task_said(task, said);
+            Some((task, word)) = self.frames_said.recv() => {
+                self.task_said(task, word);
                 None
             }
             () = sleep_until(late.map(|(at, _)| at)), if !stopping => {
@@ -345,12 +374,7 @@ impl Driver {
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
         let tool = self.observer.tool(call)?.to_owned();
-        let room = Room {
-            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
-            all: MAX_RECEIVED_BYTES,
-            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
-        };
-        let what = delivered(self.lease.run(), call, &tool, outcome, room);
+        let what = delivered(self.lease.run(), call, &tool, outcome, self.room());
         self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
     }
@@ -405,9 +429,9 @@ impl Driver {
     }
 
     /// What the program of a task says.
-    fn task_said(&mut self, task: usize, said: Result<Seen, Trouble>) {
+    fn task_said(&mut self, task: usize, word: Word) {
         let Some(dag) = &mut self.dag else { return };
-        if let Some(seen) = dag.heard(task, said) {
+        if let Some(seen) = dag.heard(task, word) {
             if !self.run.is_replaying() {
                 self.tell(&seen);
             }
@@ -453,6 +477,10 @@ impl Driver {
                     Record::Delivered { at, what } => {
                         self.keep(what);
                         self.observer.delivered(what, *at);
+                        if let (Some(dag), Some(_)) = (&mut self.dag, self.grace) {
+                            // Nothing comes of it any more but that it is known.
+                            dag.deliver(*at, what);
+                        }
                         self.tell_progress();
                     }
                     Record::Issued { issued, .. } => {
@@ -518,6 +546,7 @@ impl Driver {
         if let Some(dag) = &mut self.dag {
             dag.deliver(at, what);
             self.listen_to_dag();
+            self.withdraw_question();
             return;
         }
         if self.run.is_replaying() {
@@ -673,7 +702,8 @@ impl Driver {
         let (tool, value) = (granted.id.to_string(), issued.value.clone());
         if self.refused.covers(&tool, value.as_ref()) || self.questions >= ask::MOST_QUESTIONS {
             let error = CallError::denied(&tool, None);
-            self.pending.push_back(Event::Answered(Delivered::Error { call, error }));
+            // Before it is found that nothing else is to be done.
+            self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
             return;
         }
         let definition = granted.digest.clone();
@@ -689,9 +719,12 @@ impl Driver {
             let (store, whose) = (self.app.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
             if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
-                self.pending.push_back(Event::Granted(grant));
+                self.pending.push_front(Event::Granted(grant));
                 return;
             }
+        }
+        if let Some(dag) = &mut self.dag {
+            dag.stop_clock(call);
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
@@ -749,6 +782,18 @@ impl Driver {
         self.standing.send_replace(standing);
     }
 
+    /// Takes a question back where whoever wanted the calls has ended without them.
+    fn withdraw_question(&mut self) {
+        let Some((_, asked)) = &self.asked else { return };
+        let asking = self.run.asking();
+        if asked.calls.iter().filter_map(|asked| asked.call).any(|call| asking.contains(&call)) {
+            return;
+        }
+        (self.asked, self.look_at) = (None, None);
+        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() });
+        self.tell_standing();
+    }
+
     async fn look_for_answer(&mut self) {
         // Set anew each time, and not by each event: a busy run has events more often than this.
         self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
@@ -763,6 +808,9 @@ impl Driver {
         };
         let Some((id, asked)) = self.asked.take() else { return };
         self.look_at = None;
+        if let Some(dag) = &mut self.dag {
+            dag.restart_clocks();
+        }
         let now = now_ms();
         match ask::decided(&asked, &decision, now) {
             Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
@@ -798,7 +846,9 @@ impl Driver {
             return self.suspend(&over.in_doubt).await;
         }
         let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
-        report.outcomes = self.dag.as_ref().map(|dag| dag.outcomes()).unwrap_or_default();
+        if let Some(dag) = &self.dag {
+            dag.add_to(&mut report);
+        }
         let change = Change {
             state: Some(report.state),
             wake_at: Some(None),

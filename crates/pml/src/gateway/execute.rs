@@ -226,7 +226,7 @@ pub(super) async fn execute(
         return reply(&id, &standing);
     }
     match ask::settle(app, request, &id, standing).await {
-        Ok(standing) => reply(&id, &standing),
+        Ok(settled) => settled.told(&id),
         Err(problem) => problem.to_tool_result(),
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask;
+use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
 use super::reply::{refusal, reply, tool_result};
 use super::{Door, is_callable};
@@ -148,22 +148,22 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
         } else {
             wait_again(app, request, &id).await?
         };
-        Ok((standing, id))
+        Ok(standing.told(&id))
     };
-    match went_on.await {
-        Ok((standing, id)) => reply(&id, &standing),
-        Err(problem) => Problem::to_tool_result(&problem),
-    }
+    went_on.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
 }
 
 /// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
-async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Standing, Problem> {
+async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Settled, Problem> {
     let standing = flow::standing(app, &request.client.principal, id).await?;
-    let standing = ask::settle(app, request, id, standing).await?;
+    let standing = match ask::settle(app, request, id, standing).await? {
+        Settled::Stands(standing) => standing,
+        asks @ Settled::Asks(_) => return Ok(asks),
+    };
     let known = standing.asks().map(str::to_owned);
     let standing = wait_for(app, id, request, known.as_deref()).await?;
     match standing.asks() {
-        asked if asked == known.as_deref() => Ok(standing),
+        asked if asked == known.as_deref() => Ok(Settled::Stands(standing)),
         _ => ask::settle(app, request, id, standing).await,
     }
 }
@@ -288,12 +288,12 @@ pub(super) async fn replan(
             (Some(document), None) => {
                 let by = flow::By::Client { name: request.client.name.clone(), person: false };
                 let whose = &request.client.principal;
-                let asked = flow::standing(app, whose, &id).await?;
-                if let Err(refused) = flow::replan(app, whose, &id, document.get(), &by, &visible).await {
-                    return Ok(refusal(&refused));
-                }
-                let standing = go_on(app, request, &id, asked.asks().unwrap_or_default()).await?;
-                Ok(reply(&id, &ask::settle(app, request, &id, standing).await?))
+                let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
+                    Ok(name) => name,
+                    Err(refused) => return Ok(refusal(&refused)),
+                };
+                let standing = go_on(app, request, &id, &name).await?;
+                Ok(ask::settle(app, request, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(

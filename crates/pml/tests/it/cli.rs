@@ -845,7 +845,7 @@ fn tools_of_the_first_version_name_what_replaced_them() {
         REMOVED_TOOL: `pml_find_capabilities` no longer exists
         hint: call `pml_discover` with {"intent": "…"}
         REMOVED_TOOL: `pml_execute_dag` no longer exists
-        hint: write it as a program: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}
+        hint: call `pml_execute` with {"intent": "…", "implementation": {"type": "dag", "dagStructure": {"tasks": […]}}}
         REMOVED_TOOL: `pml_execute_code` no longer exists
         hint: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}
     "#]]
