@@ -247,14 +247,13 @@ impl Driver {
         if !self.plan.asks() {
             return;
         }
-        for (_, what) in &history.deliveries {
+        for (at, what) in &history.deliveries {
             self.keep(what);
-            if let Delivered::Error { call, error } = what
-                && error.code == "DENIED"
-                && let Some(logged) = history.calls.get(*call as usize - 1)
+            if let Some(call) = what.call().filter(|_| what.is_denied())
+                && let Some(logged) = history.calls.get(call as usize - 1)
                 && logged.allowed.is_none()
             {
-                self.refused.add(&logged.tool, value_digest(&logged.arguments));
+                self.refused.add(&logged.tool, value_digest(&logged.arguments), *at);
             }
         }
     }
@@ -817,7 +816,7 @@ impl Driver {
             Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
             Decided::No(ends) => {
                 for call in &asked.calls {
-                    self.refused.add(&call.tool, ask::value_of(call));
+                    self.refused.add(&call.tool, ask::value_of(call), now);
                 }
                 self.pending.extend(ends.into_iter().map(Event::Answered));
             }
