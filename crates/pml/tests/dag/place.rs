@@ -77,7 +77,7 @@ fn home(settings: &str) -> Home {
          tools = {{ approval_mode = \"auto\" }}\n\
          \"tools:echo\" = {{ read_only = true }}\n\
          \"tools:flaky\" = {{ idempotent = true }}\n\
-         \"tools:denied\" = {{ deny = true }}\n",
+         \"tools:secret\" = {{ deny = true }}\n",
         json!(python("python3")),
         json!(["-I", "-S", script, ledger])
     ));

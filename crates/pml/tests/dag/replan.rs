@@ -70,7 +70,8 @@ fn a_plan_that_cannot_be_is_refused_and_the_run_still_waits() {
         ),
         (json!([{ "id": "n", "tool": "tools:nothing", "arguments": {} }]), "tools:nothing"),
         (json!([{ "id": "n", "tool": "tools:echo", "arguments": {} }]), "value"),
-        (json!([{ "id": "n", "tool": "fs:delete", "arguments": { "path": "x" } }]), "fs:delete"),
+        (json!([{ "id": "n", "tool": "tools:secret", "arguments": {} }]), "tools:secret"),
+        (json!([{ "id": "n", "code": "return await mcp.tools.secret({})" }]), "tools:secret"),
         (json!([{ "tool": "tools:echo" }]), "id"),
     ];
     for (tasks, named) in refused {

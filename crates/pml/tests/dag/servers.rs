@@ -33,6 +33,9 @@ fn start() -> (Home, Gateway) {
         root.display().to_string(),
         std::env::var("PATH").unwrap(),
     ));
+    // All servers are known before the first document comes.
+    let looked = home.run(&["doctor"]);
+    assert_eq!(looked.code, 0, "{}", looked.stdout);
     let gateway = Gateway::start(home.command(&["stdio"]));
     (home, gateway)
 }

@@ -23,9 +23,8 @@ fn a_document_runs_from_a_file_and_goes_on_layer_by_layer() {
     let first =
         place.home.run(&["--json", "execute", "a test", "--dag", &file, "--per-layer", "--args", arguments]);
     let runs: Value = serde_json::from_str(&place.home.run(&["--json", "runs", "list"]).stdout).unwrap();
-    let run =
-        runs["runs"].as_array().or(runs.as_array()).unwrap().iter().find(|run| run["state"] == "waiting");
-    let id = run.unwrap_or_else(|| panic!("{runs} {first:?}"))["id"].as_str().unwrap().to_owned();
+    let run = runs.as_array().unwrap().iter().find(|run| run["state"] == "waiting");
+    let id = run.unwrap_or_else(|| panic!("{runs} {first:?}"))["workflowId"].as_str().unwrap().to_owned();
     let last = place.home.run(&["--json", "runs", "continue", &id]);
     assert_eq!(last.code, 0, "{last:?}");
     assert!(last.stdout.contains("n!"), "{last:?}");

@@ -4,7 +4,7 @@
 
 `echo` gives back what it is given, after `wait` ms. `add` writes down an id and is not idempotent. `flaky` does not
 manage the first `times` calls for a `key`: it hangs, or its process dies. `fail` fails. `orchestrate` stands for a
-program elsewhere that is handed all its arguments.
+program elsewhere that is handed all its arguments. `secret` is for nobody.
 """
 
 import json
@@ -25,7 +25,7 @@ def write(event, **about):
 
 def say(message):
     with speaking:
-        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
         sys.stdout.flush()
 
 
@@ -66,6 +66,7 @@ TOOLS = [
     tool("flaky", ["key", "times", "how"], key=TEXT, times=NUMBER, how={"enum": ["hang", "die"]}),
     tool("fail", ["message"], message=TEXT),
     tool("orchestrate", flow=TEXT, input={}, mode=TEXT),
+    tool("secret"),
 ]
 
 

@@ -190,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// How many layers there are.
+    /// How many layers there are. The tasks of one wait for tasks of earlier ones alone.
     pub(crate) fn layers(&self) -> usize {
         self.layers.iter().max().map_or(0, |last| last + 1)
     }

@@ -250,7 +250,10 @@ struct World {
     grace: bool,
     over: Option<Ending>,
     kills: u32,
+    parks: u32,
     replans: u32,
+    /// Programs that ended while the past was gone through again.
+    ended_early: u32,
     issued: u32,
 }
 
@@ -278,7 +281,9 @@ impl World {
             grace: false,
             over: None,
             kills: 0,
+            parks: 0,
             replans: 0,
+            ended_early: 0,
             issued: 0,
         };
         world.begin(history);
@@ -318,6 +323,7 @@ impl World {
     }
 
     fn on(&mut self, event: Event<Ending>) {
+        self.ended_early += u32::from(matches!(event, Event::FrameOver(_)) && self.run.is_replaying());
         for action in self.run.on(event, self.now) {
             self.act(action);
         }
@@ -560,8 +566,10 @@ impl World {
 
     /// Put aside: people answer, and it is taken up again.
     fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) {
+        self.parks += 1;
         self.is_rebuilt_the_same();
         assert!(self.with_server.is_empty(), "nothing is put aside while calls are under way");
+        assert!(wake_at.is_none() || self.dag.paused().is_none(), "what a program left behind wakes nobody");
         if let Some(at) = wake_at {
             self.now = self.now.max(at);
         }
@@ -670,6 +678,44 @@ proptest! {
         prop_assert!(stopped || open == 0, "{open} tasks have no end");
         prop_assert!(world.issued <= 1_000);
     }
+}
+
+#[test]
+fn what_can_happen_happens() {
+    let mut seen = [0; 4];
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let shape = |place: usize, dice: &mut Dice| Shape {
+            after: (0..dice.roll(3))
+                .filter(|_| place > 0)
+                .map(|_| dice.roll(place))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            safe_to_fail: dice.roll(2) == 0,
+            retries: 1,
+            work: match dice.roll(5) {
+                0 => Ok(READ),
+                1 => Ok(WRITE),
+                2 => Ok(ASK),
+                _ => Err(Script {
+                    calls: 2,
+                    handle: WRITE,
+                    sleeps: dice.roll(2) == 0,
+                    leaves: dice.roll(2) == 0,
+                }),
+            },
+        };
+        let tasks = (0..30).map(|place| task(place, &shape(place, &mut dice))).collect();
+        let pause = [Pause::None, Pause::PerLayer, Pause::OnError][dice.roll(3)];
+        let mut world = World::new(plan(tasks, pause, 1_000), seed);
+        while world.over.is_none() {
+            world.step(false);
+        }
+        let counts = [world.kills, world.parks, world.replans, world.ended_early];
+        seen.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+    }
+    assert!(seen.iter().all(|times| *times > 20), "kills, waits, plans, early ends: {seen:?}");
 }
 
 #[test]
