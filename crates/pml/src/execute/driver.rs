@@ -175,7 +175,7 @@ impl Driver {
             ask_by: None,
             asked: None,
             look_at: None,
-            questions: 0,
+            questions: parts.history.answered,
             refused: Refused::default(),
             crashed: false,
             failed: None,
@@ -700,7 +700,7 @@ impl Driver {
         let Some(issued) = self.run.issued(call) else { return };
         let granted = &self.plan.tools[issued.handle as usize];
         let (tool, value) = (granted.id.to_string(), issued.value.clone());
-        if self.refused.covers(&tool, value.as_ref()) || self.questions >= ask::MOST_QUESTIONS {
+        if self.refused.covers(&tool, value.as_ref()) {
             let error = CallError::denied(&tool, None);
             // Before it is found that nothing else is to be done.
             self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
@@ -725,6 +725,11 @@ impl Driver {
         }
         if let Some(dag) = &mut self.dag {
             dag.stop_clock(call);
+        }
+        if self.questions >= ask::MOST_QUESTIONS {
+            let error = CallError::too_many_questions(&tool, ask::MOST_QUESTIONS);
+            self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
+            return;
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);

@@ -274,6 +274,8 @@ pub(super) struct History {
     pub(super) calls: Vec<LoggedCall>,
     /// What people allowed, in the order of their words.
     pub(super) grants: Vec<Grant>,
+    /// How many questions were answered.
+    pub(super) answered: u32,
     /// In the order they were made.
     pub(super) deliveries: Vec<(i64, Delivered)>,
     /// When people's words came: until then they were waited for.
@@ -430,6 +432,17 @@ impl CallError {
             code: "DENIED".to_owned(),
             message: format!("a person did not allow `{tool}` to be called{reason}"),
             hint: Some("do without it; asking again for the same is answered the same".to_owned()),
+            data: None,
+            unknown: false,
+        }
+    }
+
+    /// The run has asked too often to ask once more.
+    pub(super) fn too_many_questions(tool: &str, most: u32) -> CallError {
+        CallError {
+            code: "TOO_MANY_QUESTIONS".to_owned(),
+            message: format!("`{tool}` needs a person's word, and the run has asked {most} times already"),
+            hint: Some("ask for fewer calls, or have any arguments allowed for so many calls".to_owned()),
             data: None,
             unknown: false,
         }
