@@ -154,7 +154,8 @@ fn print(program: &Program<'_>, guard: Option<&str>) -> (String, Vec<u32>, Vec<B
         Some(guard) => printed.code.replace(guard, ""),
         None => printed.code,
     };
-    let mut lines: Vec<u32> = vec![0; js.lines().count()];
+    let unended = usize::from(!js.is_empty() && !js.ends_with('\n'));
+    let mut lines: Vec<u32> = vec![0; memchr::memchr_iter(b'\n', js.as_bytes()).count() + unended];
     let mut breaks: Vec<Break> = Vec::new();
     if let Some(map) = printed.map {
         let (mut on, mut from) = (u32::MAX, 0);

@@ -47,15 +47,18 @@ pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
     if source.len() > parse::MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
     }
-    parse::on_large_stack(source, || understand(source, catalogue))?
+    parse::on_large_stack(source, |allocator| understand(allocator, source, catalogue))?
 }
 
-fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
-    let allocator = oxc_allocator::Allocator::default();
+fn understand(
+    allocator: &oxc_allocator::Allocator,
+    source: &str,
+    catalogue: &Catalogue,
+) -> Result<Analysis, Error> {
     let lines = lines::Lines::new(source);
-    let mut program = parse::parse(&allocator, &lines)?;
+    let (mut program, stats) = parse::parse(allocator, &lines)?;
     let (found, scoping, annotated) = {
-        let (semantic, wrong) = parse::scopes(&lines, &program)?;
+        let (semantic, wrong) = parse::scopes(&lines, &program, stats)?;
         let scoping = semantic.into_scoping();
         let mut found = walk::walk(&program, source, &lines, &scoping, catalogue)
             .map_err(|walk::TooMuch(at)| too_complex(&lines, at))?;
@@ -64,7 +67,7 @@ fn understand(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
         let annotated = annotations::canonical(&program, source);
         (found, scoping, annotated)
     };
-    let emitted = emit::emit(&allocator, source, &mut program, scoping, &found.marks)
+    let emitted = emit::emit(allocator, source, &mut program, scoping, &found.marks)
         .map_err(|error| not_emitted(&lines, &error))?;
     Ok(Analysis {
         structure: found.structure,

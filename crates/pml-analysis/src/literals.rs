@@ -73,11 +73,11 @@ impl<'w> Lifting<'w> {
         }
     }
 
-    fn record(
+    fn record<'r>(
         &mut self,
         node: NodeId,
-        record: &Record<'_>,
-        path: &mut Vec<Step>,
+        record: &'r Record<'_>,
+        path: &mut Vec<&'r Step>,
         name: Option<&str>,
         root: &Json,
         at: &Json,
@@ -103,7 +103,7 @@ impl<'w> Lifting<'w> {
                 schema::Lookup::Found(inner) => inner,
                 _ => &open,
             };
-            path.push(member.key.clone());
+            path.push(&member.key);
             match (&member.value, own) {
                 (Value::Literal(literal), Some(own)) if literal.whole => {
                     let secret = is_secret(own, &literal.value);
@@ -151,11 +151,11 @@ impl<'w> Lifting<'w> {
         name: &str,
         value: Json,
         span: Span,
-        path: &[Step],
+        path: &[&Step],
         root: &Json,
         at: &Json,
     ) {
-        let filled = Filled { node, path: path.to_vec() };
+        let filled = Filled { node, path: path.iter().map(|step| (*step).clone()).collect() };
         let text = value.as_str().map(|text| (name.to_owned(), text.to_owned()));
         let same = self.by_span.get(&span).or_else(|| self.by_text.get(text.as_ref()?)).copied();
         if let Some(index) = same {

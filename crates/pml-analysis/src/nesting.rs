@@ -160,7 +160,8 @@ impl<'s> Scan<'s> {
     fn token(&mut self) -> Result<bool, Refusal> {
         let from = self.at.min(self.text.len());
         self.at = self.after_space(from).min(self.text.len());
-        self.line_began = self.text[from..self.at].iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2));
+        self.line_began = self.at > from
+            && self.text[from..self.at].iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2));
         let start = self.at;
         if start >= self.text.len() {
             return Ok(false);
@@ -403,6 +404,15 @@ impl<'s> Scan<'s> {
 
     fn after_space(&self, mut at: usize) -> usize {
         loop {
+            // Nearly always it is a blank or the first byte of a token.
+            match self.byte(at) {
+                b' ' | b'\n' => {
+                    at += 1;
+                    continue;
+                }
+                byte if byte > b' ' && byte < 0x80 && byte != b'/' => return at,
+                _ => {}
+            }
             match (self.byte(at), self.byte(at + 1)) {
                 (b'/', b'/') => at = end_of_line(self.text, at),
                 (b'/', b'*') => at = end_of_comment(self.text, at + 2),
@@ -463,8 +473,20 @@ fn after_keyword(word: &[u8]) -> Before {
 
 /// Part of a name, keyword or number; bytes outside ASCII count as such.
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#' | b'\\') || byte >= 0x80
+    WORDS[byte as usize]
 }
+
+const WORDS: [bool; 256] = {
+    let mut words = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        words[byte] = byte >= 0x80
+            || (byte as u8).is_ascii_alphanumeric()
+            || matches!(byte as u8, b'_' | b'$' | b'#' | b'\\');
+        byte += 1;
+    }
+    words
+};
 
 fn end_of_line(text: &[u8], from: usize) -> usize {
     let mut at = from;

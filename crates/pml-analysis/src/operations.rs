@@ -5,6 +5,9 @@
 //! (`Math.random`, `Date.now`, `console`, timers), defines properties or reflects is not here.
 
 use std::ops::BitOr;
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 /// What one operation needs, does and gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +157,9 @@ impl Operation {
 
 /// The operation that `subject.name(…)` is, if it is one. Ask its `receiver` whether the subject can be meant.
 pub(crate) fn method(name: &str) -> Option<&'static Operation> {
-    find(METHODS, name)
+    static BY_NAME: LazyLock<FxHashMap<&str, &Operation>> =
+        LazyLock::new(|| METHODS.iter().map(|operation| (operation.name, operation)).collect());
+    BY_NAME.get(name).copied()
 }
 
 /// The operation that `object.name(…)` is, where `object` is a global such as `Object` or `Math`.

@@ -16,7 +16,7 @@ use oxc_ast::ast::{
     Statement,
 };
 use oxc_parser::{ParseOptions, Parser};
-use oxc_semantic::{Scoping, Semantic, SemanticBuilder};
+use oxc_semantic::{Scoping, Semantic, SemanticBuilder, Stats};
 use oxc_span::{SourceType, Span};
 
 use crate::error::Error;
@@ -31,15 +31,15 @@ pub(crate) const MAX_DEPTH: usize = 500;
 /// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source would need 450 MiB if
 /// [`nesting`] did not see them; what it lets pass needs less than 100. Only what is used becomes memory.
 const STACK_BYTES: usize = 512 * 1024 * 1024;
-/// The stack of a program up to this size is used again.
+/// The stack and the memory of the tree of a program up to this size are used again.
 const SMALL_SOURCE_BYTES: usize = 8 * 1024;
 
-/// Parses the text of `lines` and makes sure of everything that can be known without scopes. The tree has no module
+/// Parses the text of `lines`, counts what scopes are made from and makes sure of everything that can be known without scopes. The tree has no module
 /// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
 ///
 /// # Errors
 /// It is too large, too deep, not TypeScript, or not the body of an async function.
-pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<Program<'a>, Error> {
+pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<(Program<'a>, Stats), Error> {
     let source = lines.source();
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: MAX_SOURCE_BYTES });
@@ -47,7 +47,7 @@ pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<P
     if let Some(error) = wrong::fenced(lines) {
         return Err(error);
     }
-    if let Some(at) = source.find('\0') {
+    if let Some(at) = memchr::memchr(0, source.as_bytes()) {
         let span = Span::new(at as u32, at as u32 + 1);
         return Err(refuse::unsupported(
             lines,
@@ -66,10 +66,10 @@ pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<P
         return Err(wrong::syntax(lines, &found));
     }
     let mut program = parsed.program;
-    refuse::check(lines, &program, MAX_DEPTH)?;
+    let stats = refuse::check(lines, &program, MAX_DEPTH)?;
     without_module(lines, &mut program)?;
     program.hashbang = None;
-    Ok(program)
+    Ok((program, stats))
 }
 
 fn options() -> ParseOptions {
@@ -89,8 +89,10 @@ fn options() -> ParseOptions {
 pub(crate) fn scopes<'a>(
     lines: &Lines<'_>,
     program: &'a Program<'a>,
+    stats: Stats,
 ) -> Result<(Semantic<'a>, Vec<Error>), Error> {
     let built = SemanticBuilder::new()
+        .with_stats(stats)
         .with_check_syntax_error(true)
         .with_build_nodes(true)
         .with_enum_eval(true)
@@ -231,28 +233,40 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
     }
 }
 
-thread_local! {
-    /// The stack of the last small program: mapping one, and touching its first pages, takes as long as a tenth of
-    /// the work.
-    static SPARE_STACK: Cell<Option<DefaultStack>> = const { Cell::new(None) };
+/// What one program needs and the next can use again.
+struct Workspace {
+    stack: DefaultStack,
+    allocator: Allocator,
 }
 
-/// Runs `work` on `source` on a stack of its own, large enough for the deepest program; a panic there is an error here.
-/// A stack and not a thread: another thread often means another core with cold caches, which took longer than the work.
+thread_local! {
+    /// That of the last small program: mapping a stack, touching its first pages and finding memory for a tree takes as
+    /// long as a tenth of the work.
+    static SPARE: Cell<Option<Workspace>> = const { Cell::new(None) };
+}
+
+/// Runs `work` on `source` on a stack of its own, large enough for the deepest program, with memory for a tree; a panic
+/// there is an error here. A stack and not a thread: another thread often means another core with cold caches, which took
+/// longer than the work.
 ///
 /// # Errors
 /// `work` panicked, or there is no memory for a stack.
-pub(crate) fn on_large_stack<R>(source: &str, work: impl FnOnce() -> R) -> Result<R, Error> {
-    let mut stack = match SPARE_STACK.take() {
-        Some(stack) => stack,
-        None => {
-            DefaultStack::new(STACK_BYTES).map_err(|error| Error::Crashed { reason: error.to_string() })?
-        }
+pub(crate) fn on_large_stack<R>(source: &str, work: impl FnOnce(&Allocator) -> R) -> Result<R, Error> {
+    let mut workspace = match SPARE.take() {
+        Some(workspace) => workspace,
+        None => Workspace {
+            stack: DefaultStack::new(STACK_BYTES)
+                .map_err(|error| Error::Crashed { reason: error.to_string() })?,
+            allocator: Allocator::default(),
+        },
     };
-    let result = std::panic::catch_unwind(AssertUnwindSafe(|| corosensei::on_stack(&mut stack, work)));
+    let Workspace { stack, allocator } = &mut workspace;
+    let result =
+        std::panic::catch_unwind(AssertUnwindSafe(|| corosensei::on_stack(stack, || work(allocator))));
     // A stack keeps the memory that was touched, and long programs can be deep.
     if source.len() <= SMALL_SOURCE_BYTES {
-        SPARE_STACK.set(Some(stack));
+        workspace.allocator.reset();
+        SPARE.set(Some(workspace));
     }
     result.map_err(|panic| Error::Crashed { reason: reason(&*panic) })
 }

@@ -1,13 +1,16 @@
 //! What is TypeScript but not a program of ours: one walk over the tree that also measures its depth.
 
+use std::cell::Cell;
+
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
     ArrowFunctionExpression, Expression, Function, Program, Statement, TSEnumDeclaration,
     TSNamespaceDeclaration, TSType, VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::Stats;
 use oxc_span::{GetSpan, Span};
-use oxc_syntax::scope::ScopeFlags;
+use oxc_syntax::scope::{ScopeFlags, ScopeId};
 
 use crate::error::Error;
 use crate::lines::Lines;
@@ -15,12 +18,20 @@ use crate::lines::Lines;
 const MODULE_HINT: &str = "a program is the body of an async function: write its statements, \
                            call tools as `await mcp.server.tool({…})` and `return` the result";
 
-/// Refuses what lies too deep or cannot run.
-pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<(), Error> {
-    let mut walk =
-        Walk { lines, max_depth, depth: 0, functions: 0, blocks: 0, in_namespace: false, found: None };
+/// Refuses what lies too deep or cannot run; says how much there is of what scopes are made from.
+pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<Stats, Error> {
+    let mut walk = Walk {
+        lines,
+        max_depth,
+        depth: 0,
+        functions: 0,
+        blocks: 0,
+        in_namespace: false,
+        stats: Stats::default(),
+        found: None,
+    };
     walk.visit_program(program);
-    walk.found.map_or(Ok(()), Err)
+    walk.found.map_or(Ok(walk.stats), Err)
 }
 
 /// An import or export that is more than a type.
@@ -65,6 +76,7 @@ struct Walk<'w, 's> {
     blocks: usize,
     /// Directly in a namespace or an enum, which becomes a function of its own.
     in_namespace: bool,
+    stats: Stats,
     found: Option<Error>,
 }
 
@@ -157,8 +169,18 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
         if self.depth > self.max_depth && self.found.is_none() {
             self.found = Some(too_deep(self.lines, kind.span(), self.max_depth));
         }
+        self.stats.nodes += 1;
+        match kind {
+            AstKind::IdentifierReference(_) => self.stats.references += 1,
+            AstKind::BindingIdentifier(_) | AstKind::TSEnumMember(_) => self.stats.symbols += 1,
+            _ => {}
+        }
         self.look(kind);
         self.blocks += usize::from(is_block(kind));
+    }
+
+    fn enter_scope(&mut self, _: ScopeFlags, _: &Cell<Option<ScopeId>>) {
+        self.stats.scopes += 1;
     }
 
     fn leave_node(&mut self, kind: AstKind<'a>) {

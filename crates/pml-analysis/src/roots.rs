@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use oxc_ast::AstKind;
 use oxc_ast::ast::{
     BinaryOperator, BindingPattern, Expression, IdentifierReference, Program, PropertyKey,
     VariableDeclaration, VariableDeclarationKind,
@@ -51,16 +52,26 @@ const MAX_NAME_BYTES: usize = 4 * 1024;
 impl Roots {
     /// Looks over `program`.
     pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> Roots {
-        let mut aliases = Aliases { scoping, roots: Roots::default(), found: false };
+        let mut names = Names { scoping, roots: Roots::default(), declarations: Vec::new() };
+        names.visit_program(program);
+        let Names { roots, declarations, .. } = names;
+        let mut aliases = Aliases { scoping, roots, found: false };
         // An alias of an alias may stand before it.
         for _ in 0..4 {
             aliases.found = false;
-            aliases.visit_program(program);
+            declarations.iter().for_each(|declaration| aliases.declaration(declaration));
             if !aliases.found {
                 break;
             }
         }
-        let mut names = Names { scoping, roots: aliases.roots };
+        let mut roots = aliases.roots;
+        if roots.aliases.is_empty() && roots.constants.is_empty() {
+            return roots;
+        }
+        // With what the names mean, what is written means more.
+        roots.named.clear();
+        roots.open.clear();
+        let mut names = Names { scoping, roots, declarations: Vec::new() };
         names.visit_program(program);
         names.roots
     }
@@ -192,9 +203,8 @@ impl Aliases<'_> {
     }
 }
 
-impl<'a> Visit<'a> for Aliases<'_> {
-    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
-        walk::walk_variable_declaration(self, it);
+impl Aliases<'_> {
+    fn declaration(&mut self, it: &VariableDeclaration<'_>) {
         if it.declare || it.kind == VariableDeclarationKind::Var {
             return;
         }
@@ -215,12 +225,20 @@ impl<'a> Visit<'a> for Aliases<'_> {
 }
 
 /// Finds everything that is named.
-struct Names<'s> {
+struct Names<'a, 's> {
     scoping: &'s Scoping,
     roots: Roots,
+    /// Declarations of variables, the inner ones first.
+    declarations: Vec<&'a VariableDeclaration<'a>>,
 }
 
-impl<'a> Visit<'a> for Names<'_> {
+impl<'a> Visit<'a> for Names<'a, '_> {
+    fn leave_node(&mut self, kind: AstKind<'a>) {
+        if let AstKind::VariableDeclaration(it) = kind {
+            self.declarations.push(it);
+        }
+    }
+
     fn visit_expression(&mut self, it: &Expression<'a>) {
         let Some(root) = self.roots.resolve(self.scoping, it) else {
             return walk::walk_expression(self, it);

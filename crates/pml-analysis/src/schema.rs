@@ -129,6 +129,10 @@ pub(crate) struct Missing<'s> {
 
 /// The members that every value of `schema` must have, in order.
 pub(crate) fn required<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
+    if let Some(map) = alone(root, schema) {
+        let names = map.get("required").and_then(Value::as_array).into_iter().flatten();
+        return unique(names.filter_map(Value::as_str));
+    }
     let place = Place::new(root, schema);
     let lists = place.parts.iter().filter(|part| part.certain).filter_map(|part| part.map.get("required"));
     unique(lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str))
@@ -141,8 +145,11 @@ pub(crate) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str>
 
 /// Whether only certain values are allowed.
 pub(crate) fn is_enum(root: &Value, schema: &Value) -> bool {
-    let place = Place::new(root, schema);
     let limits = |map: &Map<String, Value>| map.contains_key("enum") || map.contains_key("const");
+    if let Some(map) = alone(root, schema) {
+        return limits(map);
+    }
+    let place = Place::new(root, schema);
     if place.parts.iter().any(|part| part.certain && limits(part.map)) {
         return true;
     }
@@ -150,6 +157,11 @@ pub(crate) fn is_enum(root: &Value, schema: &Value) -> bool {
     let mut leaves = place.parts.iter().filter(|part| !part.certain && is_leaf(part.map)).peekable();
     leaves.peek().is_some()
         && leaves.all(|part| limits(part.map) || part.map.get("type").is_some_and(|kind| kind == "null"))
+}
+
+/// A schema that says everything itself, as most do.
+fn alone<'s>(root: &Value, schema: &'s Value) -> Option<&'s Map<String, Value>> {
+    schema.as_object().filter(|map| !leads_on(map) && !is_foreign(root, map))
 }
 
 /// Whether it says something itself rather than refer to others that do.

@@ -49,6 +49,8 @@ pub(crate) struct Survey {
     pub(crate) home: Vec<FunctionIndex>,
     /// Variables written by another function than the one they are declared in.
     pub(crate) shared: Vec<SymbolId>,
+    /// Variables that a function writes, or whose objects it changes, and that are declared outside of it.
+    pub(crate) changed: Vec<(SymbolId, FunctionIndex)>,
     writes: Vec<(u32, SymbolId)>,
     effects: Vec<u32>,
     mentions: Vec<(u32, Mention)>,
@@ -107,14 +109,20 @@ impl Survey {
 
     /// The names between these bytes, each once, in order.
     pub(crate) fn named(&self, start: u32, end: u32) -> Vec<Mention> {
-        let from = self.mentions.partition_point(|(at, _)| *at < start);
         let mut found: Vec<Mention> = Vec::new();
-        for (_, mention) in self.mentions[from..].iter().take_while(|(at, _)| *at < end) {
+        for (_, mention) in self.mentioned(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
             }
         }
         found
+    }
+
+    /// All names between these bytes, and where each stands.
+    pub(crate) fn mentioned(&self, start: u32, end: u32) -> &[(u32, Mention)] {
+        let from = self.mentions.partition_point(|(at, _)| *at < start);
+        let until = self.mentions.partition_point(|(at, _)| *at < end);
+        &self.mentions[from..until.max(from)]
     }
 
     /// Whether something that can reach a tool is mentioned between these bytes.
@@ -140,8 +148,8 @@ struct Look<'s> {
     callables: FxHashMap<SymbolId, Callable>,
     writes_in: Vec<(SymbolId, FunctionIndex)>,
     changes_in: Vec<(SymbolId, FunctionIndex)>,
-    /// Functions of one class or object literal, and the variables its parents are called by.
-    groups: Vec<(std::ops::Range<FunctionIndex>, Vec<SymbolId>)>,
+    /// Functions of one class or object literal, and the variable its parent is called by.
+    groups: Vec<(std::ops::Range<FunctionIndex>, Option<SymbolId>)>,
     reads_in: Vec<(SymbolId, FunctionIndex)>,
     /// How many functions variables can be called as, and functions can lead to.
     ways: usize,
@@ -184,35 +192,38 @@ impl Look<'_> {
             | Expression::ArrowFunctionExpression(_)
             | Expression::ClassExpression(_)
             | Expression::ObjectExpression(_)
-            | Expression::ArrayExpression(_) => ((from..until).collect(), Vec::new()),
-            Expression::NewExpression(new) => (Vec::new(), self.symbols_of(&new.callee)),
-            Expression::CallExpression(call) => ((from..until).collect(), self.symbols_of(&call.callee)),
-            other => (Vec::new(), self.symbols_of(other)),
+            | Expression::ArrayExpression(_) => (from..until, None),
+            Expression::NewExpression(new) => (0..0, self.symbol_of(&new.callee)),
+            Expression::CallExpression(call) => (from..until, self.symbol_of(&call.callee)),
+            other => (0..0, self.symbol_of(other)),
         };
+        if functions.is_empty() && of.is_none() {
+            return;
+        }
         for symbol in symbols {
-            self.ways = self.ways.saturating_add(functions.len() + of.len());
+            self.ways = self.ways.saturating_add(functions.len() + usize::from(of.is_some()));
             if self.ways > MAX_WAYS {
                 return;
             }
             let callable = self.callables.entry(symbol).or_default();
-            callable.functions.extend(&functions);
-            callable.of.extend(&of);
+            callable.functions.extend(functions.clone());
+            callable.of.extend(of);
         }
     }
 
     /// The variable at the bottom of a chain of members.
-    fn symbols_of(&self, expression: &Expression<'_>) -> Vec<SymbolId> {
+    fn symbol_of(&self, expression: &Expression<'_>) -> Option<SymbolId> {
         let mut at = expression;
         loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    return roots::variable(self.scoping, name).into_iter().collect();
+                    return roots::variable(self.scoping, name);
                 }
                 Expression::StaticMemberExpression(member) => &member.object,
                 Expression::ComputedMemberExpression(member) => &member.object,
                 Expression::TSNonNullExpression(inner) => &inner.expression,
                 Expression::TSAsExpression(inner) => &inner.expression,
-                _ => return Vec::new(),
+                _ => return None,
             };
         }
     }
@@ -228,6 +239,9 @@ impl Look<'_> {
         shared.sort_unstable();
         shared.dedup();
         self.survey.shared = shared;
+        let changes = self.writes_in.iter().chain(&self.changes_in).copied();
+        self.survey.changed =
+            changes.filter(|(symbol, function)| home[symbol.index()] != *function).collect();
         self.changes();
         self.captures();
         let effectful = self.effectful_symbols();
@@ -276,33 +290,27 @@ impl Look<'_> {
 
     /// Marks the functions that can reach a tool and returns the variables that can.
     fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
-        let mut mentioned_by: FxHashMap<SymbolId, Vec<FunctionIndex>> = FxHashMap::default();
-        for (index, function) in self.survey.functions.iter().enumerate() {
-            for &symbol in &function.mentions {
-                mentioned_by.entry(symbol).or_default().push(index as FunctionIndex);
-            }
-        }
-        let mut callable_as: FxHashMap<FunctionIndex, Vec<SymbolId>> = FxHashMap::default();
-        let mut follows: FxHashMap<SymbolId, Vec<SymbolId>> = FxHashMap::default();
-        let mut symbols: Vec<SymbolId> = Vec::new();
-        for (&symbol, callable) in &self.callables {
-            callable.functions.iter().for_each(|f| callable_as.entry(*f).or_default().push(symbol));
-            callable.of.iter().for_each(|of| follows.entry(*of).or_default().push(symbol));
-            if callable.root {
-                symbols.push(symbol);
-            }
-        }
+        let functions = self.survey.functions.iter().enumerate();
+        let mentioned_by = Pairs::new(functions.flat_map(|(index, function)| {
+            function.mentions.iter().map(move |symbol| (*symbol, index as FunctionIndex))
+        }));
+        let callables = || self.callables.iter();
+        let callable_as = Pairs::new(
+            callables().flat_map(|(symbol, it)| it.functions.iter().map(|function| (*function, *symbol))),
+        );
+        let follows = Pairs::new(callables().flat_map(|(symbol, it)| it.of.iter().map(|of| (*of, *symbol))));
+        let mut symbols: Vec<SymbolId> =
+            callables().filter(|(_, it)| it.root).map(|(symbol, _)| *symbol).collect();
         let mut functions: Vec<FunctionIndex> = (0..self.survey.functions.len() as FunctionIndex)
             .filter(|index| self.survey.functions[*index as usize].roots)
             .collect();
         let mut found: FxHashSet<SymbolId> = FxHashSet::default();
         // Methods find each other through `this`: one that reaches a tool makes all that use it suspect.
-        let mut member_of: FxHashMap<FunctionIndex, Vec<usize>> = FxHashMap::default();
-        let mut child_of: FxHashMap<SymbolId, Vec<usize>> = FxHashMap::default();
-        for (index, (members, parents)) in self.groups.iter().enumerate() {
-            members.clone().for_each(|member| member_of.entry(member).or_default().push(index));
-            parents.iter().for_each(|parent| child_of.entry(*parent).or_default().push(index));
-        }
+        let groups = || self.groups.iter().enumerate();
+        let member_of = Pairs::new(
+            groups().flat_map(|(index, (members, _))| members.clone().map(move |member| (member, index))),
+        );
+        let child_of = Pairs::new(groups().filter_map(|(index, (_, parent))| Some(((*parent)?, index))));
         let uses_this: Vec<Vec<FunctionIndex>> = self
             .groups
             .iter()
@@ -317,23 +325,23 @@ impl Look<'_> {
                 if std::mem::replace(&mut info.effectful, true) {
                     continue;
                 }
-                for group in member_of.get(&function).into_iter().flatten() {
-                    if !std::mem::replace(&mut spread[*group], true) {
-                        functions.extend(&uses_this[*group]);
+                for group in member_of.get(function) {
+                    if !std::mem::replace(&mut spread[group], true) {
+                        functions.extend(&uses_this[group]);
                     }
                 }
                 let info = &self.survey.functions[function as usize];
                 if function != 0 {
                     functions.push(info.parent);
                 }
-                symbols.extend(callable_as.get(&function).into_iter().flatten());
+                symbols.extend(callable_as.get(function));
             } else if let Some(symbol) = symbols.pop() {
                 if found.insert(symbol) {
-                    for group in child_of.get(&symbol).into_iter().flatten() {
-                        functions.extend(&uses_this[*group]);
+                    for group in child_of.get(symbol) {
+                        functions.extend(&uses_this[group]);
                     }
-                    functions.extend(mentioned_by.get(&symbol).into_iter().flatten());
-                    symbols.extend(follows.get(&symbol).into_iter().flatten());
+                    functions.extend(mentioned_by.get(symbol));
+                    symbols.extend(follows.get(symbol));
                 }
             } else {
                 return found;
@@ -371,6 +379,22 @@ impl Look<'_> {
             }
         }
         Some(())
+    }
+}
+
+/// What belongs to what: all values of a key. One list, because most keys have one or two.
+struct Pairs<K, V>(Vec<(K, V)>);
+
+impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
+    fn new(pairs: impl Iterator<Item = (K, V)>) -> Pairs<K, V> {
+        let mut pairs: Vec<(K, V)> = pairs.collect();
+        pairs.sort_unstable();
+        Pairs(pairs)
+    }
+
+    fn get(&self, key: K) -> impl Iterator<Item = V> {
+        let from = self.0.partition_point(|(other, _)| *other < key);
+        self.0[from..].iter().take_while(move |(other, _)| *other == key).map(|(_, value)| *value)
     }
 }
 
@@ -469,13 +493,13 @@ impl<'a> Visit<'a> for Look<'_> {
         walk::walk_object_expression(self, it);
         let until = self.survey.functions.len() as FunctionIndex;
         if until > from + 1 {
-            self.groups.push((from..until, Vec::new()));
+            self.groups.push((from..until, None));
         }
     }
 
     fn visit_assignment_expression(&mut self, it: &AssignmentExpression<'a>) {
         if let Some(member) = it.left.as_member_expression() {
-            let changed = self.symbols_of(member.object());
+            let changed = self.symbol_of(member.object());
             self.changes_in.extend(changed.into_iter().map(|symbol| (symbol, self.current)));
         }
         walk::walk_assignment_expression(self, it);
@@ -485,7 +509,7 @@ impl<'a> Visit<'a> for Look<'_> {
         if let Expression::StaticMemberExpression(member) = &it.callee
             && operations::method(&member.property.name).is_some_and(|operation| !operation.is_pure(false))
         {
-            let changed = self.symbols_of(&member.object);
+            let changed = self.symbol_of(&member.object);
             self.changes_in.extend(changed.into_iter().map(|symbol| (symbol, self.current)));
         }
         walk::walk_call_expression(self, it);
@@ -495,18 +519,13 @@ impl<'a> Visit<'a> for Look<'_> {
         let from = self.survey.functions.len() as FunctionIndex;
         walk::walk_class(self, it);
         let until = self.survey.functions.len() as FunctionIndex;
-        let parents =
-            it.heritage.as_ref().map(|parent| self.symbols_of(&parent.expression)).unwrap_or_default();
-        self.groups.push((from..until, parents));
+        let parent = it.heritage.as_ref().and_then(|parent| self.symbol_of(&parent.expression));
+        self.groups.push((from..until, parent));
         if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
             let until = self.survey.functions.len() as FunctionIndex;
-            let mut of = Vec::new();
-            if let Some(parent) = &it.heritage {
-                of = self.symbols_of(&parent.expression);
-            }
             let callable = self.callables.entry(symbol).or_default();
             callable.functions.extend(from..until);
-            callable.of.extend(of);
+            callable.of.extend(parent);
         }
     }
 

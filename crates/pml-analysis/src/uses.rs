@@ -12,6 +12,8 @@ use crate::walk::value::{Path, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     root: Parameter,
+    /// What a type written for `args` says need not be given, whether it is asked for or not.
+    said_optional: Vec<Path>,
 }
 
 /// So many members are looked through one by one.
@@ -47,6 +49,20 @@ impl Uses {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.optional = true;
+        }
+    }
+
+    /// A type says that it need not be given.
+    pub(crate) fn said_optional(&mut self, path: Path) {
+        self.said_optional.push(path);
+    }
+
+    /// Makes optional what types say is so. A type alone asks for nothing.
+    pub(crate) fn believe_types(&mut self) {
+        for path in std::mem::take(&mut self.said_optional) {
+            if let Some(parameter) = self.root.known(path.steps()) {
+                parameter.optional = true;
+            }
         }
     }
 
@@ -211,6 +227,16 @@ impl Parameter {
             }
         };
         &mut self.members[index].1
+    }
+
+    /// The part at `path`, if something is known of it.
+    fn known(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+        path.iter().try_fold(self, |parameter, step| match step {
+            Step::Key(name) => {
+                parameter.members.iter_mut().find(|(known, _)| known == name).map(|(_, member)| member)
+            }
+            Step::Index(_) | Step::Any => parameter.items.as_deref_mut(),
+        })
     }
 
     fn suggest(&mut self, name: &'static str) {

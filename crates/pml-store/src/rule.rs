@@ -64,6 +64,16 @@ pub struct ApprovalRule {
 }
 
 impl Store {
+    /// The mark of `words`, which nobody makes who does not have the key beside the database. It is the same for every
+    /// process on it and after every start.
+    ///
+    /// # Errors
+    /// The key file cannot be used.
+    pub fn mark_request(&self, words: &[String]) -> Result<String, Error> {
+        let keys = self.inner.master.keys(|| self.uses_key())?;
+        Ok(keys.requests.mark(&words.iter().fold(Words::new(), Words::word)))
+    }
+
     /// Adds a rule and gives its number. `audit` is stored with it.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub(crate) struct Keys {
     pub(crate) audit: Marks,
     /// Marks the rules that people left standing.
     pub(crate) rules: Marks,
+    /// Marks what clients carry from one request to the next.
+    pub(crate) requests: Marks,
 }
 
 /// What seals and opens.
@@ -129,7 +131,8 @@ impl Master {
         };
         let audit = Marks::derive(&secret, "audit log");
         let rules = Marks::derive(&secret, "approval rule");
-        let made = Keys { wrapping: self.of_bytes(&secret), audit, rules };
+        let requests = Marks::derive(&secret, "request");
+        let made = Keys { wrapping: self.of_bytes(&secret), audit, rules, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

@@ -121,6 +121,15 @@ pub async fn execute(
     }
 }
 
+/// What would be run, without running it.
+///
+/// # Errors
+/// It cannot be run, or may not be.
+pub(crate) async fn dry(app: &App, asked: &Execution) -> Result<Plan, Problem> {
+    app.get_acquainted().await;
+    planned(app, asked, &|_| true).await.map_err(|refused| refused.problem)
+}
+
 /// What was asked for, understood and allowed.
 async fn planned(
     app: &App,

@@ -265,7 +265,7 @@ pub(crate) fn tasks(
         planned.push(DagTask {
             id: task.id.clone(),
             node: task.node,
-            work: work(catalogue, task, &mut tools, opaque)?,
+            work: work(catalogue, task, &mut tools)?,
             given: task.arguments.clone(),
             after: task.depends_on.iter().filter_map(|id| places.get(id.as_str()).copied()).collect(),
             safe_to_fail: task.safe_to_fail,
@@ -281,38 +281,36 @@ fn work(
     catalogue: &Catalogue,
     task: &pml_analysis::dag::Task,
     tools: &mut Vec<Granted>,
-    opaque: bool,
 ) -> Result<TaskWork, Refused> {
     let handle = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+    let asks = task.side_effects == Some(true);
     match &task.work {
         Work::Tool { tool } => {
-            let asks = task.side_effects == Some(true);
-            let is_it =
-                |granted: &Granted| granted.id.to_string() == *tool && (!asks || granted.asks.is_some());
-            if let Some(index) = tools.iter().position(is_it) {
-                return Ok(TaskWork::Tool { handle: handle(index) });
-            }
-            let found = tools.iter().find(|granted| granted.id.to_string() == *tool).cloned();
-            let mut granted = found
+            let index = tools
+                .iter()
+                .position(|granted| granted.id.to_string() == *tool)
                 .ok_or_else(|| Problem::new(Code::UnknownTool, format!("no tool is called `{tool}`")))?;
-            granted.asks = Some(Asks {
-                scope: Scope::McpStandard.as_str().to_owned(),
-                because: "the task says that it changes something".to_owned(),
-            });
-            tools.push(granted);
-            Ok(TaskWork::Tool { handle: handle(tools.len() - 1) })
+            let index = if asks { asking(index, tools) } else { index };
+            Ok(TaskWork::Tool { handle: handle(index) })
         }
         Work::Code { code, .. } => {
             let analysis = pml_analysis::analyse(code, catalogue).map_err(|error| {
                 Problem::new(Code::InvalidProgram, format!("task `{}`: {error}", task.id))
             })?;
-            let sees =
-                |granted: &Granted| opaque || analysis.permissions.declared.contains(&granted.id.to_string());
-            let seen =
-                tools.iter().enumerate().filter(|(_, granted)| sees(granted)).map(|(index, _)| handle(index));
+            // One whose calls are known sees no others, whatever those of the other tasks may be.
+            let opaque = !analysis.permissions.opaque.is_empty();
+            let sees = |index: &usize| {
+                let id = &tools[*index].id;
+                let is_first = tools[..*index].iter().all(|earlier| earlier.id != *id);
+                is_first && (opaque || analysis.permissions.declared.contains(&id.to_string()))
+            };
+            let mut seen: Vec<usize> = (0..tools.len()).filter(sees).collect();
+            if asks {
+                seen.iter_mut().for_each(|index| *index = asking(*index, tools));
+            }
             Ok(TaskWork::Code(Box::new(TaskCode {
                 source: code.clone(),
-                tools: seen.collect(),
+                tools: seen.into_iter().map(handle).collect(),
                 program: analysis.program,
                 structure: analysis.structure,
             })))
@@ -322,6 +320,20 @@ fn work(
             Err(Problem::new(Code::InvalidProgram, text).hint("call tools, or write it as `code`").into())
         }
     }
+}
+
+/// The handle by which the tool at `index` is called where a person is asked first.
+fn asking(index: usize, tools: &mut Vec<Granted>) -> usize {
+    let is_it = |granted: &Granted| granted.id == tools[index].id && granted.asks.is_some();
+    if let Some(known) = tools.iter().position(is_it) {
+        return known;
+    }
+    let asks = Asks {
+        scope: Scope::McpStandard.as_str().to_owned(),
+        because: "the task says that it changes something".to_owned(),
+    };
+    tools.push(Granted { asks: Some(asks), ..tools[index].clone() });
+    tools.len() - 1
 }
 
 /// A document of what has run and of what is asked for in place of the rest, so that both can be checked together.
@@ -340,18 +352,44 @@ pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<Stri
             .hint("write {\"tasks\": [{\"id\": …, \"tool\": …, \"arguments\": {…}}]}")
     })?;
     let ids: Vec<&str> = standing.tasks.iter().map(|task| task.id.as_str()).collect();
-    let ran =
-        standing.tasks.iter().zip(&standing.has_run).filter(|(_, has_run)| **has_run).map(|(task, _)| task);
-    let mut all: Vec<Box<RawValue>> = ran.map(|task| written(task, &ids, &standing.tools)).collect();
+    let mut all: Vec<(&str, Box<RawValue>)> = standing
+        .tasks
+        .iter()
+        .zip(&standing.has_run)
+        .filter(|(_, has_run)| **has_run)
+        .map(|(task, _)| (task.id.as_str(), written(task, &ids, &standing.tools)))
+        .collect();
+    let mut more = Vec::new();
     for task in new.tasks {
         let id = serde_json::from_str::<Named>(task.get()).map(|named| named.id).unwrap_or_default();
-        let place = standing.tasks.iter().position(|known| known.id == id && !known.dropped);
-        match place.filter(|place| standing.has_run[*place]) {
-            Some(place) => same(&standing.tasks[place], task, &standing.tools)?,
-            None => all.push(task.to_owned()),
+        match all.iter_mut().find(|(ran, _)| *ran == id) {
+            Some((_, ran)) => *ran = under(ran, task),
+            None => more.push(task.to_owned()),
         }
     }
+    let all: Vec<Box<RawValue>> = all.into_iter().map(|(_, task)| task).chain(more).collect();
     Ok(raw(&json!({ "tasks": all })).get().to_owned())
+}
+
+/// A task that has run, with what is written of it now.
+fn under(ran: &RawValue, now: &RawValue) -> Box<RawValue> {
+    let (Ok(mut both), Ok(now)) = (Fields::parse(ran.get()), Fields::parse(now.get())) else {
+        return now.to_owned();
+    };
+    if ["tool", "code", "capability"].iter().any(|work| now.get(work).is_some()) {
+        both.remove("tool");
+        both.remove("code");
+    }
+    for (key, value) in now.iter() {
+        let key = match key {
+            "args" => "arguments",
+            "depends_on" => "dependsOn",
+            "safe_to_fail" => "safeToFail",
+            other => other,
+        };
+        both.set(key.to_owned(), value.to_owned());
+    }
+    both.to_raw()
 }
 
 /// A task as a document writes it.
@@ -370,20 +408,16 @@ fn written(task: &DagTask, ids: &[&str], tools: &[Granted]) -> Box<RawValue> {
     raw(&text)
 }
 
-/// Whether a task that has run is written as it was.
-fn same(ran: &DagTask, written: &RawValue, tools: &[Granted]) -> Result<(), Problem> {
-    let now: serde_json::Value = serde_json::from_str(written.get()).unwrap_or_default();
-    let tool = match &ran.work {
-        TaskWork::Tool { handle } => {
-            tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default()
-        }
-        TaskWork::Code(_) => String::new(),
+/// Whether a task that has run is still the one that ran.
+fn unchanged(ran: &DagTask, now: &DagTask, tools: &[Granted]) -> Result<(), Problem> {
+    let tool = |handle: u32| tools.get(handle as usize).map(|tool| &tool.id);
+    let same_work = match (&ran.work, &now.work) {
+        (TaskWork::Tool { handle: ran }, TaskWork::Tool { handle: now }) => tool(*ran) == tool(*now),
+        (TaskWork::Code(ran), TaskWork::Code(now)) => ran.source == now.source,
+        (TaskWork::Tool { .. }, TaskWork::Code(_)) | (TaskWork::Code(_), TaskWork::Tool { .. }) => false,
     };
-    let code = if let TaskWork::Code(code) = &ran.work { code.source.as_str() } else { "" };
-    let arguments = serde_json::to_value(&ran.given).unwrap_or_default();
-    let is = |member: &str, wanted: &str| now[member].as_str().is_none_or(|text| text == wanted);
-    let given = now.get("arguments").or_else(|| now.get("args"));
-    if is("tool", &tool) && is("code", code) && given.is_none_or(|given| *given == arguments) {
+    let given = |task: &DagTask| serde_json::to_value(&task.given).unwrap_or_default();
+    if same_work && given(ran) == given(now) {
         return Ok(());
     }
     Err(Problem::new(Code::InvalidProgram, format!("task `{}` has run and cannot be changed", ran.id))
@@ -396,8 +430,13 @@ pub(crate) fn replan(
     catalogue: &Catalogue,
     analysis: &DagAnalysis,
     standing: Tasks,
+    dynamic: Dynamic,
 ) -> Result<Replan, Refused> {
-    let (planned, tools) = tasks(setting, catalogue, analysis, standing.tools, false)?;
+    let opaque = &analysis.permissions.opaque;
+    if let Some(remark) = opaque.first().filter(|_| dynamic == Dynamic::Refuse) {
+        return Err(cannot_be_known(remark));
+    }
+    let (planned, tools) = tasks(setting, catalogue, analysis, standing.tools, !opaque.is_empty())?;
     let mut all = standing.tasks;
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, task) in all.iter_mut().enumerate() {
@@ -408,6 +447,11 @@ pub(crate) fn replan(
         } else {
             task.dropped = true;
             task.after.clear();
+        }
+    }
+    for task in &planned {
+        if let Some(place) = places.get(&task.id) {
+            unchanged(&all[*place], task, &tools)?;
         }
     }
     let names: Vec<String> = planned.iter().map(|task| task.id.clone()).collect();

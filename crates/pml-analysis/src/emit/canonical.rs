@@ -5,6 +5,8 @@
 //! for a free name or capture one. Names of members, `#private` ones too, and texts of templates count
 //! as they are written. The form is hashed, never run.
 
+use std::fmt::Write;
+
 use rustc_hash::FxHashMap as HashMap;
 
 use oxc_allocator::{Allocator, ArenaVec, ReplaceWith};
@@ -82,8 +84,11 @@ pub(super) fn print<'a>(
         return Err(error);
     }
     // What is only declared (`declare const x`) has a symbol but is a free name.
+    let mut name = String::new();
     for (number, symbol) in order.into_iter().filter(|symbol| bound[symbol.index()]).enumerate() {
-        scoping.set_symbol_name(symbol, format!("@{number}").as_str().into());
+        name.clear();
+        write!(name, "@{number}").expect("writing to a text does not fail");
+        scoping.set_symbol_name(symbol, name.as_str().into());
     }
     let printed =
         Codegen::new().with_options(CodegenOptions::minify()).with_scoping(Some(scoping)).build(program);

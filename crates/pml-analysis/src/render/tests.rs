@@ -246,6 +246,36 @@ fn forks_hold_their_members_and_try_its_block_and_handler() {
 }
 
 #[test]
+fn what_follows_a_handler_that_leaves_is_after_the_try() {
+    let plain = || call("fs:read", &nothing());
+    // The helper that n2 stands in is called in the block and written at the end.
+    let made = structure(
+        &json!([
+            ["t1", 1, {"type": "try"}, 4],
+            ["n1", 2, plain()],
+            ["n2", 9, plain()],
+            ["n3", 3, plain()],
+            ["n4", 6, plain()],
+            ["n5", 7, plain()],
+        ]),
+        "t1 > n1, n1 > n2, t1 error> n3, n2 > n4, n4 > n5",
+    );
+    check(
+        &made,
+        &expect![[r#"
+        STRUCTURE
+          1:1  t1 try
+          2:1    n1 fs:read
+          9:1    n2 fs:read
+                 error:
+          3:1      n3 fs:read
+          6:1  n4 fs:read
+          7:1  n5 fs:read
+    "#]],
+    );
+}
+
+#[test]
 fn arguments_are_compact_and_nothing_drives_the_terminal() {
     let long = "long text ".repeat(20);
     let arguments = object(&[

@@ -212,8 +212,11 @@ impl Flow {
     fn place(&self, structure: &Structure, node: usize) -> Place {
         let mut joined: Vec<usize> = self.forks.get(&node).copied().into_iter().collect();
         let mut at = self.at[node].and_then(|point| self.points[point].before);
+        // The nodes on the way from where we are back to here.
+        let mut passed = vec![node];
         while let Some(point) = at {
             match &self.points[point].place {
+                Place::Arm(tried, arm) if arm == BLOCK && comes_after(structure, *tried, &passed) => {}
                 Place::In(outer) if self.inside[node] == Some(*outer) => return Place::In(*outer),
                 place @ Place::Arm(outer, _) if self.inside[*outer] == self.inside[node] => {
                     return place.clone();
@@ -231,10 +234,26 @@ impl Flow {
                 },
                 Place::Arm(..) | Place::Top => {}
             }
+            if let Place::In(outer) = self.points[point].place {
+                passed.push(outer);
+            }
             at = self.points[point].before;
         }
         self.inside[node].map_or(Place::Top, Place::In)
     }
+}
+
+/// Whether a node that is reached through the block of a `try`, and through nothing else, stands after it: when the
+/// handler leaves, all that follows is. Of `passed`, the node and those on the way to it, one is written behind the whole
+/// statement, and not in a function that is: from there the program would go back to what is written before.
+fn comes_after(structure: &Structure, tried: usize, passed: &[usize]) -> bool {
+    let end = structure.nodes[tried].at.end;
+    passed.iter().any(|node| {
+        let start = structure.nodes[*node].at.start;
+        let goes_back =
+            || structure.nodes[node + 1..].iter().any(|later| (end..start).contains(&later.at.start));
+        end > 0 && start >= end && !goes_back()
+    })
 }
 
 /// Several outcomes of one decision that lead to the same node, as cases without a `break` do, are one

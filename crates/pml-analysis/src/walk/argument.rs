@@ -55,7 +55,10 @@ impl<'a> Walk<'a, '_> {
             DraftKind::Operation { inputs, .. } => Some(Argument::Object {
                 fields: inputs
                     .iter()
-                    .map(|(name, value, span)| Field { name: name.clone(), value: self.lower(value, *span) })
+                    .map(|(name, value, span)| Field {
+                        name: name.clone().into_owned(),
+                        value: self.lower(value, *span),
+                    })
                     .collect(),
                 spreads: Vec::new(),
             }),
@@ -192,7 +195,7 @@ impl<'a> Walk<'a, '_> {
             }
             Kind::Object => {
                 let fields = record.fields.iter().map(|member| Field {
-                    name: key_name(&member.key),
+                    name: key_name(&member.key).into_owned(),
                     value: self.lower_into(&member.value, member.span, room),
                 });
                 let fields = fields.collect();
@@ -276,10 +279,11 @@ impl<'a> Walk<'a, '_> {
     /// The nodes whose results a value is made from, and the loop around which each comes.
     pub(super) fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
         let mut found: Vec<(u32, Option<u32>)> = Vec::new();
-        let mut waiting: Vec<(Value<'a>, Option<u32>)> = vec![(value.clone(), None)];
+        let mut waiting: Vec<(Value<'a>, Option<u32>)> = Vec::new();
         // What items are taken from may be made from such items again.
         let mut gone_through: FxHashSet<(*const Value<'a>, bool)> = FxHashSet::default();
-        while let Some((value, outer)) = waiting.pop() {
+        let mut next = Some((value.clone(), None));
+        while let Some((value, outer)) = next {
             self.each_source(&value, outer, &mut Tracing::default(), &mut |source, around| match source {
                 Value::Result(node, _) => {
                     self.state.budget.spend(found.len() / 32);
@@ -292,6 +296,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 _ => {}
             });
+            next = waiting.pop();
         }
         found
     }

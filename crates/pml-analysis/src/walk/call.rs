@@ -10,7 +10,7 @@ use super::budget::Seen;
 use super::expression::plain;
 use super::objects::step_of;
 use super::value::{Closure, Kind, Value, one_of};
-use super::{Call, Changes, DraftKind, Target, Walk, Way};
+use super::{Call, Changes, DraftKind, Promised, Target, Walk, Way};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::schema;
@@ -332,13 +332,10 @@ impl<'a> Walk<'a, '_> {
             }
         };
         self.declare(&target, at);
-        let what = match &target {
-            Target::Tool { server, name } => format!("`{server}:{name}`"),
-            Target::Capability(name) => format!("`{name}`"),
-        };
+        let what = Promised::Call(target.clone());
         let call = Call { target, arguments, span, as_value: false };
         let node = self.node(Place::Call, span, DraftKind::Call(call));
-        let pending = self.pending(span, what, "put `await` before it, or the program may end first");
+        let pending = self.pending(span, what);
         Value::Promise(Rc::new(self.result_of(node)), Some(pending))
     }
 
@@ -390,7 +387,9 @@ impl<'a> Walk<'a, '_> {
         match target {
             Target::Tool { server, name } => {
                 if let Some(tool) = self.catalogue.tool(server, name) {
-                    self.permissions.declared.insert(tool.id.to_string());
+                    if self.declared.insert(std::ptr::from_ref(tool)) {
+                        self.permissions.declared.insert(tool.id.to_string());
+                    }
                     return;
                 }
                 let id = format!("{server}:{name}");

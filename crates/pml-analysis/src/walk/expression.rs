@@ -18,6 +18,7 @@ use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::roots;
 use crate::surface;
+use crate::survey::Mention;
 
 /// Longer texts are not put together from their parts.
 const MAX_FOLDED_BYTES: usize = 64 * 1024;
@@ -122,9 +123,17 @@ impl<'a> Walk<'a, '_> {
                 Value::Unknown
             }
             Expression::ParenthesizedExpression(it) => self.raw(&it.expression),
-            Expression::TSAsExpression(it) => self.raw(&it.expression),
+            Expression::TSAsExpression(it) => {
+                let value = self.raw(&it.expression);
+                self.typed(&value, &it.type_annotation);
+                value
+            }
             Expression::TSSatisfiesExpression(it) => self.raw(&it.expression),
-            Expression::TSTypeAssertion(it) => self.raw(&it.expression),
+            Expression::TSTypeAssertion(it) => {
+                let value = self.raw(&it.expression);
+                self.typed(&value, &it.type_annotation);
+                value
+            }
             Expression::TSNonNullExpression(it) => self.raw(&it.expression),
             Expression::TSInstantiationExpression(it) => self.raw(&it.expression),
             // The name of a class is no way to make functions.
@@ -472,11 +481,29 @@ impl<'a> Walk<'a, '_> {
         condition: Span,
         (form, suffix): (DecisionForm, &'static str),
     ) -> Option<u32> {
-        if !self.survey.reaches(right.span().start, right.span().end) {
+        if !self.reaches(right.span()) {
             return None;
         }
         self.decide(left);
         self.decision_with(place, span, condition, form, Vec::new(), suffix)
+    }
+
+    /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
+    /// a parameter that was handed a function, holds here.
+    pub(super) fn reaches(&self, span: Span) -> bool {
+        let holds_function = |symbol| match self.read_symbol(symbol) {
+            function @ (Value::Function(_) | Value::Tool(..) | Value::Capability(_) | Value::OneOf(_)) => {
+                self.calls_something(&function)
+            }
+            _ => false,
+        };
+        let mentions = self.survey.mentioned(span.start, span.end);
+        self.state.budget.spend(mentions.len() / 4);
+        self.survey.reaches(span.start, span.end)
+            || mentions.iter().any(|(_, mention)| match mention {
+                Mention::Variable(symbol) => holds_function(*symbol),
+                Mention::Arguments | Mention::Root => false,
+            })
     }
 
     fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
@@ -594,7 +621,7 @@ impl<'a> Walk<'a, '_> {
     /// A promise used as if it were its value.
     pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: impl std::fmt::Display) {
         if let Value::Promise(_, Some(pending)) = value {
-            let what = self.pendings[*pending as usize].what.clone();
+            let what = self.promised(&self.pendings[*pending as usize].what);
             self.pendings[*pending as usize].consumed = true;
             self.complain(
                 Severity::Error,

@@ -1,6 +1,6 @@
 //! From what was followed to what is said: arguments, edges, parameters, complaints.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use oxc_ast::ast::Program;
@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use super::budget::Seen;
 use super::value::{Kind, Value};
-use super::{Call, DraftKind, Found, Target, TooMuch, Walk};
+use super::{Call, DraftKind, Found, Promised, Target, TooMuch, Walk};
 use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
 use crate::literals::Lifting;
 use crate::roots::Root;
@@ -35,6 +35,7 @@ impl<'a> Walk<'a, '_> {
         self.data_edges();
         self.schema_edges();
         self.check_arguments(&arguments);
+        self.uses.believe_types();
         let lifting = self.lift();
         if self.too_much(program.span) {
             return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
@@ -129,13 +130,17 @@ impl<'a> Walk<'a, '_> {
         for pending in std::mem::take(&mut self.pendings) {
             // What was not followed may wait for it.
             if !pending.consumed && !self.left_out {
-                let message = format!("nothing waits for {}", pending.what);
+                let message = format!("nothing waits for {}", self.promised(&pending.what));
+                let hint = match pending.what {
+                    Promised::Reduce => "put `await` before it",
+                    _ => "put `await` before it, or the program may end first",
+                };
                 self.complain(
                     Severity::Warning,
                     Code::NotAwaited,
                     pending.span,
                     message,
-                    Some(pending.hint.to_owned()),
+                    Some(hint.to_owned()),
                 );
             }
         }
@@ -157,44 +162,61 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn data_edges(&mut self) {
+        let mut found = Vec::new();
         for to in 0..self.nodes.len() as u32 {
-            let parts: Vec<(Option<String>, Value<'a>)> = match &self.nodes[to as usize].kind {
+            let parts: Vec<(Option<Cow<'_, str>>, &Value<'a>)> = match &self.nodes[to as usize].kind {
                 DraftKind::Call(call) => parts_of(&call.arguments),
                 DraftKind::Operation { inputs, .. } => {
-                    inputs.iter().map(|(name, value, _)| (Some(name.clone()), value.clone())).collect()
+                    inputs.iter().map(|(name, value, _)| (Some(Cow::Borrowed(&**name)), value)).collect()
                 }
                 _ => continue,
             };
             if self.too_much(self.nodes[to as usize].span) {
-                return;
+                break;
             }
-            let mut fed: BTreeMap<u32, Feeding> = BTreeMap::new();
-            for (name, value) in &parts {
-                for (from, around) in self.providers(value) {
-                    let around = around.filter(|l| self.nodes[to as usize].loops.contains(l));
-                    if from == to && around.is_none() {
-                        continue;
-                    }
-                    let feeding = fed.entry(from).or_default();
-                    match around {
-                        None => feeding.direct = true,
-                        Some(_) => feeding.around = feeding.around.or(around),
-                    }
-                    if !feeding.names.contains(name) {
-                        feeding.names.push(name.clone());
-                    }
-                }
-            }
-            for (from, Feeding { direct, around, names }) in fed {
+            for (from, Feeding { direct, around, names }) in self.fed(to, &parts) {
                 let around = if direct { None } else { around.map(|node| self.nodes[node as usize].id) };
                 let coverage = self.coverage(to, &names, parts.len());
-                self.edge(from, to, Link::Provides { coverage, basis: Basis::Data, around });
+                found.push((from, to, Link::Provides { coverage, basis: Basis::Data, around }));
             }
+        }
+        for (from, to, link) in found {
+            self.edge(from, to, link);
         }
     }
 
+    /// The nodes that feed `to`, the first first.
+    fn fed<'p>(&self, to: u32, parts: &'p [(Option<Cow<'_, str>>, &Value<'a>)]) -> Vec<(u32, Feeding<'p>)> {
+        let mut fed: Vec<(u32, Feeding<'p>)> = Vec::new();
+        for (name, value) in parts {
+            let name = name.as_deref();
+            for (from, around) in self.providers(value) {
+                let around = around.filter(|l| self.nodes[to as usize].loops.contains(l));
+                if from == to && around.is_none() {
+                    continue;
+                }
+                let place = match fed.binary_search_by_key(&from, |(from, _)| *from) {
+                    Ok(place) => place,
+                    Err(place) => {
+                        fed.insert(place, (from, Feeding::default()));
+                        place
+                    }
+                };
+                let feeding = &mut fed[place].1;
+                match around {
+                    None => feeding.direct = true,
+                    Some(_) => feeding.around = feeding.around.or(around),
+                }
+                if !feeding.names.contains(&name) {
+                    feeding.names.push(name);
+                }
+            }
+        }
+        fed
+    }
+
     /// How much of what `to` requires the named members are.
-    fn coverage(&self, to: u32, names: &[Option<String>], inputs: usize) -> Coverage {
+    fn coverage(&self, to: u32, names: &[Option<&str>], inputs: usize) -> Coverage {
         let required: Vec<&str> = match &self.nodes[to as usize].kind {
             DraftKind::Call(call) => match self.input_schema(call) {
                 Some(input) => schema::required(input, input),
@@ -208,7 +230,7 @@ impl<'a> Walk<'a, '_> {
         if names.contains(&None) {
             return Coverage::Partial;
         }
-        let given = |wanted: &&&str| names.iter().flatten().any(|name| name == **wanted);
+        let given = |wanted: &&&str| names.iter().flatten().any(|name| name == *wanted);
         match required.iter().filter(given).count() {
             0 => Coverage::Optional,
             count if count == required.len() => Coverage::Strict,
@@ -493,24 +515,22 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// The members of the arguments of a call, each with its name.
-fn parts_of<'a>(arguments: &Value<'a>) -> Vec<(Option<String>, Value<'a>)> {
+fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Vec<(Option<Cow<'v, str>>, &'v Value<'a>)> {
     match arguments {
         Value::Record(record) if matches!(record.kind, Kind::Object) => {
-            let named =
-                record.fields.iter().map(|member| (Some(key_name(&member.key)), member.value.clone()));
+            let named = record.fields.iter().map(|member| (Some(key_name(&member.key)), &member.value));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
-            let rest = rest.map(|value| (None, value.clone()));
-            named.chain(rest).collect()
+            named.chain(rest.map(|value| (None, value))).collect()
         }
-        other => vec![(None, other.clone())],
+        other => vec![(None, other)],
     }
 }
 
-pub(super) fn key_name(key: &Step) -> String {
+pub(super) fn key_name(key: &Step) -> Cow<'_, str> {
     match key {
-        Step::Key(name) => name.clone(),
-        Step::Index(index) => index.to_string(),
-        Step::Any => "*".to_owned(),
+        Step::Key(name) => name.as_str().into(),
+        Step::Index(index) => index.to_string().into(),
+        Step::Any => "*".into(),
     }
 }
 
@@ -573,12 +593,12 @@ fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut 
 
 /// How one node feeds another.
 #[derive(Default)]
-struct Feeding {
+struct Feeding<'p> {
     /// Without going around a loop.
     direct: bool,
     around: Option<u32>,
     /// The members of the arguments it goes into.
-    names: Vec<Option<String>>,
+    names: Vec<Option<&'p str>>,
 }
 
 /// What a tool wants where an argument of the program goes.

@@ -15,7 +15,7 @@ use super::repeat::{Exit, Head};
 use super::value::{
     Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
 };
-use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Walk};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Promised, Walk};
 use crate::analysis::Entry;
 use crate::marks::Place;
 
@@ -179,11 +179,7 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or_default();
-            self.pending(
-                span,
-                format!("`{}`", self.short(span)),
-                "put `await` before it, or the program may end first",
-            )
+            self.pending(span, Promised::Function(span))
         });
         Value::Promise(Rc::new(value), pending)
     }
@@ -280,9 +276,7 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or(closure.code.span());
-            let what =
-                call.map_or_else(|| "an async callback".to_owned(), |call| format!("`{}`", self.short(call)));
-            self.pending(span, what, "put `await` before it, or the program may end first")
+            self.pending(span, call.map_or(Promised::Callback, Promised::Function))
         });
         Value::Promise(Rc::new(value), pending)
     }
@@ -440,7 +434,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The beginning of a call, for a message.
-    fn short(&self, span: Span) -> String {
+    pub(super) fn short(&self, span: Span) -> String {
         let text = self.text(span);
         let end = text.find(['(', '\n', '=']).unwrap_or(text.len());
         text[..end].trim().chars().take(40).collect()

@@ -8,7 +8,7 @@ use pml_model::structure::{LoopForm, Step};
 use super::call::Given;
 use super::repeat::{Exit, Head};
 use super::value::{Closure, Kind, Path, Record, Value};
-use super::{DraftKind, Target, Walk};
+use super::{DraftKind, Promised, Target, Walk};
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::operations::{Binds, Operation};
@@ -49,8 +49,8 @@ impl<'a> Walk<'a, '_> {
             let result = super::expression::settled(&returned);
             self.consume(&returned);
             self.feed(phi, &result);
-            let pending = matches!(returned, Value::Promise(..))
-                .then(|| self.pending(call, "`reduce`".to_owned(), AWAIT));
+            let pending =
+                matches!(returned, Value::Promise(..)).then(|| self.pending(call, Promised::Reduce));
             let value = Value::Phi(phi, Path::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
@@ -154,8 +154,6 @@ impl<'a> Walk<'a, '_> {
         });
     }
 }
-
-const AWAIT: &str = "put `await` before it";
 
 fn callback_arguments<'a>(
     binds: Binds,

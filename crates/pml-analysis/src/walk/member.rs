@@ -16,9 +16,13 @@ use crate::{schema, surface};
 impl<'a> Walk<'a, '_> {
     /// A member whose name is known.
     pub(super) fn member(&mut self, object: Value<'a>, key: &Step, key_span: Span, span: Span) -> Value<'a> {
+        let number;
         let name = match key {
-            Step::Key(name) => name.clone(),
-            Step::Index(index) => index.to_string(),
+            Step::Key(name) => name.as_str(),
+            Step::Index(index) => {
+                number = index.to_string();
+                number.as_str()
+            }
             Step::Any => return self.part(&object, key),
         };
         if name == "constructor" && !self.has_own(&object, key) {
@@ -28,9 +32,9 @@ impl<'a> Walk<'a, '_> {
             Value::Mcp => Value::Server(name.into()),
             Value::Server(server) => Value::Tool(server, name.into()),
             Value::Capabilities => Value::Capability(name.into()),
-            Value::Global(global) => self.global_member(&global, &name, span),
+            Value::Global(global) => self.global_member(&global, name, span),
             Value::Promise(inner, pending) => {
-                if !matches!(name.as_str(), "then" | "catch" | "finally") {
+                if !matches!(name, "then" | "catch" | "finally") {
                     let promise = Value::Promise(Rc::clone(&inner), pending);
                     self.unawaited(&promise, span, format_args!("is asked for `{name}`"));
                 }
@@ -202,10 +206,8 @@ impl<'a> Walk<'a, '_> {
         }
         // What the guarded part changed may not have happened.
         let done = self.end_arm(mark);
-        let skipped = super::Way {
-            changes: super::Changes::default(),
-            frontier: decisions.iter().map(|node| (*node, Some("false".into()))).collect(),
-        };
+        let frontier = decisions.iter().map(|node| (*node, Some(self.outcome("false")))).collect();
+        let skipped = super::Way { changes: super::Changes::default(), frontier };
         self.rejoin(done.into_iter().chain([skipped]));
         one_of([value, Value::Undefined])
     }
@@ -227,7 +229,7 @@ impl<'a> Walk<'a, '_> {
             self.uses.optional(path);
         }
         let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
-        if self.calls_something(&object) || self.survey.reaches(object_expression.span().end, end) {
+        if self.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end)) {
             let node = self.decision_with(
                 Place::Optional,
                 span,
@@ -237,7 +239,7 @@ impl<'a> Walk<'a, '_> {
                 " != null",
             );
             if let Some(node) = node {
-                self.frontier = vec![(node, Some("true".into()))];
+                self.frontier = vec![(node, Some(self.outcome("true")))];
                 if let Some(chain) = self.chain.last_mut() {
                     chain.decisions.push(node);
                 }

@@ -23,18 +23,21 @@ mod pattern;
 mod repeat;
 mod state;
 mod statement;
+mod types;
+mod unsure;
 pub(crate) mod value;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use oxc_ast::ast::Program;
 use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::Span;
 use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Structure};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::analysis::{Code, Complaint, Entry, Parameters, Permissions, Remark, Severity, Site};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Tool};
 use crate::lines::Lines;
 use crate::marks::{Followed, Marks, Place};
 use crate::roots::Roots;
@@ -44,6 +47,7 @@ use crate::uses::Uses;
 use budget::Seen;
 use objects::Freezing;
 use state::{Changes, Mark, State};
+use types::Types;
 use value::{Activation, Path, Value};
 
 /// What following a program finds.
@@ -73,64 +77,102 @@ pub(crate) fn walk<'a>(
 ) -> Result<Found, TooMuch> {
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
-    let top =
-        Rc::new(Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None });
-    let visited = vec![false; survey.functions.len()];
-    let mut walk = Walk {
-        source,
-        lines,
-        scoping,
-        survey,
-        roots,
-        touched: FxHashSet::default(),
-        unknown_names: FxHashSet::default(),
-        catalogue,
-        state: State::default(),
-        nodes: Vec::new(),
-        edges: Vec::new(),
-        edge_set: FxHashSet::default(),
-        numbers: [0; 6],
-        frontier: Vec::new(),
-        live: true,
-        marks: Marks::default(),
-        next_point: 1,
-        node_at: FxHashMap::default(),
-        variant: 0,
-        contexts: FxHashMap::default(),
-        next_context: 1,
-        steps: 0,
-        gave_up: std::cell::Cell::new(None),
-        left_out: false,
-        constructing: 0,
-        freezing: Freezing::default(),
-        entries: Vec::new(),
-        entered: FxHashSet::default(),
-        context: 0,
-        activation: top,
-        next_activation: 1,
-        frames: Vec::new(),
-        loops: Vec::new(),
-        parents: Vec::new(),
-        targets: Vec::new(),
-        labels: Vec::new(),
-        thrown: Vec::new(),
-        chain: Vec::new(),
-        quiet: 0,
-        phis: Vec::new(),
-        pendings: Vec::new(),
-        uses: Uses::default(),
-        complaints: Vec::new(),
-        complained: FxHashMap::default(),
-        permissions: Permissions::default(),
-        visited,
-        kept: Vec::new(),
-        kept_seen: 0,
-        tools_kept: Vec::new(),
-        decided: FxHashSet::default(),
-        inside_items: std::cell::Cell::new(0),
-    };
+    let outside = Outside { source, lines, scoping, catalogue };
+    let mut walk = Walk::new(&outside, types::named(program), survey, roots, FxHashSet::default());
     walk.program(program);
+    let unsure = walk.changed_unseen();
+    if !unsure.is_empty() && !walk.state.budget.is_spent() {
+        // What was claimed of these variables may be wrong: once more, with that known.
+        let Walk { types, survey, roots, .. } = walk;
+        walk = Walk::new(&outside, types, survey, roots, unsure);
+        walk.program(program);
+    }
     walk.finish(program)
+}
+
+/// What a program is followed with.
+struct Outside<'a, 's> {
+    source: &'a str,
+    lines: &'s Lines<'s>,
+    scoping: &'s Scoping,
+    catalogue: &'s Catalogue,
+}
+
+impl<'a, 's> Walk<'a, 's> {
+    fn new(
+        outside: &Outside<'a, 's>,
+        types: Types<'a>,
+        survey: Survey,
+        roots: Roots,
+        unsure: FxHashSet<SymbolId>,
+    ) -> Walk<'a, 's> {
+        let &Outside { source, lines, scoping, catalogue } = outside;
+        let top = Rc::new(Activation {
+            id: 0,
+            function: 0,
+            outer: None,
+            this: Some(Value::Undefined),
+            class: None,
+        });
+        let visited = vec![false; survey.functions.len()];
+        Walk {
+            source,
+            lines,
+            scoping,
+            types,
+            survey,
+            roots,
+            unsure,
+            touched: FxHashSet::default(),
+            unknown_names: FxHashSet::default(),
+            catalogue,
+            state: State::default(),
+            nodes: Vec::with_capacity(USUAL_NODES),
+            edges: Vec::with_capacity(2 * USUAL_NODES),
+            edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
+            numbers: [0; 6],
+            frontier: Vec::new(),
+            outcomes: Vec::new(),
+            live: true,
+            marks: Marks::default(),
+            next_point: 1,
+            node_at: FxHashMap::default(),
+            variant: 0,
+            contexts: FxHashMap::default(),
+            next_context: 1,
+            steps: 0,
+            gave_up: std::cell::Cell::new(None),
+            left_out: false,
+            constructing: 0,
+            freezing: Freezing::default(),
+            entries: Vec::new(),
+            entered: FxHashSet::default(),
+            context: 0,
+            activation: top,
+            next_activation: 1,
+            frames: Vec::new(),
+            loops: Vec::new(),
+            parents: Rc::new([]),
+            targets: Vec::new(),
+            labels: Vec::new(),
+            thrown: Vec::new(),
+            chain: Vec::new(),
+            quiet: 0,
+            phis: Vec::new(),
+            pendings: Vec::new(),
+            uses: Uses::default(),
+            complaints: Vec::new(),
+            complained: FxHashMap::default(),
+            permissions: Permissions::default(),
+            declared: FxHashSet::default(),
+            visited,
+            kept: Vec::new(),
+            kept_seen: 0,
+            tools_kept: Vec::new(),
+            decided: FxHashSet::default(),
+            inside_items: std::cell::Cell::new(0),
+        }
+    }
 }
 
 /// Where the next node can be reached from: a node and the outcome it then had.
@@ -153,13 +195,16 @@ struct Draft<'a> {
     loops: Rc<[u32]>,
 }
 
+/// What an operation works on: how it is written, what it is and where it stands.
+type Input<'a> = (Cow<'a, str>, Value<'a>, Span);
+
 enum DraftKind<'a> {
     Call(Call<'a>),
     /// A pure operation and what it works on, by name.
     Operation {
         name: &'static str,
         pure: bool,
-        inputs: Vec<(String, Value<'a>, Span)>,
+        inputs: Vec<Input<'a>>,
     },
     Decision {
         condition: Span,
@@ -253,17 +298,31 @@ struct Phi<'a> {
 /// A promise somebody should wait for.
 struct Pending {
     span: Span,
-    what: String,
-    hint: &'static str,
+    what: Promised,
     consumed: bool,
+}
+
+/// What makes a promise.
+enum Promised {
+    Call(Target),
+    /// A call of a local function, as written.
+    Function(Span),
+    Callback,
+    Fork,
+    Reduce,
+    /// `then`, `catch` or `finally`.
+    Method(&'static str),
 }
 
 struct Walk<'a, 's> {
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
+    types: Types<'a>,
     survey: Survey,
     roots: Roots,
+    /// Variables that functions change of which no call was seen.
+    unsure: FxHashSet<SymbolId>,
     /// Where a root or an alias was come to.
     touched: FxHashSet<u32>,
     /// Names that were complained about.
@@ -275,6 +334,8 @@ struct Walk<'a, 's> {
     edge_set: FxHashSet<(u32, u32, Link)>,
     numbers: [u32; 6],
     frontier: Frontier,
+    /// Names of outcomes that were needed.
+    outcomes: Vec<Rc<str>>,
     /// Whether the program can get to where we are.
     live: bool,
     marks: Marks,
@@ -301,7 +362,8 @@ struct Walk<'a, 's> {
     next_activation: u32,
     frames: Vec<Frame<'a>>,
     loops: Vec<LoopScope>,
-    parents: Vec<u32>,
+    /// The loops we are in, outermost first.
+    parents: Rc<[u32]>,
     targets: Vec<Jump<'a>>,
     labels: Vec<&'a str>,
     /// What is thrown inside each `try` we are in.
@@ -316,6 +378,8 @@ struct Walk<'a, 's> {
     /// Which complaints stand at a place.
     complained: FxHashMap<(u32, u32), Vec<u32>>,
     permissions: Permissions,
+    /// Tools of the catalogue that are among the permissions.
+    declared: FxHashSet<*const Tool>,
     visited: Vec<bool>,
     /// Functions seen as values, to be followed at the end if nothing called them.
     kept: Vec<Rc<value::Closure<'a>>>,
@@ -328,6 +392,8 @@ struct Walk<'a, 's> {
     inside_items: std::cell::Cell<u32>,
 }
 
+/// So many nodes have a place without asking for more memory.
+const USUAL_NODES: usize = 24;
 /// How often functions may be followed into before they are no longer told apart by caller. Programs of
 /// the largest size with a helper called on every line stay well below.
 const MAX_FOLLOWED: u32 = 20_000;
@@ -409,14 +475,14 @@ impl<'a> Walk<'a, '_> {
         *number += 1;
         let id = NodeId { letter, number: *number };
         let node = self.nodes.len() as u32;
-        let loops = self.parents.clone().into();
+        let loops = Rc::clone(&self.parents);
         self.nodes.push(Draft { id, kind, span, context: self.context, point, loops });
         // A join has no probe of its own: it shares its fork's point and is not found by it.
         if letter != Letter::J {
             self.node_at.insert((point, self.context, self.variant), node);
         }
-        if let Some(parent) = self.parents.last() {
-            self.edge(*parent, node, Link::Contains);
+        if let Some(parent) = self.parents.last().copied() {
+            self.edge(parent, node, Link::Contains);
         }
         node
     }
@@ -464,14 +530,16 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn connect(&mut self, node: u32) {
-        for (from, outcome) in std::mem::take(&mut self.frontier) {
+        let mut frontier = std::mem::take(&mut self.frontier);
+        for (from, outcome) in frontier.drain(..) {
             let link = match outcome {
                 None => Link::Sequence,
                 Some(outcome) => Link::Conditional { outcome: outcome.to_string() },
             };
             self.edge(from, node, link);
         }
-        self.frontier = vec![(node, None)];
+        frontier.push((node, None));
+        self.frontier = frontier;
     }
 
     fn edge(&mut self, from: u32, to: u32, link: Link) {
@@ -502,10 +570,24 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What an arm of a decision begins from.
-    fn arm(&self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
+    fn arm(&mut self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
         match decision {
-            Some(node) => vec![(node, Some(outcome.into()))],
+            Some(node) => vec![(node, Some(self.outcome(outcome)))],
             None => before.clone(),
+        }
+    }
+
+    /// The name of an outcome. The common ones are made once.
+    fn outcome(&mut self, name: &str) -> Rc<str> {
+        match self.outcomes.iter().find(|known| &***known == name) {
+            Some(known) => Rc::clone(known),
+            None => {
+                let outcome: Rc<str> = name.into();
+                if matches!(name, "true" | "false" | "error" | "default") {
+                    self.outcomes.push(Rc::clone(&outcome));
+                }
+                outcome
+            }
         }
     }
 
@@ -559,6 +641,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn write_symbol(&mut self, symbol: SymbolId, value: Value<'a>) {
+        let value = if self.unsure.contains(&symbol) { self.not_only(value) } else { value };
         if let Some(variable) = self.variable(symbol) {
             self.state.write(variable, value);
         }
@@ -632,9 +715,22 @@ impl<'a> Walk<'a, '_> {
         record.extra.iter().chain(&record.spreads).for_each(|value| self.consume_new(value, seen));
     }
 
-    fn pending(&mut self, span: Span, what: String, hint: &'static str) -> u32 {
-        self.pendings.push(Pending { span, what, hint, consumed: false });
+    fn pending(&mut self, span: Span, what: Promised) -> u32 {
+        self.pendings.push(Pending { span, what, consumed: false });
         (self.pendings.len() - 1) as u32
+    }
+
+    /// A promise in words.
+    fn promised(&self, what: &Promised) -> String {
+        match what {
+            Promised::Call(Target::Tool { server, name }) => format!("`{server}:{name}`"),
+            Promised::Call(Target::Capability(name)) => format!("`{name}`"),
+            Promised::Function(call) => format!("`{}`", self.short(*call)),
+            Promised::Callback => "an async callback".to_owned(),
+            Promised::Fork => "the fork".to_owned(),
+            Promised::Reduce => "`reduce`".to_owned(),
+            Promised::Method(name) => format!("`{name}`"),
+        }
     }
 
     fn complain(
@@ -715,6 +811,10 @@ impl<'a> Walk<'a, '_> {
 
 /// Adds points that are not there yet.
 fn add_points(frontier: &mut Frontier, points: Frontier) {
+    if frontier.is_empty() && points.len() == 1 {
+        *frontier = points;
+        return;
+    }
     if frontier.len() + points.len() <= 64 {
         for point in points {
             if !frontier.contains(&point) {

@@ -334,7 +334,7 @@ impl<'a> Walk<'a, '_> {
         };
         for member in &record.fields {
             let value = self.frozen_in(&member.value, freezing);
-            frozen.fields.push(Member { value, ..member.clone() });
+            frozen.fields.push(member.with(value));
         }
         frozen.extra = record.extra.iter().map(|value| self.frozen_in(value, freezing)).collect();
         frozen.spreads = record.spreads.iter().map(|value| self.frozen_in(value, freezing)).collect();

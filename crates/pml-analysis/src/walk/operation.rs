@@ -1,8 +1,10 @@
 //! Operations of the language on values and collections of the program.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use oxc_ast::ast::{CallExpression, Expression};
+use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
@@ -10,7 +12,7 @@ use super::call::Given;
 use super::expression::plain;
 use super::objects::{Certainty, Key, append, step_of};
 use super::value::{Kind, Path, Record, Value};
-use super::{DraftKind, Walk};
+use super::{DraftKind, Input, Walk};
 use crate::marks::Place;
 use crate::operations::{self, Operation};
 use crate::survey::Mention;
@@ -338,16 +340,16 @@ impl<'a> Walk<'a, '_> {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
         };
-        let mut inputs: Vec<(String, Value<'a>, Span)> = Vec::new();
+        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(1 + given.len());
         let mut scanned_from = it.span.start;
         if let Some((value, expression)) = &receiver {
             let span = expression.span();
-            inputs.push((self.text(span).to_owned(), value.clone(), span));
+            inputs.push((self.text(span).into(), value.clone(), span));
             scanned_from = span.end;
         }
         for (value, span, _) in &given {
             if !matches!(value, Value::Function(_) | Value::Literal(_)) {
-                inputs.push((self.text(*span).to_owned(), value.clone(), *span));
+                inputs.push((self.text(*span).into(), value.clone(), *span));
             }
         }
         inputs.extend(self.captured(&given, scanned_from));
@@ -377,9 +379,16 @@ impl<'a> Walk<'a, '_> {
         })
     }
 
+    /// The name of a variable; the text it was declared with, unless that has escapes.
+    fn name_at(&self, symbol: SymbolId, declared: Span) -> Cow<'a, str> {
+        let name = self.scoping.symbol_name(symbol);
+        let text = &self.source[declared.start as usize..declared.end as usize];
+        if text == name { text.into() } else { name.to_owned().into() }
+    }
+
     /// What functions among the arguments take from around them.
-    fn captured(&mut self, given: &[Given<'a>], from: u32) -> Vec<(String, Value<'a>, Span)> {
-        let mut found: Vec<(String, Value<'a>, Span)> = Vec::new();
+    fn captured(&mut self, given: &[Given<'a>], from: u32) -> Vec<Input<'a>> {
+        let mut found: Vec<Input<'a>> = Vec::new();
         for (value, span, _) in given {
             if !matches!(value, Value::Function(_)) || span.start < from {
                 continue;
@@ -391,9 +400,9 @@ impl<'a> Walk<'a, '_> {
                         if span.contains_inclusive(declared) {
                             continue;
                         }
-                        (self.scoping.symbol_name(symbol).to_owned(), self.read_symbol(symbol))
+                        (self.name_at(symbol, declared), self.read_symbol(symbol))
                     }
-                    Mention::Arguments => ("args".to_owned(), Value::Parameter(Path::default())),
+                    Mention::Arguments => ("args".into(), Value::Parameter(Path::default())),
                     Mention::Root => continue,
                 };
                 let interesting = !matches!(value, Value::Function(_) | Value::Class(_) | Value::Unknown);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use super::expression::{plain, settled};
 use super::objects::append;
 use super::value::{Kind, Member, Record, Value, one_of};
-use super::{Changes, DraftKind, Frontier, Walk, Way};
+use super::{Changes, DraftKind, Frontier, Promised, Walk, Way};
 use crate::marks::Place;
 
 /// The fork a name of the language makes.
@@ -146,8 +146,7 @@ impl<'a> Walk<'a, '_> {
                 }))
             }),
         };
-        let pending =
-            self.pending(span, "the fork".to_owned(), "put `await` before it, or the program may end first");
+        let pending = self.pending(span, Promised::Fork);
         Value::Promise(Rc::new(result), Some(pending))
     }
 
@@ -162,7 +161,7 @@ impl<'a> Walk<'a, '_> {
         };
         let mut list = Record { kind: Kind::Array, ..Record::default() };
         for member in &record.fields {
-            list.fields.push(Member { value: each(&member.value), ..member.clone() });
+            list.fields.push(member.with(each(&member.value)));
         }
         list.extra = record.extra.iter().map(each).collect();
         list.extra.extend(match value {
@@ -213,8 +212,8 @@ impl<'a> Walk<'a, '_> {
             self.rejoin(done.into_iter().chain([skipped]));
         }
         let result = settled(&one_of(results));
-        let pending =
-            self.pending(it.span, format!("`{name}`"), "put `await` before it, or the program may end first");
+        let method = ["then", "catch"].into_iter().find(|known| *known == name).unwrap_or("finally");
+        let pending = self.pending(it.span, Promised::Method(method));
         Value::Promise(Rc::new(result), Some(pending))
     }
 

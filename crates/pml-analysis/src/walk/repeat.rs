@@ -45,14 +45,13 @@ impl<'a> Walk<'a, '_> {
         self.loops.push(LoopScope { node, objects: self.state.object_count(), phis: FxHashMap::default() });
         let mark = self.state.mark();
         self.enter_jump(labels, JumpKind::Loop, mark);
+        let outside = Rc::clone(&self.parents);
         if let Some(node) = node {
-            self.parents.push(node);
+            self.parents = outside.iter().copied().chain([node]).collect();
             self.frontier.clear();
         }
         body(self, node);
-        if node.is_some() {
-            self.parents.pop();
-        }
+        self.parents = outside;
         let jump = self.targets.pop().expect("entered above");
         let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
         ends.extend(jump.continues);

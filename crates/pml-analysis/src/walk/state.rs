@@ -223,10 +223,10 @@ pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
             Some(other) => one_of([member.value.clone(), other.value.clone()]),
             None => one_of([member.value.clone(), Value::Undefined]),
         };
-        fields.push(Member { value, ..member.clone() });
+        fields.push(member.with(value));
     }
     for member in b.fields.iter().filter(|member| a.field(&member.key).is_none()) {
-        fields.push(Member { value: one_of([member.value.clone(), Value::Undefined]), ..member.clone() });
+        fields.push(member.with(one_of([member.value.clone(), Value::Undefined])));
     }
     let union = |a: &[Value<'a>], b: &[Value<'a>]| {
         let mut all = a.to_vec();

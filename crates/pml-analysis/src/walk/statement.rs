@@ -306,11 +306,12 @@ impl<'a> Walk<'a, '_> {
         let returns = self.frames.last().map_or(0, |frame| frame.returns.len());
         self.thrown.push(Vec::new());
         self.statements(&it.block.body);
-        let (errors, from): (Vec<_>, Vec<_>) = self.thrown.pop().unwrap_or_default().into_iter().unzip();
+        let mut uncaught = self.thrown.pop().unwrap_or_default();
         let thrown = self.state.ever(mark);
         let tried = self.end_arm(mark);
         let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
+            let (errors, from): (Vec<_>, Vec<_>) = std::mem::take(&mut uncaught).into_iter().unzip();
             let mut frontier = self.arm(node, "error", &before);
             frontier
                 .extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
@@ -318,18 +319,27 @@ impl<'a> Walk<'a, '_> {
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
             }
+            // What the handler throws comes by the `finally` of its own statement.
+            if it.finalizer.is_some() {
+                self.thrown.push(Vec::new());
+            }
             self.statements(&handler.body.body);
+            if it.finalizer.is_some() {
+                uncaught = self.thrown.pop().unwrap_or_default();
+            }
             ways.extend(self.end_arm(mark));
         }
         let Some(finalizer) = &it.finalizer else {
             return self.rejoin(ways);
         };
         let goes_on = !ways.is_empty();
-        let left: Frontier = self
+        let mut left: Frontier = self
             .frames
             .last()
             .map(|frame| frame.returns[returns..].iter().flat_map(|(_, way)| way.frontier.clone()).collect())
             .unwrap_or_default();
+        left.extend(uncaught.iter().flat_map(|(_, from)| from.clone()));
+        self.state.budget.spend(left.len());
         if !goes_on {
             let frontier = if left.is_empty() { before } else { Vec::new() };
             ways.push(Way { changes: thrown, frontier });
@@ -344,6 +354,9 @@ impl<'a> Walk<'a, '_> {
         let end = self.frontier.clone();
         if let Some(frame) = self.frames.last_mut() {
             frame.returns[returns..].iter_mut().for_each(|(_, way)| way.frontier = end.clone());
+        }
+        if let Some(outer) = self.thrown.last_mut() {
+            outer.extend(uncaught.into_iter().map(|(error, _)| (error, end.clone())));
         }
         if !goes_on {
             self.live = false;
@@ -404,6 +417,9 @@ impl<'a> Walk<'a, '_> {
             match &declarator.init {
                 Some(init) => {
                     let value = self.raw(init);
+                    if let Some(annotation) = &declarator.type_annotation {
+                        self.typed(&value, &annotation.type_annotation);
+                    }
                     self.bind_declared(&declarator.id, value, init.span());
                 }
                 None if it.kind.is_var() => {}

@@ -13,14 +13,11 @@ use crate::survey::FunctionIndex;
 
 /// Steps from a whole to a part; empty for the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Path(Option<Rc<Vec<Step>>>);
+pub(crate) struct Path(Option<Rc<[Step]>>);
 
 impl Path {
     pub(crate) fn then(&self, step: Step) -> Path {
-        let mut steps = Vec::with_capacity(self.steps().len() + 1);
-        steps.extend_from_slice(self.steps());
-        steps.push(step);
-        Path(Some(Rc::new(steps)))
+        Path(Some(self.steps().iter().cloned().chain([step]).collect()))
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -99,6 +96,13 @@ pub(crate) struct Member<'a> {
     pub(crate) span: Span,
     /// Run to read the member.
     pub(crate) getter: bool,
+}
+
+impl<'a> Member<'a> {
+    /// The same member with another value.
+    pub(crate) fn with(&self, value: Value<'a>) -> Member<'a> {
+        Member { key: self.key.clone(), value, span: self.span, getter: self.getter }
+    }
 }
 
 /// What kind of record.
@@ -357,8 +361,18 @@ impl<'a> Distinct<'a> {
 
 /// One of these values, whichever way the program goes.
 pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'a> {
+    let mut values = values.into_iter();
+    let Some(first) = values.next() else { return Value::Unknown };
+    // Most of the time all of them are the same.
+    let other = loop {
+        match values.next() {
+            None => return first,
+            Some(next) if !first.same(&next) => break next,
+            Some(_) => {}
+        }
+    };
     let mut kept = Distinct::default();
-    for value in values {
+    for value in [first, other].into_iter().chain(values) {
         match value {
             Value::OneOf(inner) if kept.values.is_empty() => kept.values.extend(inner.iter().cloned()),
             Value::OneOf(inner) => inner.iter().for_each(|value| kept.add(value)),

@@ -288,7 +288,8 @@ impl Catalogue<'_> {
         Ok(())
     }
 
-    /// Puts the definition in place of the one last known, which goes into the history.
+    /// Puts the definition in place of the one last known, which goes into the history. What people allowed for later
+    /// runs was for that one, and stays void should it come back.
     fn replace(&self, definition: &Definition, known: &Known) -> rusqlite::Result<()> {
         self.connection.execute(
             "INSERT INTO replaced_definition (principal, server, tool, definition, seen_at, replaced_at)
@@ -299,6 +300,16 @@ impl Catalogue<'_> {
                 definition.name,
                 known.definition,
                 known.defined_at,
+                self.now
+            ],
+        )?;
+        self.connection.execute(
+            "UPDATE approval_rule SET revoked_at = ?4, mark = NULL
+             WHERE principal = ?1 AND tool = ?2 AND definition <> ?3 AND revoked_at IS NULL",
+            params![
+                self.principal,
+                format!("{}:{}", self.server, definition.name),
+                definition.digest.as_str(),
                 self.now
             ],
         )?;

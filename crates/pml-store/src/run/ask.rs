@@ -55,7 +55,7 @@ impl Store {
     }
 
     /// Answers what a run asks, also while a process works on it. The first answer is the answer;
-    /// `audit` is stored only with that one.
+    /// `audit` is stored only with that one. A run that may not wait any longer asks nothing.
     ///
     /// # Errors
     /// The answer could not be sealed or stored.
@@ -101,9 +101,10 @@ impl Given {
     fn store(&self, connection: &Connection, run: i64) -> Result<Answered, Failure> {
         let asks: Option<bool> = connection
             .prepare_cached(
-                "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL FROM run WHERE number = ?1",
+                "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL AND coalesce(expires_at > ?3, 1)
+                 FROM run WHERE number = ?1",
             )?
-            .query_row(params![run, self.question_id], |row| row.get(0))
+            .query_row(params![run, self.question_id, self.at], |row| row.get(0))
             .optional()?;
         if asks != Some(true) {
             return Ok(Answered::Gone);

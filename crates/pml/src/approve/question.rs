@@ -5,12 +5,22 @@
 
 use pml_model::Digest;
 use pml_model::json::{canonical, raw};
+use pml_model::name::shortened;
 use pml_model::question::{Approval, Arguments, Asked, Decision};
 use pml_model::structure::{Argument, Link, Node, NodeId, NodeKind, Step, Structure};
 use pml_store::ApprovalRule;
 use serde_json::Value;
 
 use crate::execute::{Grant, Granted, Plan};
+
+/// How many places that call one tool are shown; what else calls it is told in one line.
+const MOST_PLACES: usize = 50;
+/// How much all arguments of a question may have together. What is over that is asked for at the call.
+pub(crate) const MOST_BYTES: usize = 1 << 20;
+/// How much is shown of a line of the program, and of arguments as they are written: they tell where and why, what is
+/// allowed is told apart.
+const CODE_CHARACTERS: usize = 400;
+const SOURCE_CHARACTERS: usize = 2_000;
 
 /// How long a grant counts when its run goes on for longer.
 pub(crate) const GRANT_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -19,8 +29,8 @@ pub(crate) const GRANT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// tool says of itself.
 pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<Approval> {
     let arguments: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
-    let mut calls = Vec::new();
-    for tool in &plan.tools {
+    let (mut calls, mut room) = (Vec::new(), MOST_BYTES);
+    for (handle, tool) in (0..).zip(&plan.tools) {
         let Some(asks) = &tool.asks else { continue };
         let name = tool.id.to_string();
         let blank = || Asked {
@@ -38,16 +48,21 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
             origins: Vec::new(),
             differs: Vec::new(),
         };
-        let sites: Vec<&Node> = plan.structure.nodes.iter().filter(|node| calls_tool(node, &name)).collect();
-        if sites.is_empty() && plan.opaque.is_empty() {
+        let sites: Vec<&Node> = plan
+            .structure
+            .nodes
+            .iter()
+            .filter(|node| calls_tool(node, &name) && plan.may_call(node.id, handle))
+            .collect();
+        if (sites.is_empty() && plan.opaque.is_empty()) || sites.len() > MOST_PLACES {
             calls.push(blank());
         }
-        for node in sites {
+        for node in sites.into_iter().take(MOST_PLACES) {
             calls.push(Asked {
                 node: Some(node.id.to_string()),
                 line: Some(node.at.line),
                 code: line(&plan.source, node.at.line),
-                arguments: foreseen(node, &plan.source, &arguments),
+                arguments: foreseen(node, &plan.source, &arguments, &mut room),
                 repeats: repeats(&plan.structure, node.id),
                 ..blank()
             });
@@ -68,19 +83,23 @@ fn calls_tool(node: &Node, name: &str) -> bool {
     matches!(&node.kind, NodeKind::Task { tool, .. } if tool == name)
 }
 
-/// A line of the source, whole.
+/// A line of the source.
 pub(crate) fn line(source: &str, number: u32) -> Option<String> {
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
-    source.lines().nth(index).map(|line| line.trim().to_owned())
+    source.lines().nth(index).map(|line| shortened(line.trim(), CODE_CHARACTERS))
 }
 
-fn foreseen(node: &Node, source: &str, arguments: &Value) -> Arguments {
+fn foreseen(node: &Node, source: &str, arguments: &Value, room: &mut usize) -> Arguments {
     let known = node.kind.arguments().and_then(|given| resolved(given, arguments));
-    match known.and_then(|value| known_arguments(raw(&value).get())) {
-        Some(known) => known,
+    let json = known.map(|value| raw(&value)).filter(|json| json.get().len() <= *room);
+    match json.as_ref().and_then(|json| known_arguments(json.get())) {
+        Some(known) => {
+            *room -= json.map_or(0, |json| json.get().len());
+            known
+        }
         None => {
             let written = source.get(node.at.start as usize..node.at.end as usize).unwrap_or_default();
-            Arguments::Unknown { source: written.to_owned() }
+            Arguments::Unknown { source: shortened(written, SOURCE_CHARACTERS) }
         }
     }
 }

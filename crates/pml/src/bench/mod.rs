@@ -1,6 +1,7 @@
 //! Measures the program by the figures it promises, against something in the same run.
 
 mod attacks;
+mod dag;
 mod echo;
 mod flow;
 mod gateway;
@@ -44,6 +45,12 @@ pub enum Bench {
     Sandbox {
         /// Programs per measurement
         #[arg(long, default_value_t = 200)]
+        rounds: usize,
+    },
+    /// What a run of tasks costs beside the longest way through them, and what waiting runs hold
+    Dag {
+        /// Runs per measurement
+        #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
     /// Run hostile programs, each with the end it must come to
@@ -105,6 +112,7 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
         Bench::Ingest { data } => ingest::measure(&data),
         Bench::Flow { data, out } => flow::measure(&data, out.as_deref()),
         Bench::Sandbox { rounds } => sandbox::measure(rounds).await,
+        Bench::Dag { rounds } => dag::measure(rounds).await,
         Bench::Attacks { data } => attacks::measure(&data).await,
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;

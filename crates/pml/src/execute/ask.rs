@@ -2,7 +2,7 @@
 //!
 //! Pure: the driver and whoever takes a run up again carry out what is said here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pml_model::question::{Approval, Arguments, Asked, Decision, Layer, Origin};
 use pml_model::{Digest, Principal, RunId};
@@ -14,18 +14,21 @@ use super::journal::{CallError, Delivered, Grant};
 use super::observe::Observer;
 use super::plan::Plan;
 use super::run::Issued;
-use crate::approve::question::{grants, known_arguments, line};
+use crate::approve::question::{MOST_BYTES, grants, known_arguments, line};
 
 /// How many calls one question is about at most; others are asked for when it is answered.
 const MOST_CALLS: usize = 50;
 /// How often a person says no to a tool before the run is no longer allowed to ask for it.
-const NOES: u32 = 3;
+const NOES: usize = 3;
 /// How many questions one run may ask.
 pub(super) const MOST_QUESTIONS: u32 = 20;
 /// Texts shorter than this are equal by chance.
 const SHORTEST: usize = 6;
 /// How many texts of arguments and results are compared.
 const MOST_TEXTS: usize = 2_000;
+/// How much text is gone through to find where the arguments of one question come from: a program may have read and
+/// hand on as much as it likes, and others wait meanwhile.
+const MOST_COMPARED: usize = 64 << 20;
 
 /// The name of a question: the same for the same question of the same run, whichever process asks it.
 pub(super) fn question_id(run: &RunId, asked: &Approval) -> String {
@@ -47,7 +50,8 @@ pub(super) fn about(
     results: &[(u32, Box<RawValue>)],
     says: impl Fn(&str, &Digest) -> String,
 ) -> Approval {
-    let asked = |issued: &&Issued| {
+    let mut left = MOST_COMPARED;
+    let mut asked = |issued: &Issued| {
         let tool = plan.tools.get(issued.handle as usize)?;
         let asks = tool.asks.as_ref()?;
         let name = tool.id.to_string();
@@ -64,7 +68,7 @@ pub(super) fn about(
             code: place.and_then(|number| line(&plan.source, number)),
             arguments: known_arguments(&issued.arguments)?,
             repeats: false,
-            origins: origins(&issued.arguments, results, observer),
+            origins: origins(&issued.arguments, results, observer, &mut left),
             differs: Vec::new(),
         })
     };
@@ -73,19 +77,47 @@ pub(super) fn about(
         code_hash: plan.code_hash.clone(),
         by: plan.by,
         begun: true,
-        calls: calls.iter().take(MOST_CALLS).filter_map(asked).collect(),
+        calls: together(calls).iter().filter_map(|issued| asked(issued)).collect(),
         opaque: plan.opaque.clone(),
     }
 }
 
-/// Which texts of the arguments are, or contain, texts of earlier results.
-fn origins(arguments: &str, results: &[(u32, Box<RawValue>)], observer: &Observer) -> Vec<Origin> {
+/// The first calls, as many as one question is about.
+fn together<'c, 'i>(calls: &'c [&'i Issued]) -> &'c [&'i Issued] {
+    let mut room = MOST_BYTES;
+    let fits = |issued: &&&Issued| match room.checked_sub(issued.arguments.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let fitting = calls.iter().take(MOST_CALLS).take_while(fits).count();
+    &calls[..fitting.max(1).min(calls.len())]
+}
+
+/// Which texts of the arguments are, or contain, texts of earlier results, as far as there is text `left` to go through.
+fn origins(
+    arguments: &str,
+    results: &[(u32, Box<RawValue>)],
+    observer: &Observer,
+    left: &mut usize,
+) -> Vec<Origin> {
     let given = texts(arguments);
     let mut found: Vec<Origin> = Vec::new();
     for (call, result) in results {
         let (Some(tool), node) = (observer.tool(*call), observer.node_of(*call)) else { continue };
+        *left = left.saturating_sub(result.get().len());
+        if given.is_empty() || *left == 0 {
+            break;
+        }
         let theirs = texts(result.get());
+        let length: usize = theirs.iter().map(|(_, text)| text.len()).sum();
         for (part, text) in &given {
+            *left = left.saturating_sub(length + text.len() * theirs.len());
+            if *left == 0 {
+                break;
+            }
             let shared = |(_, result): &(String, String)| {
                 if result.contains(text.as_str()) {
                     Some(text.chars().count())
@@ -162,21 +194,23 @@ pub(super) fn decided(asked: &Approval, decision: &Decision, now: i64) -> Decide
 /// What people said no to in this run.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    exactly: HashMap<(String, Option<Digest>), ()>,
-    times: HashMap<String, u32>,
+    exactly: HashSet<(String, Option<Digest>)>,
+    /// When, by tool: one no to many calls is one no.
+    noes: HashMap<String, HashSet<i64>>,
 }
 
 impl Refused {
-    /// Takes in a no.
-    pub(super) fn add(&mut self, tool: &str, value: Option<Digest>) {
-        self.exactly.insert((tool.to_owned(), value), ());
-        *self.times.entry(tool.to_owned()).or_default() += 1;
+    /// Takes in a no that was said at that time. What follows from an earlier one is none.
+    pub(super) fn add(&mut self, tool: &str, value: Option<Digest>, at: i64) {
+        if self.exactly.insert((tool.to_owned(), value)) {
+            self.noes.entry(tool.to_owned()).or_default().insert(at);
+        }
     }
 
     /// Whether a call needs not be asked for, because the answer is known.
     pub(super) fn covers(&self, tool: &str, value: Option<&Digest>) -> bool {
-        self.times.get(tool).is_some_and(|times| *times >= NOES)
-            || self.exactly.contains_key(&(tool.to_owned(), value.cloned()))
+        self.noes.get(tool).is_some_and(|noes| noes.len() >= NOES)
+            || self.exactly.contains(&(tool.to_owned(), value.cloned()))
     }
 }
 

@@ -7,14 +7,15 @@
 
 mod frame;
 pub(crate) mod schedule;
+mod told;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pml_analysis::dag::substitute;
-use pml_model::json::{Fields, raw};
-use pml_model::question::{Layer, LayerResult};
+use pml_model::json::raw;
+use pml_model::question::Layer;
 use pml_sandbox::{Delivery, Event as Seen};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -22,17 +23,17 @@ use serde_json::{Value, json};
 use super::journal::{CallError, Delivered, History};
 use super::observe::Ending;
 use super::plan::{DagPlan, DagTask, Plan, Replan, TaskWork};
-use super::report::{Failure, preview};
-use super::results::Tasks;
 use super::run::{Event, Issued};
 use frame::Frame;
-pub(super) use frame::{Frames, Said, Trouble};
+pub(super) use frame::{Frames, Said, Word};
 use schedule::{End, Node, Schedule, Step, Tried};
 
 /// Errors after which an idempotent tool may work when it is called again.
 const FOR_NOW: [&str; 5] = ["TIMEOUT", "SERVER_DOWN", "SERVER_STARTING", "DOWNSTREAM_DIED", "RATE_LIMITED"];
 /// More tries than any task has.
 const MOST_TRIES: u64 = 16;
+/// How many programs of one run have workers at a time: the others of the process need some too.
+const PROGRAMS_AT_ONCE: usize = 16;
 
 /// The tasks of a run as they stand.
 pub(super) struct Dag {
@@ -50,10 +51,14 @@ pub(super) struct Dag {
     taken: u32,
     /// The time of the last delivery.
     now: i64,
+    /// Tasks that have ended since somebody's word was last waited for.
+    since: Vec<usize>,
     paused: Option<Layer>,
     said: VecDeque<Event<Ending>>,
-    /// Programs that are to begin.
-    wants: Vec<usize>,
+    /// Programs that are to begin, the first first.
+    wants: VecDeque<usize>,
+    /// The run is not to go on.
+    stopped: bool,
 }
 
 /// How a task stands.
@@ -114,7 +119,7 @@ impl Dag {
             _ => None,
         });
         Dag {
-            schedule: Schedule::new(nodes(&dag.tasks), &[], dag.pause),
+            schedule: Schedule::new(nodes(&dag.tasks), dag.pause),
             stood: vec![Stood::default(); dag.tasks.len()],
             tasks: dag.tasks.clone(),
             results: HashMap::new(),
@@ -123,9 +128,11 @@ impl Dag {
             finished: finished.collect(),
             taken: 0,
             now: plan.start,
+            since: Vec::new(),
             paused: None,
             said: VecDeque::new(),
-            wants: Vec::new(),
+            wants: VecDeque::new(),
+            stopped: false,
             plan: Arc::clone(plan),
         }
     }
@@ -146,30 +153,35 @@ impl Dag {
     }
 
     /// What is asked for, in this order.
-    pub(super) fn said(&mut self) -> impl Iterator<Item = Event<Ending>> {
-        std::mem::take(&mut self.said).into_iter()
+    pub(super) fn said(&mut self) -> VecDeque<Event<Ending>> {
+        let said = std::mem::take(&mut self.said);
+        if self.stopped { VecDeque::new() } else { said }
     }
 
-    /// Gives programs that are to begin their workers.
+    /// Gives programs that are to begin their workers, as many as may have one. They begin in the order they were wanted
+    /// in, so those that have done something come first also when the run is taken up again.
     pub(super) fn start_wanted(&mut self, frames: &Frames) {
-        for task in std::mem::take(&mut self.wants) {
-            let Some(program) = self.program(task) else { continue };
-            let timeout = self.tasks[task].timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-            let frame = self.frames.entry(task).or_insert_with(|| Frame::new(self.now, timeout));
-            frame.start(task, program, frames);
+        while !self.stopped
+            && !self.is_full()
+            && let Some(task) = self.wants.pop_front()
+        {
+            if let Some((program, frame)) = self.program(task).zip(self.frames.get_mut(&task)) {
+                frame.start(task, program, frames);
+            }
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames.values().filter(|frame| frame.has_worker()).count() >= PROGRAMS_AT_ONCE
     }
 
     fn program(&self, task: usize) -> Option<pml_sandbox::Program> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return None };
         let arguments = self.arguments(task).ok()?;
-        Some(self.plan.program_for_worker(
-            &code.program,
-            arguments.get(),
-            &code.tools,
-            u64::from(frame_of(task)),
-            self.now,
-        ))
+        // Its time is the one at which it was its turn, however late it begins or begins again.
+        let began = self.frames.get(&task)?.began();
+        let which = u64::from(frame_of(task));
+        Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.tools, which, began))
     }
 
     /// How long the try of a task that makes `call` may take.
@@ -180,6 +192,24 @@ impl Dag {
             .then_some(task.timeout_ms)
             .flatten()
             .map(Duration::from_millis)
+    }
+
+    /// A person's word is waited for before `call` is made; that is not the program's time.
+    pub(super) fn stop_clock(&mut self, call: u32) {
+        let asker = self.numbers.places.get(&call).and_then(|(frame, _)| task_of(*frame));
+        if let Some(frame) = asker.and_then(|task| self.frames.get_mut(&task)) {
+            frame.deadline = None;
+        }
+    }
+
+    /// The word has come: programs that waited for it have their time anew.
+    pub(super) fn restart_clocks(&mut self) {
+        let now = Instant::now();
+        for (task, frame) in &mut self.frames {
+            if frame.deadline.is_none() && frame.has_worker() {
+                frame.deadline = self.tasks[*task].timeout_ms.map(|ms| now + Duration::from_millis(ms));
+            }
+        }
     }
 
     /// When the first program is out of time, and which.
@@ -198,6 +228,7 @@ impl Dag {
     pub(super) fn stop(&mut self) {
         self.frames.values_mut().for_each(Frame::stop);
         self.wants.clear();
+        self.stopped = true;
     }
 
     /// What it waits for somebody's word on.
@@ -217,6 +248,7 @@ impl Dag {
             Delivered::Layer { replan, .. } => {
                 self.taken += 1;
                 self.paused = None;
+                self.since.clear();
                 if let Some(replan) = replan {
                     self.replan(replan);
                 }
@@ -250,14 +282,15 @@ impl Dag {
         if !matches!(self.tasks[task].work, TaskWork::Tool { .. }) {
             return;
         }
-        match what {
+        let steps = match what {
             Delivered::Result { value, .. } => self.ended(task, at, Ok(value.clone()), false),
             Delivered::Error { error, .. } => {
                 let again = FOR_NOW.contains(&error.code.as_str()) && self.is_idempotent(task);
-                self.ended(task, at, Err(error.clone()), again);
+                self.ended(task, at, Err(error.clone()), again)
             }
-            _ => {}
-        }
+            _ => Vec::new(),
+        };
+        self.carry_out(steps);
     }
 
     fn is_idempotent(&self, task: usize) -> bool {
@@ -298,11 +331,18 @@ impl Dag {
             (None, Some(error)) => Err(error.clone()),
             (None, None) => Ok(raw(&Value::Null)),
         };
-        self.ended(task, at, end, false);
+        let steps = self.ended(task, at, end, false);
+        self.carry_out(steps);
     }
 
-    /// A try of a task has ended.
-    fn ended(&mut self, task: usize, at: i64, end: Result<Box<RawValue>, CallError>, again: bool) {
+    /// A try of a task has ended; what is to be done then.
+    fn ended(
+        &mut self,
+        task: usize,
+        at: i64,
+        end: Result<Box<RawValue>, CallError>,
+        again: bool,
+    ) -> Vec<Step> {
         let tried = match (&end, again) {
             (Ok(_), _) => Tried::Worked,
             (Err(_), true) => Tried::FailedForNow,
@@ -325,13 +365,18 @@ impl Dag {
             }
         }
         let steps = self.schedule.tried(task, tried);
-        self.carry_out(steps);
+        if self.schedule.end_of(task).is_some() {
+            self.since.push(task);
+        }
+        steps
     }
 
     fn carry_out(&mut self, steps: Vec<Step>) {
-        for step in steps {
+        let mut steps = VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
             match step {
-                Step::Start { task, attempt } => self.start(task, attempt),
+                // One that ends at once may have others begin.
+                Step::Start { task, attempt } => steps.extend(self.start(task, attempt)),
                 Step::Rest { task, attempt, ms } => self.said.push_back(Event::TimerSet {
                     timer: task as u64 * MOST_TRIES + u64::from(attempt),
                     delay_ms: ms,
@@ -349,7 +394,7 @@ impl Dag {
         }
     }
 
-    fn start(&mut self, task: usize, attempt: u32) {
+    fn start(&mut self, task: usize, attempt: u32) -> Vec<Step> {
         self.stood[task].begun.get_or_insert(self.now);
         let arguments = match self.arguments(task) {
             Ok(arguments) => arguments,
@@ -357,7 +402,9 @@ impl Dag {
         };
         match self.tasks[task].work {
             TaskWork::Tool { handle } => {
-                let call = self.numbers.get(frame_of(task), attempt);
+                let Some(call) = self.number(frame_of(task), attempt) else {
+                    return self.ended(task, self.now, Err(self.too_many_calls()), false);
+                };
                 let node = Some(self.tasks[task].node.to_string());
                 let asks = self.plan.tools[handle as usize].asks.is_some();
                 let issued = Issued::new(call, (frame_of(task), handle), node, arguments.get(), asks);
@@ -365,26 +412,59 @@ impl Dag {
             }
             TaskWork::Code(_) if self.finished.contains(&task) => {}
             TaskWork::Code(_) => {
-                self.frames.insert(task, Frame::new(self.now, None));
-                self.wants.push(task);
+                self.frames.insert(task, Frame::new(self.now));
+                self.wants.push_back(task);
             }
         }
+        Vec::new()
+    }
+
+    /// The number of a call, while the run may make another.
+    fn number(&mut self, frame: u32, seq: u32) -> Option<u32> {
+        let may =
+            self.numbers.known.contains_key(&(frame, seq)) || self.numbers.last < self.plan.limits.calls;
+        may.then(|| self.numbers.get(frame, seq))
+    }
+
+    fn too_many_calls(&self) -> CallError {
+        let most = self.plan.limits.calls;
+        let error =
+            CallError::new("TOOL_CALL_LIMIT", format!("all tasks together make more than {most} calls"));
+        CallError { hint: Some("call less often, or raise `limits.calls` in pml.toml".to_owned()), ..error }
     }
 
     fn arguments(&self, task: usize) -> Result<Box<RawValue>, CallError> {
         let result = |id: &str| self.results.get(id).map(|value| &**value);
-        substitute(&self.tasks[task].given, &self.plan.arguments, &result).map_err(|unresolved| {
-            CallError::new("UNRESOLVED", format!("task `{}`: {unresolved}", self.tasks[task].id))
-        })
+        let given =
+            substitute(&self.tasks[task].given, &self.plan.arguments, &result).map_err(|unresolved| {
+                CallError::new("UNRESOLVED", format!("task `{}`: {unresolved}", self.tasks[task].id))
+            })?;
+        let (size, most) = (given.get().len() as u64, self.plan.limits.argument_bytes);
+        if size > most {
+            let id = &self.tasks[task].id;
+            let error = CallError::new(
+                "TOO_LARGE",
+                format!("the arguments of task `{id}` have {size} bytes and may have {most}"),
+            );
+            let hint = "hand on less, or raise `limits.arguments` in pml.toml".to_owned();
+            return Err(CallError { hint: Some(hint), ..error });
+        }
+        Ok(given)
     }
 
     /// What a program says.
-    pub(super) fn heard(&mut self, task: usize, said: Result<Seen, Trouble>) -> Option<Seen> {
-        let frame = self.frames.get_mut(&task)?;
-        let seen = match said {
-            Ok(seen) => seen,
-            Err(fault) => {
-                let error = frame::faulted(&self.plan, &fault);
+    pub(super) fn heard(&mut self, task: usize, word: Word) -> Option<Seen> {
+        // What one that was stopped had said before does not count either.
+        let frame = self.frames.get_mut(&task).filter(|frame| frame.has_worker())?;
+        let seen = match word {
+            Word::Began => {
+                let timeout = self.tasks[task].timeout_ms.map(Duration::from_millis);
+                frame.deadline = timeout.map(|timeout| Instant::now() + timeout);
+                return None;
+            }
+            Word::Seen(seen) => seen,
+            Word::Gone(trouble) => {
+                let error = frame::faulted(&self.plan, &trouble);
                 self.end_frame(task, Err(error));
                 return None;
             }
@@ -392,7 +472,10 @@ impl Dag {
         let number = u64::from(frame_of(task)) << 32;
         match seen {
             Seen::Call { call, handle, arguments, .. } => {
-                let number = self.numbers.get(frame_of(task), call);
+                let Some(number) = self.number(frame_of(task), call) else {
+                    self.end_frame(task, Err(self.too_many_calls()));
+                    return None;
+                };
                 let node = Some(self.tasks[task].node.to_string());
                 let asks = self.plan.tools[handle as usize].asks.is_some();
                 let issued = Issued::new(number, (frame_of(task), handle), node, &arguments, asks);
@@ -432,128 +515,24 @@ impl Dag {
             frame.stop();
         }
         self.said.push_back(Event::FrameOver(Delivered::Frame { frame: frame_of(task), value, error }));
+        self.say_if_quiet();
     }
 
-    /// Nobody does anything before the next delivery.
+    /// The name of the task a frame is of.
+    pub(super) fn name_of(&self, frame: u32) -> &str {
+        task_of(frame).and_then(|task| self.tasks.get(task)).map_or("", |task| task.id.as_str())
+    }
+
+    /// Says that nobody does anything before the next delivery, where that is so. Programs for which there is no worker
+    /// left do nothing until another ends.
     fn say_if_quiet(&mut self) {
-        if self.frames.values().all(Frame::is_quiet) && self.wants.is_empty() {
+        let full = self.is_full();
+        let waits = |frame: &Frame| full && frame.is_new();
+        let quiet = self.frames.values().all(|frame| frame.is_quiet() || waits(frame));
+        if quiet && (full || self.wants.is_empty()) {
             let taken = self.frames.values().map(|frame| frame.given).sum::<u32>() + self.taken;
             self.said.push_back(Event::Quiet { taken });
         }
-    }
-
-    fn layer(&self, index: usize) -> Layer {
-        let of_layer =
-            |task: &usize| self.schedule.layer_of(*task) == index && self.stood[*task].ended.is_some();
-        Layer {
-            layer_index: u32::try_from(index).unwrap_or(u32::MAX),
-            total_layers: u32::try_from(self.schedule.layers()).unwrap_or(u32::MAX),
-            results: (0..self.tasks.len()).filter(of_layer).map(|task| self.told(task)).collect(),
-            next: self.schedule.next().into_iter().map(|task| self.tasks[task].id.clone()).collect(),
-        }
-    }
-
-    /// What there is to tell of each task.
-    pub(super) fn outcomes(&self) -> Vec<LayerResult> {
-        (0..self.tasks.len()).filter(|task| !self.tasks[*task].dropped).map(|task| self.told(task)).collect()
-    }
-
-    /// The tasks and which of them have run.
-    pub(super) fn into_tasks(self) -> Tasks {
-        let ends: Vec<Option<End>> = (0..self.tasks.len()).map(|task| self.schedule.end_of(task)).collect();
-        Tasks {
-            has_run: ends.iter().map(|end| matches!(end, Some(End::Done | End::Failed))).collect(),
-            failed: ends.iter().map(|end| *end == Some(End::Failed)).collect(),
-            tools: self.plan.tools.clone(),
-            limits: self.plan.limits,
-            tasks: self.tasks,
-        }
-    }
-
-    fn told(&self, task: usize) -> LayerResult {
-        let stood = &self.stood[task];
-        let status = match self.schedule.end_of(task) {
-            Some(End::Done) => "success",
-            Some(End::Failed) => "error",
-            Some(End::Skipped) => "skipped",
-            None if stood.begun.is_some() => "running",
-            None => "waiting",
-        };
-        let shown = match (&stood.value, &stood.error) {
-            (_, Some(error)) => Some(format!("{}: {}", error.code, error.message)),
-            (Some(value), None) => Some(value.get().to_owned()),
-            (None, None) => None,
-        };
-        LayerResult {
-            task_id: self.tasks[task].id.clone(),
-            status: status.to_owned(),
-            execution_time_ms: stood.begun.zip(stood.ended).map(|(begun, ended)| ended - begun),
-            result_preview: shown.as_deref().map(preview),
-            result_size: stood.value.as_ref().map(|value| value.get().len()),
-        }
-    }
-
-    /// The result of a task, or its error.
-    pub(super) fn result(&self, id: &str) -> Option<Result<&RawValue, &CallError>> {
-        let is_it = |task: &DagTask| !task.dropped && (task.id == id || task.node.to_string() == id);
-        let task = self.tasks.iter().position(is_it)?;
-        match &self.stood[task] {
-            Stood { value: Some(value), error: None, .. } => Some(Ok(value)),
-            Stood { error: Some(error), .. } => Some(Err(error)),
-            Stood { .. } => None,
-        }
-    }
-
-    /// The ids of the tasks.
-    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        self.tasks.iter().filter(|task| !task.dropped).map(|task| task.id.as_str())
-    }
-
-    /// What came of it all: the results of those tasks that no other waits for.
-    fn ending(&self) -> Ending {
-        let failed = (0..self.tasks.len())
-            .find(|task| self.schedule.end_of(*task) == Some(End::Failed) && !self.tasks[*task].safe_to_fail);
-        if let Some(task) = failed {
-            return Ending::Failed(self.failure(task));
-        }
-        let kept = |task: &usize| !self.tasks[*task].dropped;
-        let waited_for: HashSet<usize> = (0..self.tasks.len())
-            .filter(kept)
-            .flat_map(|task| self.tasks[task].after.iter().copied())
-            .collect();
-        let last = (0..self.tasks.len()).filter(kept).filter(|task| !waited_for.contains(task));
-        let results: Vec<(&str, &RawValue)> = last
-            .filter_map(|task| {
-                let id = self.tasks[task].id.as_str();
-                Some((id, &**self.results.get(id)?))
-            })
-            .collect();
-        if let ([(_, value)], true) = (results.as_slice(), self.plan.dag().is_some_and(|dag| dag.single)) {
-            return Ending::Value(value.get().to_owned());
-        }
-        let mut object = Fields::default();
-        results.into_iter().for_each(|(id, value)| object.set(id.to_owned(), value.to_owned()));
-        Ending::Value(object.to_raw().get().to_owned())
-    }
-
-    fn failure(&self, task: usize) -> Failure {
-        let skipped =
-            |task: &usize| self.schedule.end_of(*task) == Some(End::Skipped) && !self.tasks[*task].dropped;
-        let skipped = (0..self.tasks.len()).filter(skipped).count();
-        let skipped = match skipped {
-            0 => String::new(),
-            1 => "; 1 task that waits for it was not run".to_owned(),
-            more => format!("; {more} tasks that wait for it were not run"),
-        };
-        let fallback = CallError::new("UNKNOWN", "it does not say why".to_owned());
-        let error = self.stood[task].error.as_ref().unwrap_or(&fallback);
-        let mut failure = Failure::new(
-            &error.code,
-            format!("task `{}` failed: {}{skipped}", self.tasks[task].id, error.message),
-        );
-        failure.hint.clone_from(&error.hint);
-        failure.node_id = Some(self.tasks[task].node.to_string());
-        failure
     }
 
     /// Puts other tasks in place of those that have not run.
@@ -570,8 +549,28 @@ impl Dag {
         self.plan = Arc::new(self.plan.replanned(replan));
         self.tasks.clone_from(&replan.tasks);
         self.stood.resize_with(self.tasks.len(), Stood::default);
-        let pause = self.plan.dag().map(|dag| dag.pause).unwrap_or_default();
-        self.schedule = Schedule::new(nodes(&self.tasks), &ends, pause);
+        self.schedule = self.schedule.anew(nodes(&self.tasks), &ends);
+    }
+}
+
+/// Goes through the tasks of a plan with calls that are answered at once, and gives how many there were: what a run of
+/// them computes, apart from the calls. It is for plans that run no programs.
+pub(crate) fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
+    let mut dag = Dag::new(plan, plan.dag()?, &History::default());
+    let mut calls = 0;
+    dag.begin();
+    loop {
+        let said = dag.said();
+        if said.is_empty() {
+            return Some(calls);
+        }
+        for event in said {
+            if let Event::Issued(issued) = event {
+                calls += 1;
+                let value = raw(&issued.call);
+                dag.deliver(plan.start, &Delivered::Result { call: issued.call, value, parts: Vec::new() });
+            }
+        }
     }
 }
 
@@ -583,3 +582,6 @@ fn nodes(tasks: &[DagTask]) -> Vec<Node> {
     };
     tasks.iter().map(node).collect()
 }
+
+#[cfg(test)]
+mod tests;

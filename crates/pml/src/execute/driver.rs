@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
-use super::dag::{Dag, Frames, Said, Trouble};
+use super::dag::{Dag, Frames, Said, Word};
 use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
@@ -114,8 +114,9 @@ pub(super) struct Driver {
     pending: VecDeque<Event<Ending>>,
     /// When the calls that wait for a person's word are asked for at the latest.
     ask_by: Option<Instant>,
-    /// What is asked, where the run goes on meanwhile.
+    /// What is asked, where the run goes on meanwhile, and when it is next looked whether it is answered.
     asked: Option<(String, Approval)>,
+    look_at: Option<Instant>,
     questions: u32,
     refused: Refused,
     /// A worker has crashed before.
@@ -173,6 +174,7 @@ impl Driver {
             pending: VecDeque::new(),
             ask_by: None,
             asked: None,
+            look_at: None,
             questions: 0,
             refused: Refused::default(),
             crashed: false,
@@ -205,9 +207,38 @@ impl Driver {
 
     /// Takes in what the tasks of a DAG ask for.
     fn listen_to_dag(&mut self) {
-        if let Some(dag) = &mut self.dag {
-            dag.start_wanted(&self.frames);
-            self.pending.extend(dag.said());
+        let Some(dag) = &mut self.dag else { return };
+        dag.start_wanted(&self.frames);
+        for event in dag.said() {
+            let event = match event {
+                Event::FrameOver(what) => Event::FrameOver(self.with_room(what)),
+                other => other,
+            };
+            self.pending.push_back(event);
+        }
+    }
+
+    /// The end of a program, if what it returned has room beside all other results.
+    fn with_room(&mut self, what: Delivered) -> Delivered {
+        let room = self.room();
+        let what = match (what, &self.dag) {
+            (Delivered::Frame { frame, value: Some(value), error }, Some(dag)) => {
+                match room.refusal(dag.name_of(frame), value.get().len()) {
+                    Some(refusal) => Delivered::Frame { frame, value: None, error: Some(refusal) },
+                    None => Delivered::Frame { frame, value: Some(value), error },
+                }
+            }
+            (other, _) => other,
+        };
+        self.received += what.size();
+        what
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
+            all: MAX_RECEIVED_BYTES,
+            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
         }
     }
 
@@ -216,14 +247,13 @@ impl Driver {
         if !self.plan.asks() {
             return;
         }
-        for (_, what) in &history.deliveries {
+        for (at, what) in &history.deliveries {
             self.keep(what);
-            if let Delivered::Error { call, error } = what
-                && error.code == "DENIED"
-                && let Some(logged) = history.calls.get(*call as usize - 1)
+            if let Some(call) = what.call().filter(|_| what.is_denied())
+                && let Some(logged) = history.calls.get(call as usize - 1)
                 && logged.allowed.is_none()
             {
-                self.refused.add(&logged.tool, value_digest(&logged.arguments));
+                self.refused.add(&logged.tool, value_digest(&logged.arguments), *at);
             }
         }
     }
@@ -244,11 +274,15 @@ impl Driver {
                 Some(Heard::Event(event)) => {
                     let now = now_ms();
                     let actions = self.run.on(event, now);
+                    let asks = actions.iter().any(|action| matches!(action, Action::Ask { .. }));
                     for action in actions {
                         if let Next::Left = self.act(action, now).await {
                             self.call_off().await;
                             return;
                         }
+                    }
+                    if asks && self.pending.is_empty() {
+                        self.pending.push_back(Event::Undecided);
                     }
                     self.write_in_time();
                 }
@@ -299,8 +333,8 @@ impl Driver {
             }
             Some(ack) = self.acked.recv() => self.acked(ack),
             seen = next_of(&mut self.worker) => self.seen(seen),
-            Some((task, said)) = self.frames_said.recv() => {
-                self.task_said(task, said);
+            Some((task, word)) = self.frames_said.recv() => {
+                self.task_said(task, word);
                 None
             }
             () = sleep_until(late.map(|(at, _)| at)), if !stopping => {
@@ -321,7 +355,7 @@ impl Driver {
             () = sleep_until(self.ask_by), if !stopping => {
                 Some(Heard::AskNow)
             }
-            () = tokio::time::sleep(LOOK), if self.asked.is_some() && !stopping => {
+            () = sleep_until(self.look_at), if !stopping => {
                 Some(Heard::Look)
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
@@ -340,12 +374,7 @@ impl Driver {
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
         let tool = self.observer.tool(call)?.to_owned();
-        let room = Room {
-            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
-            all: MAX_RECEIVED_BYTES,
-            left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
-        };
-        let what = delivered(self.lease.run(), call, &tool, outcome, room);
+        let what = delivered(self.lease.run(), call, &tool, outcome, self.room());
         self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
     }
@@ -400,9 +429,9 @@ impl Driver {
     }
 
     /// What the program of a task says.
-    fn task_said(&mut self, task: usize, said: Result<Seen, Trouble>) {
+    fn task_said(&mut self, task: usize, word: Word) {
         let Some(dag) = &mut self.dag else { return };
-        if let Some(seen) = dag.heard(task, said) {
+        if let Some(seen) = dag.heard(task, word) {
             if !self.run.is_replaying() {
                 self.tell(&seen);
             }
@@ -429,10 +458,12 @@ impl Driver {
             self.crashed = true;
             if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
                 let (rules, tools) = self.plan.rules();
-                self.run = Run::new(rules, tools, self.plan.start);
+                let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.plan.start));
                 self.observer = Observer::new(Arc::clone(&self.plan));
                 self.timers.clear();
-                self.begin(Some(worker), History::default());
+                // What was allowed was recorded, and is used by its number.
+                let grants = before.into_grants().split_off(self.plan.grants.len());
+                self.begin(Some(worker), History { grants, ..History::default() });
                 return;
             }
         }
@@ -446,6 +477,10 @@ impl Driver {
                     Record::Delivered { at, what } => {
                         self.keep(what);
                         self.observer.delivered(what, *at);
+                        if let (Some(dag), Some(_)) = (&mut self.dag, self.grace) {
+                            // Nothing comes of it any more but that it is known.
+                            dag.deliver(*at, what);
+                        }
                         self.tell_progress();
                     }
                     Record::Issued { issued, .. } => {
@@ -511,6 +546,7 @@ impl Driver {
         if let Some(dag) = &mut self.dag {
             dag.deliver(at, what);
             self.listen_to_dag();
+            self.withdraw_question();
             return;
         }
         if self.run.is_replaying() {
@@ -666,7 +702,8 @@ impl Driver {
         let (tool, value) = (granted.id.to_string(), issued.value.clone());
         if self.refused.covers(&tool, value.as_ref()) || self.questions >= ask::MOST_QUESTIONS {
             let error = CallError::denied(&tool, None);
-            self.pending.push_back(Event::Answered(Delivered::Error { call, error }));
+            // Before it is found that nothing else is to be done.
+            self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
             return;
         }
         let definition = granted.digest.clone();
@@ -682,9 +719,12 @@ impl Driver {
             let (store, whose) = (self.app.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
             if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
-                self.pending.push_back(Event::Granted(grant));
+                self.pending.push_front(Event::Granted(grant));
                 return;
             }
+        }
+        if let Some(dag) = &mut self.dag {
+            dag.stop_clock(call);
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
@@ -724,15 +764,39 @@ impl Driver {
             return;
         }
         self.questions += 1;
-        self.standing.send_replace(Standing::Waiting {
-            question: Some((id.clone(), Question::Approval(asked.clone()))),
-            wake_at: None,
-            in_flight: self.run.in_flight(),
-        });
         self.asked = Some((id, asked));
+        self.look_at = Some(Instant::now() + LOOK);
+        self.tell_standing();
+    }
+
+    /// Tells whoever waits in this process how the run stands: what it asks comes before how far it is.
+    fn tell_standing(&self) {
+        let standing = match self.asked.clone() {
+            Some((id, asked)) => Standing::Waiting {
+                question: Some((id, Question::Approval(asked))),
+                wake_at: None,
+                in_flight: self.run.in_flight(),
+            },
+            None => Standing::Running(self.observer.progress().clone()),
+        };
+        self.standing.send_replace(standing);
+    }
+
+    /// Takes a question back where whoever wanted the calls has ended without them.
+    fn withdraw_question(&mut self) {
+        let Some((_, asked)) = &self.asked else { return };
+        let asking = self.run.asking();
+        if asked.calls.iter().filter_map(|asked| asked.call).any(|call| asking.contains(&call)) {
+            return;
+        }
+        (self.asked, self.look_at) = (None, None);
+        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() });
+        self.tell_standing();
     }
 
     async fn look_for_answer(&mut self) {
+        // Set anew each time, and not by each event: a busy run has events more often than this.
+        self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
         let (store, lease) = (self.app.store.clone(), self.lease.clone());
         let decision = match blocking(move || store.answer_for(&lease)).await {
             Ok(Some(StoredAnswer { answer: Answer::Approval(decision), .. })) => decision,
@@ -743,12 +807,16 @@ impl Driver {
             }
         };
         let Some((id, asked)) = self.asked.take() else { return };
+        self.look_at = None;
+        if let Some(dag) = &mut self.dag {
+            dag.restart_clocks();
+        }
         let now = now_ms();
         match ask::decided(&asked, &decision, now) {
             Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
             Decided::No(ends) => {
                 for call in &asked.calls {
-                    self.refused.add(&call.tool, ask::value_of(call));
+                    self.refused.add(&call.tool, ask::value_of(call), now);
                 }
                 self.pending.extend(ends.into_iter().map(Event::Answered));
             }
@@ -756,7 +824,7 @@ impl Driver {
         let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
         self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() });
         self.ask_by = Some(Instant::now() + ASK_WITHIN);
-        self.standing.send_replace(Standing::Running(self.observer.progress().clone()));
+        self.tell_standing();
     }
 
     /// Changes how the run stands, with what is written next.
@@ -778,7 +846,9 @@ impl Driver {
             return self.suspend(&over.in_doubt).await;
         }
         let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
-        report.outcomes = self.dag.as_ref().map(|dag| dag.outcomes()).unwrap_or_default();
+        if let Some(dag) = &self.dag {
+            dag.add_to(&mut report);
+        }
         let change = Change {
             state: Some(report.state),
             wake_at: Some(None),
@@ -866,11 +936,10 @@ impl Driver {
             return;
         }
         self.told = Some(now);
-        let progress = self.observer.progress().clone();
         if self.caller.wants_progress() {
-            self.caller.progress(&raw(&progress.for_client()));
+            self.caller.progress(&raw(&self.observer.progress().for_client()));
         }
-        self.standing.send_replace(Standing::Running(progress));
+        self.tell_standing();
     }
 }
 

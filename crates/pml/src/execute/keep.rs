@@ -71,22 +71,7 @@ async fn renew(app: &App) {
 async fn purge(app: &App) {
     let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
     let store = app.store.clone();
-    let work = move || {
-        let now = now_ms();
-        let expired = |run: Found| Audit {
-            at: now,
-            principal: run.principal,
-            run: Some(run.run),
-            kind: "expired",
-            body: serde_json::json!({}),
-        };
-        let gone: Vec<Audit> = store.expire(now)?.into_iter().map(expired).collect();
-        if !gone.is_empty() {
-            store.audit(gone)?;
-        }
-        store.purge(now, keep)
-    };
-    if let Err(error) = blocking(work).await {
+    if let Err(error) = blocking(move || store.purge(now_ms(), keep)).await {
         tracing::warn!(%error, "old results could not be removed");
     }
 }
@@ -128,6 +113,19 @@ async fn take_up(app: &Arc<App>, found: &Found) {
     }
 }
 
+/// Ends the runs that may not wait any longer.
+fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
+    let expired = |run: Found| Audit {
+        at: now,
+        principal: run.principal,
+        run: Some(run.run),
+        kind: "expired",
+        body: serde_json::json!({}),
+    };
+    let gone: Vec<Audit> = store.expire(now)?.into_iter().map(expired).collect();
+    if gone.is_empty() { Ok(()) } else { store.audit(gone) }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     version: i64,
@@ -150,6 +148,7 @@ fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen
     if let Some(seen) = quiet {
         return Ok((Vec::new(), seen));
     }
+    expire(store, now)?;
     let found = store.due(now)?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
     Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))

@@ -34,6 +34,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, blocking, now_ms, this_program};
 use crate::problem::{Code, Problem};
 pub use dag::schedule::Pause;
+pub(crate) use dag::{rehearse, schedule};
 use driver::{Ack, Driver, Parts, Stops};
 pub use journal::Grant;
 use journal::History;

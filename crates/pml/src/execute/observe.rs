@@ -321,15 +321,9 @@ impl Observer {
 }
 
 impl Observer {
-    /// Which way it went. The tasks of a DAG stand in the order of the document, however long they took.
+    /// Which way it went, where it is a program.
     fn path(&self) -> Path {
-        if self.plan.program().is_some() {
-            return self.way.path(&self.plan.structure);
-        }
-        let mut nodes: Vec<NodeId> = self.tasks.iter().filter_map(|task| task.node_id).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        Path { nodes, ..Path::default() }
+        self.way.path(&self.plan.structure)
     }
 
     /// The parts that a result names, as many as may be shown with it.

@@ -323,6 +323,17 @@ impl Plan {
         }
     }
 
+    /// Whether the node calls the tool by this handle. The same tool has another where a task says of itself that it
+    /// changes something.
+    pub(crate) fn may_call(&self, node: NodeId, handle: u32) -> bool {
+        let task = self.dag().and_then(|dag| dag.tasks.iter().find(|task| task.node == node));
+        match task.map(|task| &task.work) {
+            Some(TaskWork::Tool { handle: its }) => *its == handle,
+            Some(TaskWork::Code(code)) => code.tools.contains(&handle),
+            None => true,
+        }
+    }
+
     /// What a worker is given: the plan's own program, which sees all its tools.
     pub(super) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
         let all: Vec<u32> = (0..).take(self.tools.len()).collect();

@@ -205,6 +205,20 @@ pub enum Standing {
     Elsewhere,
 }
 
+impl Standing {
+    /// The name of the question it asks.
+    pub fn asks(&self) -> Option<&str> {
+        match self {
+            Standing::Waiting { question: Some((name, _)), .. } => Some(name),
+            Standing::Waiting { question: None, .. }
+            | Standing::Running(_)
+            | Standing::Over(_)
+            | Standing::Interrupted
+            | Standing::Elsewhere => None,
+        }
+    }
+}
+
 /// How far a run has come.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -13,7 +13,7 @@ use super::dag::Dag;
 use super::driver::Parts;
 use super::journal::{Delivered, History, Record};
 use super::observe::{Ending, Observer};
-use super::plan::{Asks, Plan};
+use super::plan::{Asks, Granted, Plan};
 use super::report::{Failure, Progress, Standing};
 use super::{LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, go, no_run, standing, take_worker};
 use crate::app::{App, blocking, now_ms};
@@ -130,14 +130,14 @@ enum TakenUp {
 /// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
 async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
-    stricter(app, &mut plan);
+    stricter(app, &mut plan.tools);
     if plan.engine != pml_sandbox::ENGINE {
         let failure = Failure::new(
             "ENGINE_CHANGED",
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         )
         .hint(again_or_not(&history));
-        end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+        end(app, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
         return Ok(TakenUp::Over);
     }
     let principal = recorded.run.principal.clone();
@@ -149,7 +149,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                 Decided::No(_) if !asked.begun => {
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
-                    end(app, lease, &plan, &history, &Ending::Failed(failure)).await?;
+                    end(app, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
                     return Ok(TakenUp::Over);
                 }
                 Decided::Yes(grants) => {
@@ -182,6 +182,11 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                 let id = ask::question_id(lease.run(), &question);
                 return wait_for_word(app, lease, &recorded, id, Question::Approval(question)).await;
             }
+        }
+    }
+    for (_, what) in &mut history.deliveries {
+        if let Delivered::Layer { replan: Some(replan), .. } = what {
+            stricter(app, &mut replan.tools);
         }
     }
     let doubts = history.doubts();
@@ -273,9 +278,9 @@ async fn wait_for_word(
 
 /// What no longer counts as idempotent is not sent again unasked, and what a person has to allow by now is asked for,
 /// whatever was the rule when the run began.
-fn stricter(app: &App, plan: &mut Plan) {
+fn stricter(app: &App, tools: &mut [Granted]) {
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-    for granted in &mut plan.tools {
+    for granted in tools {
         if let Ok(tool) = snapshot.tool(&granted.id) {
             let verdict = policy.of(&granted.id, &tool.definition.annotations);
             granted.idempotent &= verdict.idempotent;
@@ -302,16 +307,19 @@ async fn end(
     plan: &Plan,
     history: &History,
     ending: &Ending,
+    audit: Vec<Audit>,
 ) -> Result<(), Problem> {
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
     let mut report = observer.report(ending, &history.in_doubt(), now_ms());
-    let dag = Dag::as_it_stood(&Arc::new(plan.clone()), history);
-    report.outcomes = dag.map(|dag| dag.outcomes()).unwrap_or_default();
+    if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
+        dag.add_to(&mut report);
+    }
     let over = Change {
         state: Some(report.state),
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code),
+        audit,
         release: true,
         at: now_ms(),
         ..Change::default()
@@ -351,7 +359,7 @@ pub async fn abort(
         Claim::Taken(lease) => {
             let (plan, history) = understood(&load(app, principal, id).await?)?;
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, &lease, &plan, &history, &Ending::Aborted(reason)).await?;
+            end(app, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
             standing(app, principal, id).await
         }
         Claim::Over(_) => standing(app, principal, id).await,

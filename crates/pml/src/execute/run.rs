@@ -82,6 +82,8 @@ pub(super) enum Event<E> {
     TimerDue { timer: u64 },
     /// A person allowed something.
     Granted(Grant),
+    /// Nobody knows yet what a person says to the calls that wait for their word.
+    Undecided,
     /// The program is not to go on.
     Stop(E),
     /// Calls that were still waited for have had their time.
@@ -207,6 +209,8 @@ struct Replay {
     timers: HashSet<u64>,
     /// Calls without an end, to be made once the program stands where it stood.
     held: Vec<(Issued, bool)>,
+    /// The ends of parts that came meanwhile.
+    over: Vec<Delivered>,
 }
 
 impl Issued {
@@ -293,6 +297,7 @@ impl<E> Run<E> {
             deliveries: u32::try_from(deliveries.len()).unwrap_or(u32::MAX),
             timers: timers.collect(),
             held: Vec::new(),
+            over: Vec::new(),
         });
         deliveries.into_iter().map(|(at, what)| self.deliver(at, what)).collect()
     }
@@ -333,6 +338,7 @@ impl<E> Run<E> {
                 }
             }
             Event::Granted(grant) => self.on_granted(grant, now, &mut actions),
+            Event::Undecided => self.park_if_idle(now, &mut actions),
             Event::Ended(ending) => match self.missing() {
                 Some(divergence) => actions.push(Action::Diverged(divergence)),
                 None => self.end(ending, false, now, &mut actions),
@@ -372,10 +378,14 @@ impl<E> Run<E> {
 
     /// A new call: recorded, and made when its turn comes.
     fn take_on(&mut self, issued: Issued, now: i64, actions: &mut Vec<Action<E>>) {
-        let tool = self.tools[issued.handle as usize].tool.clone();
-        actions.push(Action::Record(Record::Issued { tool, issued: issued.clone() }));
+        self.record(&issued, actions);
         self.queue(issued, now, actions);
         self.pump(actions);
+    }
+
+    fn record(&self, issued: &Issued, actions: &mut Vec<Action<E>>) {
+        let tool = self.tools[issued.handle as usize].tool.clone();
+        actions.push(Action::Record(Record::Issued { tool, issued: issued.clone() }));
     }
 
     /// Has a call wait for its turn, or for a person's word first.
@@ -455,6 +465,11 @@ impl<E> Run<E> {
         self.grants.get(issued.grant? as usize).map(|(grant, _)| grant)
     }
 
+    /// Everything that was allowed, used up or not, in its order.
+    pub(super) fn into_grants(self) -> Vec<Grant> {
+        self.grants.into_iter().map(|(grant, _)| grant).collect()
+    }
+
     /// Makes the calls whose turn has come: the oldest first, but none waits for a server that is not its own.
     fn pump(&mut self, actions: &mut Vec<Action<E>>) {
         while self.under_way < self.rules.concurrent {
@@ -515,6 +530,11 @@ impl<E> Run<E> {
         if self.ending.is_some() {
             return;
         }
+        if let Some(replay) = &mut self.replay {
+            replay.over.push(what);
+            return;
+        }
+        self.timers.retain(|timer, _| timer >> 32 != u64::from(frame));
         actions.push(Action::Record(Record::Delivered { at: now, what: what.clone() }));
         let theirs: Vec<u32> = self
             .calls
@@ -593,20 +613,44 @@ impl<E> Run<E> {
                 actions.push(Action::Diverged(divergence));
                 return;
             }
-            for (issued, recorded) in self.replay.take().into_iter().flat_map(|replay| replay.held) {
-                if recorded {
-                    self.queue(issued, now, actions);
-                } else {
-                    self.take_on(issued, now, actions);
-                }
+            if let Some(replay) = self.replay.take() {
+                self.go_on_after(replay, now, actions);
             }
-            self.pump(actions);
         }
-        self.park_if_idle(now, actions);
+        // Whether what is asked for needs a person is found out first.
+        if !actions.iter().any(|action| matches!(action, Action::Ask { .. })) {
+            self.park_if_idle(now, actions);
+        }
+    }
+
+    /// Makes the calls that were left, but for those of parts that have ended by now: nobody waits for them.
+    fn go_on_after(&mut self, replay: Replay, now: i64, actions: &mut Vec<Action<E>>) {
+        let is_over = |issued: &Issued| {
+            replay
+                .over
+                .iter()
+                .any(|what| matches!(what, Delivered::Frame { frame, .. } if *frame == issued.frame))
+        };
+        for (issued, recorded) in replay.held {
+            if !recorded {
+                self.record(&issued, actions);
+            }
+            if !is_over(&issued) {
+                self.queue(issued, now, actions);
+            }
+        }
+        for what in replay.over {
+            self.on_frame_over(what, now, actions);
+        }
+        self.pump(actions);
     }
 
     /// Puts the run aside where nothing is to be done before a person's word or a timer that is far away.
     fn park_if_idle(&mut self, now: i64, actions: &mut Vec<Action<E>>) {
+        // Told after every delivery, so it must not cost what going through all calls costs.
+        if self.under_way > 0 {
+            return;
+        }
         let asking = self.asking();
         let idle = self.replay.is_none()
             && !self.closed

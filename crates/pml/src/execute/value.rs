@@ -29,7 +29,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Why a result of `size` bytes has no room.
-    fn refusal(self, tool: &str, size: usize) -> Option<CallError> {
+    pub(super) fn refusal(self, tool: &str, size: usize) -> Option<CallError> {
         let Room { each, all, left } = self;
         let (message, hint) = if size > each {
             (

@@ -173,6 +173,11 @@ fn gone(run: &RunId) -> Problem {
 fn fits(question: &Question, answer: &Answer, run: &RunId) -> Result<(), Problem> {
     let wanted = match (question, answer) {
         (Question::InDoubt { calls }, Answer::Doubts { calls: said }) => return about_each(calls, said),
+        (Question::Approval(_), Answer::Approval(decision)) if decision.any_arguments == Some(0) => {
+            // The same would be asked again, and this answer be found to it, for ever.
+            return Err(Problem::new(Code::InvalidRequest, "a yes to no calls at all is no yes")
+                .hint("allow at least one call, or say no"));
+        }
         (Question::Approval(_), Answer::Approval(_)) | (Question::Layer(_), Answer::Layer(_)) => {
             return Ok(());
         }

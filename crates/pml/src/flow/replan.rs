@@ -14,7 +14,7 @@ use crate::execute::{self, no_run};
 use crate::plan::{self, Refused, Setting};
 use crate::problem::{Code, Problem};
 
-/// Answers a run that waits after a layer with other tasks.
+/// Answers a run that waits after a layer with other tasks; the name of its question.
 ///
 /// # Errors
 /// The run does not wait after a layer, or the tasks cannot take the place of those that have not run.
@@ -25,7 +25,7 @@ pub async fn replan(
     document: &str,
     by: &By,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<(), Refused> {
+) -> Result<String, Refused> {
     let Some((name, Question::Layer(_))) = open_question(app, principal, id).await? else {
         return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` does not wait after a layer"))
             .hint("start it with `options.perLayerValidation`, and replan when it answers `layer_complete`")
@@ -41,10 +41,11 @@ pub async fn replan(
     let analysis = understood_dag(app, whole).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds: standing.limits, visible };
-    let replan = plan::replan(&setting, &app.known_tools(), &analysis, standing)?;
+    let replan =
+        plan::replan(&setting, &app.known_tools(), &analysis, standing, app.config().approvals.dynamic)?;
     let plan = serde_json::to_string(&replan).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
     })?;
     answer(app, id, &name, Answer::Layer(Onward::Replan { plan }), by).await?;
-    Ok(())
+    Ok(name)
 }

@@ -1,24 +1,35 @@
 //! Asks the user of a client what a run wants to know, where the client can ask and its user's word counts.
+//!
+//! A client with a session is asked while its request waits. A stateless one gets the question for its result, with a
+//! state that names the run, its question and whose it is, under a mark that only this program makes: the retry goes on
+//! with that run, also in another process, and nothing is planned anew.
 
 use std::sync::Arc;
 
 use pml_mcp::server::Incoming;
-use pml_model::RunId;
-use pml_model::json::{Fields, raw};
+use pml_mcp::{Era, RpcError};
+use pml_model::json::{Fields, canonical, raw};
 use pml_model::question::{Answer, Answerer, Decision, Question};
+use pml_model::{Digest, RunId};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::app::App;
+use super::reply::reply;
+use crate::app::{App, blocking};
 use crate::approve::words;
 use crate::execute::Standing;
 use crate::flow::{self, By};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// The longest question a client is asked to show: nobody may allow what they have not seen, and what a client cuts
 /// off is not known.
 const MAX_CHARACTERS: usize = 4_000;
+/// How a state of ours begins.
+const OUR_STATE: &str = "pmlrun.";
+/// What the question is called in a request to a stateless client.
+const QUESTION: &str = "q1";
 
-/// How a run stands when its questions that this client's user can answer are answered.
+/// How a run stands once what this client's user can answer is answered.
 ///
 /// # Errors
 /// An answer cannot be stored, or the run cannot be gone on with.
@@ -27,35 +38,102 @@ pub(super) async fn settle(
     request: &Incoming,
     id: &RunId,
     mut standing: Standing,
-) -> Result<Standing, Problem> {
-    while let Standing::Waiting { question: Some((name, question)), in_flight: 0, .. } = &standing {
+) -> Result<Settled, Problem> {
+    while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
         let by = by(app, request);
-        let Some(decision) = ask(request, id, question, &by).await else { break };
-        match flow::answer(app, id, name, Answer::Approval(decision), &by).await {
-            Ok(()) => {}
-            // Somebody else was quicker, by another way.
-            Err(problem) if problem.code == crate::problem::Code::AlreadyAnswered => {}
-            Err(problem) => return Err(problem),
+        let Some(params) = to_ask(request, id, question, &by) else { break };
+        if request.caller.era() == Era::Modern {
+            return input_required(app, request, id, name, &params).await.map(Settled::Asks);
         }
-        standing = super::runs::go_on(app, request, id).await?;
+        let answer = match request.caller.ask("elicitation/create", Some(raw(&params))).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::debug!(%error, "a client's user was not asked");
+                break;
+            }
+        };
+        let Some(decision) = decision(&answer) else { break };
+        take(app, id, name, decision, &by).await?;
+        standing = super::runs::go_on(app, request, id, name).await?;
     }
-    Ok(standing)
+    Ok(Settled::Stands(standing))
+}
+
+/// What became of asking.
+pub(super) enum Settled {
+    /// All that this client's user can answer is answered, or they do not want to.
+    Stands(Standing),
+    /// The question is the result.
+    Asks(Box<RawValue>),
+}
+
+impl Settled {
+    /// As the client is told of it.
+    pub(super) fn told(&self, id: &RunId) -> Box<RawValue> {
+        match self {
+            Settled::Stands(standing) => reply(id, standing),
+            Settled::Asks(question) => question.clone(),
+        }
+    }
+}
+
+/// Answers a request that carries a state of ours: the retry of one whose result was a question. One that is repeated
+/// because its reply was lost hears how the run stands.
+pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Result<Box<RawValue>, RpcError>> {
+    // Looked for as text first: few requests carry one and some are large.
+    if !request.params.get().contains(OUR_STATE) {
+        return None;
+    }
+    let params = Fields::parse(request.params.get()).ok()?;
+    let state: String = params.read("requestState").filter(|state: &String| state.starts_with(OUR_STATE))?;
+    let (id, name) = match opened(app, request, &state).await {
+        Ok(named) => named,
+        Err(problem) => return Some(Err(problem.to_rpc())),
+    };
+    let answered = async {
+        let responses = params.get("inputResponses").map_or("{}", RawValue::get);
+        let responses = Fields::parse(responses).unwrap_or_default();
+        let standing = match responses.get(QUESTION) {
+            None => flow::standing(app, &request.client.principal, &id).await?,
+            Some(answer) => match decision(answer) {
+                Some(decision) => {
+                    take(app, &id, &name, decision, &by(app, request)).await?;
+                    super::runs::go_on(app, request, &id, &name).await?
+                }
+                // Dismissed: the question stays open.
+                None => return Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?)),
+            },
+        };
+        Ok(settle(app, request, &id, standing).await?.told(&id))
+    };
+    Some(Ok(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))))
 }
 
 /// By whom an answer of this client's is: the config says in front of which clients a person sits.
-pub(super) fn by(app: &App, request: &Incoming) -> By {
+fn by(app: &App, request: &Incoming) -> By {
     let name = request.client.name.clone();
     By::Client { person: app.config().is_interactive(&name), name }
 }
 
-async fn ask(request: &Incoming, id: &RunId, question: &Question, by: &By) -> Option<Decision> {
+async fn take(app: &Arc<App>, id: &RunId, name: &str, decision: Decision, by: &By) -> Result<(), Problem> {
+    match flow::answer(app, id, name, Answer::Approval(decision), by).await {
+        // Somebody else was quicker, by another way, and the run may have gone on.
+        Err(problem) if matches!(problem.code, Code::AlreadyAnswered | Code::Gone) => Ok(()),
+        other => other,
+    }
+}
+
+/// What the client's user is asked, if it can be asked and its user's word counts.
+fn to_ask(request: &Incoming, id: &RunId, question: &Question, by: &By) -> Option<Value> {
     let Question::Approval(asked) = question else { return None };
     let counts = asked.by == Answerer::Client || matches!(by, By::Client { person: true, .. });
+    let able = Fields::parse(request.caller.capabilities().get())
+        .is_ok_and(|capabilities| capabilities.get("elicitation").is_some());
     let message = format!("{id} {}", words::approval(asked));
-    if !counts || message.chars().nth(MAX_CHARACTERS).is_some() {
+    if !counts || !able || message.chars().nth(MAX_CHARACTERS).is_some() {
         return None;
     }
-    let params = json!({
+    Some(json!({
         "mode": "form",
         "message": message,
         "requestedSchema": {
@@ -66,14 +144,11 @@ async fn ask(request: &Incoming, id: &RunId, question: &Question, by: &By) -> Op
             },
             "required": ["decision"]
         }
-    });
-    let answer = match request.caller.ask("elicitation/create", Some(raw(&params))).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::debug!(%error, "a client's user was not asked");
-            return None;
-        }
-    };
+    }))
+}
+
+/// What the user said; nothing where they did not say.
+fn decision(answer: &RawValue) -> Option<Decision> {
     let fields = Fields::parse(answer.get()).ok()?;
     let content: Value = fields.read("content").unwrap_or_default();
     let decision = |approved, reason: Option<&str>| Decision {
@@ -87,7 +162,52 @@ async fn ask(request: &Incoming, id: &RunId, question: &Question, by: &By) -> Op
         (Some("accept"), Some("allow")) => Some(decision(true, None)),
         (Some("accept"), Some("deny")) => Some(decision(false, content["reason"].as_str())),
         (Some("decline"), _) => Some(decision(false, None)),
-        // Dismissed: the question stays open.
         (_, _) => None,
     }
+}
+
+/// A question as the result of a stateless client's request.
+async fn input_required(
+    app: &App,
+    request: &Incoming,
+    id: &RunId,
+    name: &str,
+    params: &Value,
+) -> Result<Box<RawValue>, Problem> {
+    let mark = mark(app, request, id, name).await?;
+    let mut requests = Fields::default();
+    requests.set(QUESTION, raw(&json!({ "method": "elicitation/create", "params": params })));
+    let mut result = Fields::default();
+    result.set("resultType", raw(&"input_required"));
+    result.set("inputRequests", requests.to_raw());
+    result.set("requestState", raw(&format!("{OUR_STATE}{id}.{name}.{mark}")));
+    Ok(result.to_raw())
+}
+
+/// The run and the question that a state names, if it is ours, the asker's and of this request.
+async fn opened(app: &App, request: &Incoming, state: &str) -> Result<(RunId, String), Problem> {
+    let unknown = || {
+        Problem::new(Code::InvalidRequest, "`requestState` is not one that was given for this request")
+            .hint("send the request anew without it")
+    };
+    let mut parts = state.strip_prefix(OUR_STATE).unwrap_or_default().splitn(3, '.');
+    let (Some(id), Some(name), Some(given)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(unknown());
+    };
+    let id = RunId::parse(id).map_err(|_| unknown())?;
+    // Compared as digests, so that how long it takes tells nothing of the mark.
+    let right = Digest::of(mark(app, request, &id, name).await?.as_bytes()) == Digest::of(given.as_bytes());
+    if right { Ok((id, name.to_owned())) } else { Err(unknown()) }
+}
+
+async fn mark(app: &App, request: &Incoming, id: &RunId, name: &str) -> Result<String, Problem> {
+    let mut asked = Fields::parse(request.params.get()).unwrap_or_default();
+    for key in ["_meta", "inputResponses", "requestState"] {
+        asked.remove(key);
+    }
+    let asked = asked.to_raw();
+    let asked = canonical(asked.get()).unwrap_or_else(|_| asked.get().to_owned());
+    let words = [id.to_string(), name.to_owned(), request.client.principal.0.clone(), asked];
+    let store = app.store.clone();
+    Ok(blocking(move || store.mark_request(&words)).await?)
 }

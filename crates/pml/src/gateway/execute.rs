@@ -111,13 +111,9 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "tasks": { "type": "array", "items": { "type": "object" } },
             "outcomes": { "type": "array", "items": { "type": "object" } },
             "console": { "type": "array", "items": { "type": "object" } },
-            "consoleCut": { "type": "boolean" },
             "progress": { "type": "object" },
-            "questionId": { "type": "string" },
             "question": { "type": "object" },
-            "inFlight": { "type": "integer" },
-            "layer": { "type": "object" },
-            "wakeAt": { "type": "integer" }
+            "layer": { "type": "object" }
         },
         "required": ["status"]
     });
@@ -230,7 +226,7 @@ pub(super) async fn execute(
         return reply(&id, &standing);
     }
     match ask::settle(app, request, &id, standing).await {
-        Ok(standing) => reply(&id, &standing),
+        Ok(settled) => settled.told(&id),
         Err(problem) => problem.to_tool_result(),
     }
 }

@@ -17,9 +17,9 @@ use crate::flow;
 use crate::problem::{Code, Problem};
 
 /// Servers that descriptions name; the others are counted.
-const NAMED_SERVERS: usize = 20;
+const NAMED_SERVERS: usize = 12;
 /// The longest word on what a server is for.
-const PURPOSE_CHARACTERS: usize = 60;
+const PURPOSE_CHARACTERS: usize = 50;
 
 /// Tools of the first version, each with the call that replaced it.
 const REMOVED: &[(&str, &str)] = &[
@@ -39,7 +39,7 @@ const REMOVED: &[(&str, &str)] = &[
 /// The definitions of PML's own tools.
 pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
     let connected = connected(snapshot);
-    let ours = std::iter::once(discover_definition(&connected)).chain(execute::definitions(&connected));
+    let ours = std::iter::once(discover_definition(&connected)).chain(execute::definitions(&names(snapshot)));
     ours.chain(runs::definitions()).collect()
 }
 
@@ -85,8 +85,7 @@ fn discover_definition(connected: &str) -> Box<RawValue> {
                 } },
                 "total": { "type": "integer" },
                 "suggestions": { "type": "array", "items": { "type": "string" } }
-            },
-            "required": ["results", "total"]
+            }
         },
         "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
     }))
@@ -101,6 +100,16 @@ pub(super) fn instructions(snapshot: &Snapshot) -> String {
          its `workflowId`; whole results are read with `pml_get_task_result`. 4. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
         connected(snapshot)
     )
+}
+
+/// The names of the connected servers, bounded.
+fn names(snapshot: &Snapshot) -> String {
+    let mut names: Vec<&str> =
+        snapshot.servers.iter().take(NAMED_SERVERS).map(|server| server.name.as_str()).collect();
+    if snapshot.servers.len() > NAMED_SERVERS {
+        names.push("and more");
+    }
+    names.join(", ")
 }
 
 /// The connected servers and what they are for, bounded.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask;
+use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
 use super::reply::{refusal, reply, tool_result};
 use super::{Door, is_callable};
@@ -142,24 +142,46 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
-            answer(app, request, &id, asked).await?;
-            go_on(app, request, &id).await?
+            let answered = answer(app, request, &id, asked).await?;
+            let standing = go_on(app, request, &id, &answered).await?;
+            ask::settle(app, request, &id, standing).await?
         } else {
-            wait_for(app, &id, request).await?
+            wait_again(app, request, &id).await?
         };
-        Ok((ask::settle(app, request, &id, standing).await?, id))
+        Ok(standing.told(&id))
     };
-    match went_on.await {
-        Ok((standing, id)) => reply(&id, &standing),
-        Err(problem) => Problem::to_tool_result(&problem),
+    went_on.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
+}
+
+/// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
+async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Settled, Problem> {
+    let standing = flow::standing(app, &request.client.principal, id).await?;
+    let standing = match ask::settle(app, request, id, standing).await? {
+        Settled::Stands(standing) => standing,
+        asks @ Settled::Asks(_) => return Ok(asks),
+    };
+    let known = standing.asks().map(str::to_owned);
+    let standing = wait_for(app, id, request, known.as_deref()).await?;
+    match standing.asks() {
+        asked if asked == known.as_deref() => Ok(Settled::Stands(standing)),
+        _ => ask::settle(app, request, id, standing).await,
     }
 }
 
-async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue) -> Result<(), Problem> {
+/// Answers what the run asks, and gives the name of that question.
+async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue) -> Result<String, Problem> {
     let open = flow::open_question(app, &request.client.principal, id).await?;
     let Some((name, question)) = open else {
-        return Err(Problem::new(Code::Gone, format!("run `{id}` asks nothing now"))
-            .hint("call `pml_continue` without an answer to wait for it"));
+        let standing = flow::standing(app, &request.client.principal, id).await?;
+        let text = match &standing {
+            Standing::Over(report) => format!("run `{id}` asks nothing any more: it is {}", report.state),
+            Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
+                format!("run `{id}` asks nothing now")
+            }
+        };
+        return Err(
+            Problem::new(Code::Gone, text).hint("call `pml_continue` without an answer to hear of it")
+        );
     };
     let said = asked.answer.unwrap_or_default();
     let answer = match (&question, asked.approved) {
@@ -185,26 +207,38 @@ async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue)
     };
     // What a client passes on is its own word, whoever sits in front of it.
     let by = flow::By::Client { name: request.client.name.clone(), person: false };
-    flow::answer(app, id, &name, answer, &by).await
+    flow::answer(app, id, &name, answer, &by).await?;
+    Ok(name)
 }
 
 fn missing(what: &str, meaning: &str) -> Problem {
     Problem::new(Code::InvalidArguments, format!("`{what}` is missing: {meaning}"))
 }
 
-/// Goes on with a run that was answered, here if nobody else does, and waits for it.
-pub(super) async fn go_on(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Standing, Problem> {
+/// Goes on with a run whose question `answered` has its answer, here if nobody else does, and waits for it.
+pub(super) async fn go_on(
+    app: &Arc<App>,
+    request: &Incoming,
+    id: &RunId,
+    answered: &str,
+) -> Result<Standing, Problem> {
     match flow::resume(app, &request.client.principal, id, request.caller.clone()).await? {
-        Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => wait_for(app, id, request).await,
+        Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => {
+            wait_for(app, id, request, Some(answered)).await
+        }
         Resumed::Asks { .. } => flow::standing(app, &request.client.principal, id).await,
     }
 }
 
-/// Waits until a run is over or asks something else than it did.
-async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Standing, Problem> {
+/// Waits until a run is over or asks something else than the question `known`.
+async fn wait_for(
+    app: &Arc<App>,
+    id: &RunId,
+    request: &Incoming,
+    known: Option<&str>,
+) -> Result<Standing, Problem> {
     let whose = &request.client.principal;
     let until = tokio::time::Instant::now() + Duration::from_millis(WAIT_MS);
-    let mut asked = None;
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         let standing = match flow::run_here(app, whose, id) {
@@ -217,9 +251,7 @@ async fn wait_for(app: &Arc<App>, id: &RunId, request: &Incoming) -> Result<Stan
         let goes_on = match &standing {
             Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere => true,
             // Somebody may answer by another way.
-            Standing::Waiting { question: Some((name, _)), .. } => {
-                asked.get_or_insert_with(|| name.clone()) == name
-            }
+            Standing::Waiting { question: Some((name, _)), .. } => known == Some(name),
             Standing::Waiting { question: None, .. } | Standing::Over(_) => false,
         };
         if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
@@ -256,11 +288,12 @@ pub(super) async fn replan(
             (Some(document), None) => {
                 let by = flow::By::Client { name: request.client.name.clone(), person: false };
                 let whose = &request.client.principal;
-                if let Err(refused) = flow::replan(app, whose, &id, document.get(), &by, &visible).await {
-                    return Ok(refusal(&refused));
-                }
-                let standing = go_on(app, request, &id).await?;
-                Ok(reply(&id, &ask::settle(app, request, &id, standing).await?))
+                let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
+                    Ok(name) => name,
+                    Err(refused) => return Ok(refusal(&refused)),
+                };
+                let standing = go_on(app, request, &id, &name).await?;
+                Ok(ask::settle(app, request, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(

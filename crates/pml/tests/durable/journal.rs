@@ -74,7 +74,8 @@ pub fn calls(recorded: &Recorded) -> Vec<Call> {
             (Kind::Sending, Some(call)) => (call.promised, call.ever_promised) = (true, true),
             (Kind::Again, Some(call)) => call.promised = false,
             (Kind::Delivered, Some(call)) => call.ended = true,
-            (Kind::Delivered, None) => {}
+            // What a person allowed is about calls, and changes nothing about how far they are.
+            (Kind::Delivered | Kind::Granted, None) | (Kind::Granted | Kind::Allowed, Some(_)) => {}
             (kind, None) => panic!("{kind:?} of a call that nobody asked for"),
         }
     }

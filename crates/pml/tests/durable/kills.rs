@@ -20,10 +20,6 @@ const HOMES: u64 = 4;
 
 #[test]
 fn whatever_the_moment_of_a_kill_nothing_is_lost_and_nothing_happens_twice() {
-    let number = |name: &str, otherwise: u64| {
-        std::env::var(name)
-            .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-    };
     let (kills, seed) = (number("PML_KILLS", 300), number("PML_SEED", 1));
     let homes: Vec<_> = (0..HOMES)
         .map(|home| std::thread::spawn(move || torment(seed + home, kills.div_ceil(HOMES))))
@@ -39,6 +35,12 @@ fn whatever_the_moment_of_a_kill_nothing_is_lost_and_nothing_happens_twice() {
         assert!(hits >= 3, "no kill hit this stage: {}", stage.words());
     }
     say(&format!("{:>6} questions answered by a person", tally.answered));
+}
+
+/// What an environment variable sets.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name)
+        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 #[expect(clippy::print_stderr, reason = "how far the test reached is its result")]
@@ -103,10 +105,10 @@ struct Request {
 }
 
 /// Random numbers that are the same each time.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -250,7 +252,8 @@ impl World {
         unanswered.map(|run| (run.run.id, run.question.unwrap().1)).collect()
     }
 
-    fn verdicts(&mut self, Question::InDoubt { calls }: &Question) -> Vec<String> {
+    fn verdicts(&mut self, question: &Question) -> Vec<String> {
+        let Question::InDoubt { calls } = question else { panic!("no tool here needs a person's word") };
         let added: HashSet<String> = Ledger::of(&self.home).added().into_iter().collect();
         let mut verdicts = Vec::new();
         for doubt in calls {
@@ -462,9 +465,9 @@ fn outcome(run: &Recorded) -> Value {
 /// The ids of calls that a person gave up.
 fn failed(run: &Recorded) -> HashSet<String> {
     let calls = journal::calls(run);
-    let said = run.answers.iter().flat_map(|answer| {
-        let Answer::Doubts { calls } = &answer.answer;
-        calls
+    let said = run.answers.iter().flat_map(|answer| match &answer.answer {
+        Answer::Doubts { calls } => calls.as_slice(),
+        Answer::Approval(_) | Answer::Layer(_) => &[],
     });
     said.filter(|said| said.verdict == Verdict::Failed)
         .map(|said| id_of(&calls[said.call as usize - 1].arguments))

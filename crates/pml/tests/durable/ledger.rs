@@ -9,6 +9,15 @@ use crate::harness::{Home, eventually, python};
 
 /// A home whose programs may use a ledger; `settings` are further lines of its `pml.toml`.
 pub fn home(settings: &str) -> Home {
+    home_with(settings, "auto")
+}
+
+/// A home whose programs may read the ledger, and where a person is asked before anything is added to it.
+pub fn asking_home(settings: &str) -> Home {
+    home_with(settings, "hil")
+}
+
+fn home_with(settings: &str, adding: &str) -> Home {
     let home = Home::new("");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/durable/ledger.py").display().to_string();
     let file = home.path("ledger").display().to_string();
@@ -16,6 +25,7 @@ pub fn home(settings: &str) -> Home {
         "{settings}\n[servers.ledger]\ncommand = {}\nargs = {}\n[permissions]\n\
          fs = {{ approval_mode = \"auto\" }}\n\
          ledger = {{ approval_mode = \"auto\" }}\n\
+         \"ledger:add\" = {{ approval_mode = \"{adding}\" }}\n\
          \"ledger:put\" = {{ idempotent = true }}\n\
          \"ledger:get\" = {{ read_only = true }}\n",
         json!(python("python3")),

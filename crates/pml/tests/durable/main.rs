@@ -1,10 +1,12 @@
 //! What durable runs promise, seen from outside: the real binary with its database file, a server in a process of its
 //! own that keeps a ledger of what really happened, and a clock.
 //!
-//! `PML_KILLS` sets how often the gateway is killed (300 otherwise), `PML_SEED` from which seed on.
+//! `PML_KILLS` sets how often the gateway is killed (300 otherwise), `PML_SEED` from which seed on, `PML_KILLS_ASKING` how
+//! often while questions are open (200 otherwise).
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 #![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
 
+mod approve;
 mod crowd;
 mod ending;
 mod fight;

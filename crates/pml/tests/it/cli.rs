@@ -851,7 +851,7 @@ fn tools_of_the_first_version_name_what_replaced_them() {
         REMOVED_TOOL: `pml_find_capabilities` no longer exists
         hint: call `pml_discover` with {"intent": "…"}
         REMOVED_TOOL: `pml_execute_dag` no longer exists
-        hint: write it as a program: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}
+        hint: call `pml_execute` with {"intent": "…", "implementation": {"type": "dag", "dagStructure": {"tasks": […]}}}
         REMOVED_TOOL: `pml_execute_code` no longer exists
         hint: call `pml_execute` with {"intent": "…", "implementation": {"type": "code", "code": "…"}}
     "#]]
@@ -955,8 +955,7 @@ fn the_list_of_tools_stays_small_in_front_of_five_thousand() {
     home.configure(&(many + &(10..40).map(others).collect::<String>()));
     let mut client = home.stdio(&[]);
     let listed = client.request("tools/list", &json!({}));
-    // A rough count, four bytes for each; `pml bench` counts exactly.
-    let tokens = listed.to_string().len() / 4;
+    let tokens = tiktoken_rs::cl100k_base().unwrap().encode_ordinary(&listed.to_string()).len();
     assert!(tokens < 2000, "{tokens} tokens: {listed}");
     assert!(listed.get("nextCursor").is_none());
     let (found, _) = discover(&mut client, &json!({"intent": "the 4711 tool", "limit": 1}));

@@ -320,3 +320,48 @@ fn both_eras_meet_over_http() {
         });
     }
 }
+
+/// Each client asks its user whether a program may call what needs their word, and the run goes on with the answer.
+fn use_approvals(home: &Home, door: &Door<'_>) {
+    let code = "return (await mcp.fs.write({ path: args.path, content: 'said' })).path;";
+    for sdk in SDKS {
+        for (decision, status) in [("allow", "success"), ("deny", "failed")] {
+            let path = format!("{sdk:?}-{decision}.txt");
+            let program = json!({"type": "code", "code": code});
+            let asked = json!({"intent": "say it", "implementation": program, "context": {"path": path}});
+            let answer = json!({"decision": decision}).to_string();
+            let played = [("--tool", "pml_execute"), ("--args", &asked.to_string()), ("--answer", &answer)];
+            let outcome = door.play(sdk, "elicit", &played);
+            let questions = outcome["asked"].as_array().unwrap();
+            assert_eq!(questions.len(), 1, "{sdk:?}: {outcome}");
+            let message = questions[0]["message"].as_str().unwrap();
+            assert!(message.contains("`fs:write`") && message.contains(&path), "{sdk:?}: {message}");
+            assert_eq!(outcome["result"]["structuredContent"]["status"], status, "{sdk:?}: {outcome}");
+            assert_eq!(home.path(&path).exists(), decision == "allow", "{sdk:?} {decision}");
+        }
+        let listed = home.run(&["runs", "list", "--json", "--limit", "100"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let waits = listed.as_array().unwrap().iter().filter(|run| run["state"] == "waiting").count();
+        assert_eq!(waits, 0, "{sdk:?} left a run behind: {listed}");
+    }
+}
+
+/// Only a person's word counts, and one sits in front of each of the clients.
+fn with_people() -> Home {
+    let clients = ["pml-test-sdk1", "pml-test-sdk2", "pml-test-python"];
+    let interactive = clients.map(|name| format!("[clients.{name}]\ninteractive = true\n")).concat();
+    Home::new(&format!("[approvals]\nby = \"human\"\n{interactive}"))
+}
+
+#[test]
+fn every_client_asks_its_user_over_stdio() {
+    let home = with_people();
+    use_approvals(&home, &Door::Stdio(&home));
+}
+
+#[test]
+fn every_client_asks_its_user_over_http() {
+    let home = with_people();
+    let served = home.serve(&[]);
+    use_approvals(&home, &Door::Http(&served));
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Home, text};
 
-/// Reading tools that are built in may be called; those that write may not.
+/// Reading tools that are built in may be called; for those that write a person is asked.
 const BARE: &str = "";
 /// So may writing files.
 const WRITING: &str = "[permissions]\n\"fs:*\" = { approval_mode = \"auto\" }\n";
@@ -100,7 +100,7 @@ fn a_failure_names_code_node_and_line_of_the_source_and_keeps_what_was_done() {
 
 #[test]
 fn what_may_not_run_is_refused_before_it_starts() {
-    let home = Home::new(BARE);
+    let home = Home::new("[permissions]\ndynamic = \"refuse\"\n\"fs:write\" = { deny = true }\n");
     let mut client = home.stdio(&[]);
     let programs = [
         ("await mcp.fs.write({ path: 'x', content: 'y' })", json!({})),
@@ -118,8 +118,8 @@ fn what_may_not_run_is_refused_before_it_starts() {
         })
         .collect();
     expect![[r#"
-        not run: line 1: DENIED: `fs:write` needs a person's approval, and nobody can be asked yet: it is built in and changes things
-        hint: set `approval_mode = "auto"` for `"fs:write"` under `[permissions]` in `pml.toml`
+        not run: line 1: DENIED: `fs:write` may not be called, because `fs:write` in [permissions] denies it
+        hint: do without the tool, or have the user change that rule
         not run: line 1: DENIED: the program may call tools that cannot be known before it runs: `mcp.fs[name]` is decided when the program runs
         hint: write each call out, as `mcp.server.tool(…)`
         not run: line 1: INVALID_PROGRAM: server `fs` has no tool `raed`
@@ -234,7 +234,9 @@ fn a_denied_tool_is_denied_to_clients_as_well() {
     let home = Home::new("[permissions]\n\"math:evaluate\" = { deny = true }\n");
     let mut client = home.stdio(&[]);
     let direct = client.call("math:evaluate", &json!({"expression": "1"}));
-    assert_eq!(direct["structuredContent"]["error"]["code"], "DENIED", "{direct}");
+    // Its results have a schema, which clients hold structured content against.
+    assert_eq!(direct["_meta"]["pml/error"]["code"], "DENIED", "{direct}");
+    assert!(direct.get("structuredContent").is_none() && direct["isError"] == true, "{direct}");
     let program = run(&mut client, "return mcp.math.evaluate({ expression: '1' })", &json!({}));
     assert_eq!(program["structuredContent"]["error"]["code"], "DENIED", "{program}");
 }

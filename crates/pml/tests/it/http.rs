@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{Home, PATIENCE, Served, eventually, material, node, text};
 
 /// An answer whose head has been read and whose body has not.
-struct Reply {
+pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     rest: BufReader<TcpStream>,
@@ -87,7 +87,7 @@ impl Reply {
     }
 
     /// The JSON-RPC response, in a body or at the end of a stream.
-    fn response(mut self) -> Value {
+    pub fn response(mut self) -> Value {
         if self.is_stream() {
             loop {
                 let message = self.event();
@@ -137,10 +137,16 @@ fn post(served: &Served, more: &[(&str, &str)], body: &str) -> Reply {
 
 /// A request of the stateless era.
 fn modern(served: &Served, method: &str, params: &Value) -> Reply {
+    modern_by(served, &json!({"name": "test", "capabilities": {"elicitation": {}}}), method, params)
+}
+
+/// A request of the stateless era by a client of that name with those capabilities.
+pub fn modern_by(served: &Served, client: &Value, method: &str, params: &Value) -> Reply {
     let mut params = params.clone();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        "io.modelcontextprotocol/clientInfo": {"name": client["name"], "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": client["capabilities"],
         "progressToken": "p",
     });
     let name = params["name"].as_str().unwrap_or_default().to_owned();

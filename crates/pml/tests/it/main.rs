@@ -5,6 +5,7 @@
 #![expect(unreachable_pub, reason = "what the harness offers is for all modules here")]
 
 mod analyse;
+mod approve;
 mod audit;
 mod changed;
 mod cli;

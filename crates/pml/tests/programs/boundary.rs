@@ -1,15 +1,15 @@
 //! Programs that try the boundary, with what must come of each.
 //!
-//! `fs:read` is granted and `danger` is not. Each program is run by the gateway, once where `danger` would have to be
-//! asked for and once where it is denied; and in a worker alone, which shows what would happen if analysis had let it
-//! through. What counts is what `danger` wrote down: nothing.
+//! `fs:read` is granted and `danger` is not. Each program is run by the gateway where `danger` is denied and where a person
+//! has to be asked, who says no; with programs whose calls cannot be known beforehand refused and not; and in a worker
+//! alone, which shows what would happen if analysis had let it through. What counts is what `danger` wrote down: nothing.
 
 use serde_json::json;
 
 use crate::gateway::{Gateway, Reply, honeypot};
 use crate::sandbox::{READ, Sandbox};
 
-/// A program, what the gateway says, and what happens in a worker alone.
+/// A program, what the gateway says where everything is refused that can be, and what happens in a worker alone.
 ///
 /// The gateway's word is an error code, with the error's name after `PROGRAM_ERROR`, or `= value`; what follows is how many
 /// calls were made. A worker's is as [`crate::sandbox::Played`] tells it; `-` where there is no program to run.
@@ -93,9 +93,38 @@ const CASES: &[Case] = &[
     ("F44 satisfies", r#"return await (mcp satisfies any).danger.delete({})"#, "DENIED", "threw TypeError"),
 ];
 
-const ASKED: &str =
-    "[permissions]\n\"fs:read\" = { approval_mode = \"auto\" }\nodd = { approval_mode = \"auto\" }\n";
-const DENIED: &str = "[permissions]\n\"fs:read\" = { approval_mode = \"auto\" }\ndanger = { approval_mode = \"auto\", deny = true }\n";
+/// What the gateway says where a person is asked before anything is refused, of the programs that are refused otherwise.
+#[rustfmt::skip]
+const ASKING: &[(&str, &str)] = &[
+    ("F01", "asks for danger:delete"),
+    ("F01 not awaited", "asks for danger:delete"),
+    ("F02 folded", "asks for danger:delete"),
+    ("F02 run time", "asks for danger:delete"),
+    ("F03", "asks for danger:delete"),
+    ("F04", "asks for danger:delete"),
+    ("F05", "asks for danger:delete"),
+    ("F07", "asks for danger:delete"),
+    ("F44 comment", "asks for danger:delete"),
+    ("F44 assertion", "asks for danger:delete"),
+    ("F44 non-null", "asks for danger:delete"),
+    ("F44 satisfies", "asks for danger:delete"),
+    ("F06", "INVALID_ARGUMENTS, 37 calls"),
+    ("F08", "INVALID_ARGUMENTS, 1 call"),
+    ("F11", "PROGRAM_ERROR EvalError"),
+    ("F12", "PROGRAM_ERROR EvalError"),
+    ("F12 async", "PROGRAM_ERROR EvalError"),
+    ("F13 data", "PROGRAM_ERROR ReferenceError"),
+    ("F13 name", "PROGRAM_ERROR ReferenceError"),
+    ("F14", "INVALID_ARGUMENTS"),
+    ("F16 made from text", "PROGRAM_ERROR EvalError"),
+    ("F17 assigned", "PROGRAM_ERROR TypeError"),
+    ("F17 defined", "PROGRAM_ERROR TypeError"),
+    ("F17 added", "PROGRAM_ERROR TypeError"),
+    ("F18 global", "PROGRAM_ERROR TypeError"),
+    ("F20 looking", "= []"),
+];
+
+const DENIED: &str = "[permissions]\ndynamic = \"refuse\"\n\"fs:read\" = { approval_mode = \"auto\" }\nodd = { approval_mode = \"auto\" }\ndanger = { approval_mode = \"auto\", deny = true }\n";
 
 fn gateway(permissions: &str) -> Gateway {
     let odd = honeypot("odd", &["--odd"]);
@@ -111,6 +140,11 @@ fn in_short(reply: &Reply) -> String {
         (None, "PROGRAM_ERROR") => {
             format!("PROGRAM_ERROR {}", reply.message().split(':').next().unwrap_or_default())
         }
+        (None, "") => {
+            let mut tools = reply.asked();
+            tools.dedup();
+            format!("asks for {}", tools.join(" "))
+        }
         (None, code) => code.to_owned(),
     };
     with_calls(outcome, reply.calls().len())
@@ -124,28 +158,46 @@ fn with_calls(outcome: String, calls: usize) -> String {
     }
 }
 
-fn through_the_gateway(permissions: &str) {
+/// Runs every program; a person says no to whatever is asked.
+fn through_the_gateway(permissions: &str, expected: impl Fn(&Case) -> &'static str) {
     let mut gateway = gateway(permissions);
     let mut wrong = Vec::new();
-    for (id, code, expected, _) in CASES {
-        let reply = gateway.run_with(code, &json!({ "server": "danger", "tool": "delete" }));
-        let came = in_short(&reply);
-        if came != *expected || gateway.hits("danger") > 0 {
-            wrong.push(format!("{id}: `{expected}` was to come, and it is `{came}`: {}", reply.body));
+    for case @ (id, code, _, _) in CASES {
+        let first = gateway.run_with(code, &json!({ "server": "danger", "tool": "delete" }));
+        let (came, expected) = (in_short(&first), expected(case));
+        if came != expected {
+            wrong.push(format!("{id}: `{expected}` was to come, and it is `{came}`: {}", first.body));
+        }
+        let mut reply = first;
+        while let Some(run) = reply.asks() {
+            reply = gateway.decide(&run, &json!({ "approved": false }));
         }
         assert_eq!(gateway.hits("danger"), 0, "{id} reached what it may not");
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
+fn where_people_are_asked(case: &Case) -> &'static str {
+    ASKING.iter().find(|(id, _)| *id == case.0).map_or(case.2, |(_, asks)| asks)
+}
+
+/// Programs that hand `mcp` on or look tools up by names that are known only when they run.
+const UNKNOWABLE: [&str; 2] = ["F02 run time", "F07"];
+
 #[test]
-fn what_would_have_to_be_asked_for_is_not_reached() {
-    through_the_gateway(ASKED);
+fn what_a_person_says_no_to_is_not_reached() {
+    let asked = DENIED.replace("{ approval_mode = \"auto\", deny = true }", "{ approval_mode = \"hil\" }");
+    through_the_gateway(&asked.replace("\"refuse\"", "\"ask\""), where_people_are_asked);
+    through_the_gateway(&asked, |case| match where_people_are_asked(case) {
+        // A call that is written out is asked for also where programs that hide theirs are refused.
+        asks @ "asks for danger:delete" if !UNKNOWABLE.contains(&case.0) => asks,
+        _ => case.2,
+    });
 }
 
 #[test]
 fn what_is_denied_is_not_reached() {
-    through_the_gateway(DENIED);
+    through_the_gateway(DENIED, |case| case.2);
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Ten thousand programs that go after tools they may not call.
 //!
-//! Each is given to the gateway, which refuses it or runs it, and to a worker alone, which shows what would happen if
-//! analysis had let it through. `PML_EVASIONS` sets how many are made. What counts is what `danger` wrote down: nothing.
+//! Each is given to the gateway, which refuses it, runs it or asks a person, who does not answer; and to a worker alone,
+//! which shows what would happen if analysis had let it through. `PML_EVASIONS` sets how many are made. What counts is what
+//! `danger` wrote down: nothing.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, Reply, honeypot};
 use crate::grammar::{evasion, ways};
@@ -50,9 +51,21 @@ fn all_ways_are_taken() {
 }
 
 #[test]
-fn the_gateway_lets_nothing_through() {
+fn the_gateway_lets_nothing_through_that_nobody_allowed() {
+    let count = through_the_gateway("ask");
+    assert!(count.of(|end| end.starts_with("asks for danger")) > how_many() / 50, "hardly anybody was asked");
+}
+
+#[test]
+fn the_gateway_refuses_what_cannot_be_known() {
+    let count = through_the_gateway("refuse");
+    assert!(count.of(|end| end.starts_with("denied: which")) > how_many() / 50, "hardly any was refused");
+}
+
+fn through_the_gateway(dynamic: &str) -> Count {
     let mut gateway = Gateway::start(&format!(
-        "[permissions]\n\"fs:read\" = {{ approval_mode = \"auto\" }}\n[limits]\ncpu = \"2s\"\ncalls = 50\n{}",
+        "[permissions]\ndynamic = \"{dynamic}\"\n\"fs:read\" = {{ approval_mode = \"auto\" }}\n\
+         [limits]\ncpu = \"2s\"\ncalls = 50\n{}",
         honeypot("danger", &[])
     ));
     std::fs::write(gateway.path("root/a"), "hello").unwrap();
@@ -68,27 +81,36 @@ fn the_gateway_lets_nothing_through() {
         }
     }
     settle(&mut gateway, &mut open, &mut count);
-    count.tell("through the gateway");
-    assert!(
-        count.of(|end| end.starts_with("denied: `danger")) > how_many() / 50,
-        "the policy hardly had a say"
-    );
+    count.tell(&format!("through the gateway, dynamic = {dynamic}"));
+    let left: Vec<_> =
+        std::fs::read_dir(gateway.path("root")).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["a"], "something was written or deleted");
+    count
 }
 
 fn settle(gateway: &mut Gateway, open: &mut Vec<(u64, u64)>, count: &mut Count) {
     for (seed, id) in open.drain(..) {
         let reply = gateway.reply(id);
         let end = end(&reply);
-        let allowed = reply.calls().iter().all(|tool| *tool == "fs:read");
-        let fine = allowed && !["WORKER_CRASHED", "SANDBOX", "STORAGE"].contains(&end.as_str());
+        let fine =
+            unallowed(&reply).is_none() && !["WORKER_CRASHED", "SANDBOX", "STORAGE"].contains(&end.as_str());
         assert!(fine, "seed {seed} ended as {end}: {}\n{}", reply.body, evasion(seed).code);
         count.add(end);
     }
     assert_eq!(gateway.hits("danger"), 0, "one of the last {WINDOW} reached what it may not");
 }
 
+/// A call that only a person could have allowed and that came to anything.
+fn unallowed(reply: &Reply) -> Option<&Value> {
+    let tasks = reply.body["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let changes =
+        |tool: &str| tool.starts_with("danger:") || ["fs:write", "fs:create", "fs:delete"].contains(&tool);
+    tasks.iter().find(|task| task["tool"].as_str().is_some_and(changes) && task["status"] != "cancelled")
+}
+
 fn end(reply: &Reply) -> String {
     match (reply.result(), reply.code()) {
+        (None, "") => format!("asks for {}", reply.asked().first().copied().unwrap_or_default()),
         (Some(_), _) => format!("ran to a value, {} calls", reply.calls().len().min(2)),
         (None, "DENIED") if reply.message().starts_with('`') => {
             let tool = reply.message().split(' ').next().unwrap_or_default();

@@ -41,6 +41,18 @@ impl Reply {
         tasks.iter().filter_map(|task| task["tool"].as_str()).collect()
     }
 
+    /// The tools a person is asked for, in the order they are asked for; none where nobody is asked.
+    pub fn asked(&self) -> Vec<&str> {
+        let calls = self.body["question"]["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        calls.iter().filter_map(|call| call["tool"].as_str()).collect()
+    }
+
+    /// The run that asks a person something.
+    pub fn asks(&self) -> Option<String> {
+        (self.body["status"] == "approval_required")
+            .then(|| self.body["workflowId"].as_str().unwrap().to_owned())
+    }
+
     /// What the program printed.
     pub fn console(&self) -> Vec<&str> {
         let lines = self.body["console"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -97,6 +109,15 @@ impl Gateway {
     #[track_caller]
     pub fn run(&mut self, code: &str) -> Reply {
         self.run_with(code, &json!({}))
+    }
+
+    /// Answers what a run asks: `said` are the arguments of `pml_continue` beside its name.
+    #[track_caller]
+    pub fn decide(&mut self, run: &str, said: &Value) -> Reply {
+        let mut arguments = said.clone();
+        arguments["workflow_id"] = json!(run);
+        let id = self.client.begin("tools/call", &json!({ "name": "pml_continue", "arguments": arguments }));
+        self.reply(id)
     }
 
     /// Asks for a run and does not wait.

@@ -1,7 +1,7 @@
 //! The worker of a task that is a program.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pml_analysis::Program;
 use pml_model::json::raw;
@@ -9,16 +9,30 @@ use pml_sandbox::{Delivery, Ending as Ended, Event as Seen, Fault, Limit, Worker
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::execute::journal::CallError;
 use crate::execute::observe::{faulted as failed, out_of_memory};
 use crate::execute::plan::Plan;
 use crate::execute::{PATIENCE, take_worker};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
+
+/// How long it is until a worker is asked for again where too many ask for one.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What the workers of a run's tasks say: which task, and what.
-pub(in crate::execute) type Said = (usize, Result<Seen, Trouble>);
+pub(in crate::execute) type Said = (usize, Word);
+
+/// One word of a worker.
+pub(in crate::execute) enum Word {
+    /// The program has begun: its time runs from here.
+    Began,
+    /// What it does.
+    Seen(Seen),
+    /// It does nothing more.
+    Gone(Trouble),
+}
 
 /// Why a program has no worker.
 pub(in crate::execute) enum Trouble {
@@ -52,37 +66,60 @@ pub(super) struct Frame {
     /// Its time at its start and after each delivery.
     times: Vec<i64>,
     pub(super) deadline: Option<Instant>,
+    work: Option<AbortOnDropHandle<()>>,
     over: bool,
 }
 
 impl Frame {
-    pub(super) fn new(now: i64, deadline: Option<Instant>) -> Frame {
+    pub(super) fn new(now: i64) -> Frame {
         Frame {
             deliver: None,
             waiting: Vec::new(),
             given: 0,
             taken: None,
             times: vec![now],
-            deadline,
+            deadline: None,
+            work: None,
             over: false,
         }
     }
 
     /// Begins it. Its worker is waited for in a task of its own, so that nothing else waits.
     pub(super) fn start(&mut self, task: usize, program: pml_sandbox::Program, frames: &Frames) {
+        let deliveries = self.attach();
+        let (app, say) = (Arc::clone(&frames.app), frames.say.clone());
+        self.work = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            match worker_for(&app).await {
+                Ok(worker) => work(worker, &program, deliveries, task, &say).await,
+                // Whoever no longer listens does not want it any more.
+                Err(problem) => drop(say.send((task, Word::Gone(Trouble::NoWorker(problem))))),
+            }
+        })));
+    }
+
+    /// What it is given from now on, beginning with what it was given before.
+    pub(super) fn attach(&mut self) -> mpsc::UnboundedReceiver<Delivery> {
         let (deliver, deliveries) = mpsc::unbounded_channel();
         for delivery in std::mem::take(&mut self.waiting) {
             drop(deliver.send(delivery));
         }
         self.deliver = Some(deliver);
-        let (app, say) = (Arc::clone(&frames.app), frames.say.clone());
-        tokio::spawn(async move {
-            match take_worker(&app, PATIENCE).await {
-                Ok(worker) => work(worker, &program, deliveries, task, &say).await,
-                // Whoever no longer listens does not want it any more.
-                Err(problem) => drop(say.send((task, Err(Trouble::NoWorker(problem))))),
-            }
-        });
+        deliveries
+    }
+
+    /// When it was its turn.
+    pub(super) fn began(&self) -> i64 {
+        self.times[0]
+    }
+
+    /// It has a worker, or waits for one.
+    pub(super) fn has_worker(&self) -> bool {
+        self.deliver.is_some()
+    }
+
+    /// It has not begun, here or in another process.
+    pub(super) fn is_new(&self) -> bool {
+        self.deliver.is_none() && self.given == 0
     }
 
     pub(super) fn deliver(&mut self, delivery: Delivery) {
@@ -98,6 +135,8 @@ impl Frame {
     /// Ends its worker; nothing it says counts any more.
     pub(super) fn stop(&mut self) {
         self.deliver = None;
+        self.work = None;
+        self.deadline = None;
         self.over = true;
     }
 
@@ -112,6 +151,16 @@ impl Frame {
     }
 }
 
+/// A worker, however long that takes: a run whose time is over ends without it.
+async fn worker_for(app: &App) -> Result<Worker, Problem> {
+    loop {
+        match take_worker(app, PATIENCE).await {
+            Err(busy) if busy.code == Code::Busy => tokio::time::sleep(ASK_AGAIN).await,
+            got => return got,
+        }
+    }
+}
+
 /// Hands deliveries to a worker and says what it says, until it has ended or nobody wants it any more.
 async fn work(
     mut worker: Worker,
@@ -121,6 +170,7 @@ async fn work(
     say: &mpsc::UnboundedSender<Said>,
 ) {
     worker.begin(program);
+    drop(say.send((task, Word::Began)));
     loop {
         tokio::select! {
             delivery = deliveries.recv() => match delivery {
@@ -129,7 +179,8 @@ async fn work(
             },
             seen = worker.next() => {
                 let last = matches!(seen, Err(_) | Ok(Seen::Ended(_)));
-                if say.send((task, seen.map_err(Trouble::Fault))).is_err() || last {
+                let word = seen.map_or_else(|fault| Word::Gone(Trouble::Fault(fault)), Word::Seen);
+                if say.send((task, word)).is_err() || last {
                     return;
                 }
             }

@@ -115,22 +115,47 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The tasks with what is known of their ends. Every task must wait only for tasks there are, and for none of those
-    /// that wait for it.
-    pub(crate) fn new(nodes: Vec<Node>, ends: &[Option<End>], pause: Pause) -> Schedule {
+    /// The tasks, none of which has run. Every task must wait only for tasks there are, and for none of those that wait
+    /// for it.
+    pub(crate) fn new(nodes: Vec<Node>, pause: Pause) -> Schedule {
+        Schedule::with(nodes, &[], &[], pause)
+    }
+
+    /// Other tasks in place of those that have not run; `ends` tells of which that is known. What comes from now on is in
+    /// layers after those that have run, whatever it waits for.
+    pub(crate) fn anew(&self, nodes: Vec<Node>, ends: &[Option<End>]) -> Schedule {
+        let ran = |task: usize| matches!(ends.get(task), Some(Some(End::Done | End::Failed)));
+        let known: Vec<Option<usize>> =
+            (0..nodes.len()).map(|task| self.layers.get(task).copied().filter(|_| ran(task))).collect();
+        Schedule::with(nodes, ends, &known, self.pause)
+    }
+
+    fn with(nodes: Vec<Node>, ends: &[Option<End>], known: &[Option<usize>], pause: Pause) -> Schedule {
         let mut dependants = vec![Vec::new(); nodes.len()];
         for (task, node) in nodes.iter().enumerate() {
             node.after.iter().for_each(|before| dependants[*before].push(task));
         }
         let mut states: Vec<State> =
             nodes.iter().map(|node| State::Waiting { missing: node.after.len() }).collect();
-        let layers = layers(&nodes, &dependants);
+        for (task, end) in ends.iter().enumerate() {
+            if let Some(end) = end {
+                states[task] = State::Ended(*end);
+            }
+        }
+        let first = known.iter().flatten().max().map_or(0, |last| last + 1);
+        let first_of = |task: usize| match (known.get(task).copied().flatten(), &states[task]) {
+            (Some(layer), _) => layer,
+            // What is not part of the plan any more is in no layer that counts.
+            (None, State::Ended(_)) => 0,
+            (None, _) => first,
+        };
+        let layers = layers(&nodes, &dependants, first_of);
         let mut schedule = Schedule {
             open: nodes.len(),
             nodes,
             dependants,
             layers,
-            states: Vec::new(),
+            states,
             pause,
             ready: BTreeSet::new(),
             reached: 0,
@@ -138,20 +163,16 @@ impl Schedule {
             paused: false,
             active: 0,
         };
-        for (task, end) in ends.iter().enumerate() {
-            let Some(end) = end else { continue };
-            states[task] = State::Ended(*end);
-            schedule.open -= 1;
-        }
-        schedule.states = states;
         for task in 0..schedule.nodes.len() {
-            if let State::Waiting { .. } = schedule.states[task] {
-                let missing =
-                    schedule.nodes[task].after.iter().filter(|before| schedule.is_open(**before)).count();
-                schedule.states[task] = State::Waiting { missing };
-                if missing == 0 {
-                    schedule.ready.insert(task);
-                }
+            if !schedule.is_open(task) {
+                schedule.open -= 1;
+                continue;
+            }
+            let missing =
+                schedule.nodes[task].after.iter().filter(|before| schedule.is_open(**before)).count();
+            schedule.states[task] = State::Waiting { missing };
+            if missing == 0 {
+                schedule.ready.insert(task);
             }
         }
         schedule
@@ -169,12 +190,7 @@ impl Schedule {
         }
     }
 
-    /// The layer of a task, from 0: the tasks of one layer wait for tasks of earlier ones alone.
-    pub(crate) fn layer_of(&self, task: usize) -> usize {
-        self.layers[task]
-    }
-
-    /// How many layers there are.
+    /// How many layers there are. The tasks of one wait for tasks of earlier ones alone.
     pub(crate) fn layers(&self) -> usize {
         self.layers.iter().max().map_or(0, |last| last + 1)
     }
@@ -224,7 +240,8 @@ impl Schedule {
         self.active -= 1;
         let end = if tried == Tried::Worked { End::Done } else { End::Failed };
         self.end(task, end);
-        if end == End::Failed && !self.nodes[task].safe_to_fail && self.pause == Pause::OnError {
+        // Also where nothing is left to run: whoever is asked may want other tasks in place of those that were skipped.
+        if end == End::Failed && !self.nodes[task].safe_to_fail && self.pause != Pause::None {
             self.held = true;
         }
         self.start_ready(&mut steps);
@@ -294,19 +311,20 @@ impl Schedule {
             return;
         }
         self.paused = true;
-        if self.open == 0 {
+        if self.open == 0 && !self.held {
             steps.push(Step::Over);
         } else {
-            let ended = (0..self.nodes.len()).filter(|task| !self.is_open(*task));
+            let ran = |task: &usize| matches!(self.end_of(*task), Some(End::Done | End::Failed));
+            let ended = (0..self.nodes.len()).filter(ran);
             let layer = ended.map(|task| self.layers[task]).max().unwrap_or(0);
             steps.push(Step::Pause { layer });
         }
     }
 }
 
-/// The layer of each task, in time that grows with the number of dependencies.
-fn layers(nodes: &[Node], dependants: &[Vec<usize>]) -> Vec<usize> {
-    let mut layers = vec![0; nodes.len()];
+/// The layer of each task, `first_of` it at least, in time that grows with the number of dependencies.
+fn layers(nodes: &[Node], dependants: &[Vec<usize>], first_of: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut layers: Vec<usize> = (0..nodes.len()).map(first_of).collect();
     let mut missing: Vec<usize> = nodes.iter().map(|node| node.after.len()).collect();
     let mut ready: Vec<usize> = (0..nodes.len()).filter(|task| missing[*task] == 0).collect();
     while let Some(task) = ready.pop() {

@@ -14,7 +14,7 @@ fn start(task: usize) -> Step {
 
 #[test]
 fn a_task_starts_when_all_it_waits_for_has_ended() {
-    let mut schedule = Schedule::new(vec![node(&[]), node(&[]), node(&[0, 1]), node(&[2])], &[], Pause::None);
+    let mut schedule = Schedule::new(vec![node(&[]), node(&[]), node(&[0, 1]), node(&[2])], Pause::None);
     assert_eq!(schedule.go_on(), [start(0), start(1)]);
     assert_eq!(schedule.tried(1, Tried::Worked), []);
     assert_eq!(schedule.tried(0, Tried::Worked), [start(2)]);
@@ -26,7 +26,7 @@ fn a_task_starts_when_all_it_waits_for_has_ended() {
 #[test]
 fn a_failure_takes_its_dependants_with_it_and_no_others() {
     let nodes = vec![node(&[]), node(&[0]), node(&[1]), node(&[])];
-    let mut schedule = Schedule::new(nodes, &[], Pause::None);
+    let mut schedule = Schedule::new(nodes, Pause::None);
     schedule.go_on();
     assert_eq!(schedule.tried(0, Tried::Failed), []);
     assert_eq!(schedule.end_of(2), Some(End::Skipped));
@@ -36,14 +36,14 @@ fn a_failure_takes_its_dependants_with_it_and_no_others() {
 #[test]
 fn what_waits_for_a_task_that_may_fail_runs_when_it_has_failed() {
     let nodes = vec![Node { safe_to_fail: true, ..node(&[]) }, node(&[0])];
-    let mut schedule = Schedule::new(nodes, &[], Pause::None);
+    let mut schedule = Schedule::new(nodes, Pause::None);
     schedule.go_on();
     assert_eq!(schedule.tried(0, Tried::Failed), [start(1)]);
 }
 
 #[test]
 fn tries_are_made_as_often_as_allowed_and_further_and_further_apart() {
-    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], &[], Pause::None);
+    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], Pause::None);
     schedule.go_on();
     assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Rest { task: 0, attempt: 2, ms: 200 }]);
     assert_eq!(schedule.rested(0), [Step::Start { task: 0, attempt: 2 }]);
@@ -55,7 +55,7 @@ fn tries_are_made_as_often_as_allowed_and_further_and_further_apart() {
 
 #[test]
 fn a_failure_that_would_come_again_is_not_tried_again() {
-    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], &[], Pause::None);
+    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], Pause::None);
     schedule.go_on();
     assert_eq!(schedule.tried(0, Tried::Failed), [Step::Over]);
 }
@@ -63,7 +63,7 @@ fn a_failure_that_would_come_again_is_not_tried_again() {
 #[test]
 fn each_layer_waits_for_a_word() {
     let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1, 2])];
-    let mut schedule = Schedule::new(nodes, &[], Pause::PerLayer);
+    let mut schedule = Schedule::new(nodes, Pause::PerLayer);
     assert_eq!(schedule.go_on(), [start(0), start(1)]);
     assert_eq!(schedule.tried(0, Tried::Worked), [], "the layer has not run yet");
     assert_eq!(schedule.tried(1, Tried::Worked), [Step::Pause { layer: 0 }]);
@@ -77,25 +77,47 @@ fn each_layer_waits_for_a_word() {
 #[test]
 fn a_failure_waits_for_a_word_where_that_was_asked_for() {
     let nodes = vec![node(&[]), node(&[]), node(&[1]), node(&[0])];
-    let mut schedule = Schedule::new(nodes, &[], Pause::OnError);
+    let mut schedule = Schedule::new(nodes, Pause::OnError);
     schedule.go_on();
     assert_eq!(schedule.tried(0, Tried::Failed), []);
     assert_eq!(
         schedule.tried(1, Tried::Worked),
-        [Step::Pause { layer: 1 }],
+        [Step::Pause { layer: 0 }],
         "task 3 was skipped, task 2 is held"
     );
     assert_eq!(schedule.go_on(), [start(2)]);
+    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Over], "one word is enough");
+}
+
+#[test]
+fn a_failure_waits_for_a_word_also_when_it_leaves_nothing_to_do() {
+    for pause in [Pause::OnError, Pause::PerLayer] {
+        let mut schedule = Schedule::new(vec![node(&[]), node(&[0])], pause);
+        schedule.go_on();
+        assert_eq!(schedule.tried(0, Tried::Failed), [Step::Pause { layer: 0 }]);
+        assert_eq!(schedule.go_on(), [Step::Over], "{pause:?}");
+    }
 }
 
 #[test]
 fn what_has_run_stays_so_when_the_rest_is_planned_anew() {
+    let before = Schedule::new(vec![node(&[]), node(&[])], Pause::PerLayer);
     let ends = [Some(End::Done), Some(End::Failed), None, None];
     let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1])];
-    let mut schedule = Schedule::new(nodes, &ends, Pause::PerLayer);
+    let mut schedule = before.anew(nodes, &ends);
     assert_eq!(schedule.go_on(), [start(2)], "task 3 waits for one that failed");
     assert_eq!(schedule.end_of(3), Some(End::Skipped));
     assert_eq!(schedule.tried(2, Tried::Worked), [Step::Over]);
+}
+
+#[test]
+fn what_is_planned_anew_is_in_layers_of_its_own() {
+    let before = Schedule::new(vec![node(&[]), node(&[0]), node(&[1])], Pause::PerLayer);
+    let ends = [Some(End::Done), Some(End::Done), Some(End::Skipped), None, None];
+    let nodes = vec![node(&[]), node(&[0]), node(&[]), node(&[]), node(&[0])];
+    let mut schedule = before.anew(nodes, &ends);
+    assert_eq!((schedule.layers[3], schedule.layers[4], schedule.layers()), (2, 2, 3));
+    assert_eq!(schedule.go_on(), [start(3), start(4)]);
 }
 
 /// A DAG of up to 200 tasks, each waiting for some of those before it, and how each try of each task ends.
@@ -131,7 +153,7 @@ proptest! {
     #[test]
     fn every_task_ends_and_none_starts_too_early_or_too_often((nodes, luck, pause) in dags(), order in any::<u64>()) {
         let pause = [Pause::None, Pause::PerLayer, Pause::OnError][usize::from(pause)];
-        let mut schedule = Schedule::new(nodes.clone(), &[], pause);
+        let mut schedule = Schedule::new(nodes.clone(), pause);
         let mut tries = vec![0_u32; nodes.len()];
         let (mut running, mut over, mut seed) = (Vec::new(), false, order);
         let mut steps = schedule.go_on();

@@ -1,0 +1,73 @@
+//! The one thing types are asked: which of the arguments need not be given.
+
+use oxc_ast::ast::{Program, PropertyKey, Statement, TSSignature, TSType, TSTypeName};
+use pml_model::structure::Step;
+use rustc_hash::FxHashMap;
+
+use super::Walk;
+use super::value::{Path, Value};
+
+/// How deep types within types are looked into.
+const MAX_DEPTH: u32 = 4;
+
+/// What the names of types at the top of a program stand for.
+pub(super) type Types<'a> = FxHashMap<&'a str, &'a [TSSignature<'a>]>;
+
+/// The interfaces and aliases of object types at the top of `program`.
+pub(super) fn named<'a>(program: &'a Program<'a>) -> Types<'a> {
+    let mut types = Types::default();
+    for statement in &program.body {
+        match statement {
+            Statement::TSInterfaceDeclaration(it) => {
+                types.insert(it.id.name.as_str(), &it.body.body);
+            }
+            Statement::TSTypeAliasDeclaration(it) => {
+                if let TSType::TSTypeLiteral(literal) = &it.type_annotation {
+                    types.insert(it.id.name.as_str(), &literal.members);
+                }
+            }
+            _ => {}
+        }
+    }
+    types
+}
+
+impl<'a> Walk<'a, '_> {
+    /// `args as { name?: string }`: `name` need not be given.
+    pub(super) fn typed(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
+        if let Value::Parameter(path) = value {
+            self.typed_at(path, annotation, 0);
+        }
+    }
+
+    fn typed_at(&mut self, path: &Path, annotation: &'a TSType<'a>, depth: u32) {
+        let members = match annotation {
+            TSType::TSTypeLiteral(literal) => literal.members.as_slice(),
+            TSType::TSTypeReference(reference) => match &reference.type_name {
+                TSTypeName::IdentifierReference(name) => {
+                    self.types.get(name.name.as_str()).copied().unwrap_or_default()
+                }
+                _ => return,
+            },
+            TSType::TSArrayType(list) if depth < MAX_DEPTH => {
+                return self.typed_at(&path.then(Step::Any), &list.element_type, depth + 1);
+            }
+            _ => return,
+        };
+        for member in members {
+            let TSSignature::TSPropertySignature(property) = member else { continue };
+            let name = match &property.key {
+                PropertyKey::StaticIdentifier(name) => name.name.as_str(),
+                PropertyKey::StringLiteral(text) => text.value.as_str(),
+                _ => continue,
+            };
+            let at = path.then(Step::Key(name.to_owned()));
+            if let (Some(inner), true) = (&property.type_annotation, depth < MAX_DEPTH) {
+                self.typed_at(&at, &inner.type_annotation, depth + 1);
+            }
+            if property.optional {
+                self.uses.said_optional(at);
+            }
+        }
+    }
+}

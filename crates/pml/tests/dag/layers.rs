@@ -1,0 +1,125 @@
+//! Runs that wait for a word: after each layer, or when a task has failed.
+
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::place::{Place, outcomes};
+
+fn chain() -> Value {
+    json!([
+        { "id": "a", "tool": "tools:add", "arguments": { "id": "a" } },
+        { "id": "b", "tool": "tools:echo", "arguments": { "value": "x".repeat(1000) } },
+        { "id": "c", "tool": "tools:add", "arguments": { "id": { "$ref": "a.id" } } },
+        { "id": "d", "code": "return args.c + '!'", "arguments": { "c": { "$ref": "c.id" } }, "dependsOn": ["b"] },
+    ])
+}
+
+fn shown(waiting: &Value) -> Vec<String> {
+    let results = waiting["layer"]["results"].as_array().unwrap();
+    let word =
+        |one: &Value| format!("{} {}", one["taskId"].as_str().unwrap(), one["status"].as_str().unwrap());
+    results.iter().map(word).collect()
+}
+
+#[test]
+fn each_layer_is_shown_before_the_next_runs() {
+    let mut place = Place::start("");
+    let first = place.run_with(&chain(), &json!({}), &json!({ "perLayerValidation": true }));
+    assert_eq!(first["status"], "layer_complete", "{first}");
+    assert_eq!((&first["layer"]["layerIndex"], &first["layer"]["totalLayers"]), (&json!(0), &json!(3)));
+    assert_eq!(shown(&first), ["a success", "b success"]);
+    assert_eq!(first["layer"]["next"], json!(["c"]));
+    let b = &first["layer"]["results"][1];
+    let preview = b["resultPreview"].as_str().unwrap();
+    assert!(preview.starts_with("{\"value\":\"xxx") && preview.chars().count() <= 241, "{b}");
+    assert_eq!(b["resultSize"], 1012);
+    assert_eq!(place.calls("got", "add").len(), 1, "the next layer has not begun");
+
+    let second = place.go_on(&first);
+    assert_eq!(shown(&second), ["c success"], "{second}");
+    assert_ne!(second["questionId"], first["questionId"]);
+    let last = place.go_on(&second);
+    assert_eq!(last["result"], json!({ "d": "a!" }), "{last}");
+    assert_eq!(place.calls("got", "add").len(), 2, "nothing ran twice");
+    assert_eq!(outcomes(&last), ["a success", "b success", "c success", "d success"]);
+}
+
+#[test]
+fn a_run_that_waits_after_a_layer_outlives_its_process() {
+    let mut place = Place::start("");
+    let options = json!({ "decisionPoints": "per_layer" });
+    let waiting = place.run_with(&chain(), &json!({}), &options);
+    assert_eq!(waiting["status"], "layer_complete", "{waiting}");
+    assert_eq!(place.gateway.workers().len(), place.idle_workers(), "it has no worker");
+    let again = Gateway::start(place.home.command(&["stdio"]));
+    std::mem::replace(&mut place.gateway, again).kill();
+    let asked = json!({ "workflow_id": waiting["workflowId"] });
+    let state = place.gateway.call("pml_get_task_result", &asked);
+    assert_eq!(state["questionId"], waiting["questionId"], "{state}");
+    let second = place.go_on(&waiting);
+    assert_eq!(shown(&second), ["c success"], "{second}");
+    assert_eq!(place.go_on(&second)["result"], json!({ "d": "a!" }));
+    assert_eq!(place.calls("got", "add").len(), 2, "nothing ran twice");
+}
+
+#[test]
+fn a_failure_waits_for_a_word_where_that_was_asked_for() {
+    let mut place = Place::start("");
+    let tasks = json!([
+        { "id": "bad", "tool": "tools:fail", "arguments": { "message": "broken" } },
+        { "id": "next", "tool": "tools:echo", "arguments": { "value": { "$ref": "bad" } } },
+    ]);
+    let waiting = place.run_with(&tasks, &json!({}), &json!({ "decisionPoints": "on_error" }));
+    assert_eq!(waiting["status"], "layer_complete", "{waiting}");
+    assert_eq!(shown(&waiting), ["bad error"]);
+    let over = place.go_on(&waiting);
+    assert_eq!((&over["status"], &over["error"]["code"]), (&json!("failed"), &json!("TOOL_ERROR")), "{over}");
+    assert_eq!(outcomes(&over), ["bad error", "next skipped"]);
+
+    let well = json!([{ "id": "good", "tool": "tools:echo", "arguments": { "value": 1 } }]);
+    let said = place.run_with(&well, &json!({}), &json!({ "decisionPoints": "on_error" }));
+    assert_eq!(said["status"], "success", "nobody is asked without need: {said}");
+}
+
+#[test]
+fn a_run_that_is_ended_tells_what_it_has() {
+    let mut place = Place::start("");
+    let waiting = place.run_with(&chain(), &json!({}), &json!({ "perLayerValidation": true }));
+    let over =
+        place.gateway.call("pml_abort", &json!({ "workflow_id": waiting["workflowId"], "reason": "enough" }));
+    assert_eq!((&over["status"], &over["error"]["code"]), (&json!("failed"), &json!("ABORTED")), "{over}");
+    assert!(over["error"]["message"].as_str().unwrap().contains("enough"));
+    assert_eq!(outcomes(&over), ["a success", "b success", "c skipped", "d skipped"]);
+    let a = json!({ "workflow_id": waiting["workflowId"], "task_id": "a" });
+    assert_eq!(place.gateway.call("pml_get_task_result", &a)["content"], r#"{"id":"a"}"#);
+    let again = place.go_on(&waiting);
+    assert_eq!(again["error"]["code"], "GONE", "{again}");
+    assert_eq!(place.calls("got", "add").len(), 1);
+
+    let tasks = json!([
+        { "id": "done", "tool": "tools:echo", "arguments": { "value": 1 } },
+        { "id": "slow", "tool": "tools:echo", "arguments": { "value": 2, "wait": 60000 }, "dependsOn": ["done"] },
+        { "id": "never", "tool": "tools:echo", "arguments": { "value": 3 }, "dependsOn": ["slow"] },
+    ]);
+    let running = place.run_with(&tasks, &json!({}), &json!({ "detach": true }));
+    crate::harness::eventually("the slow task runs", || place.calls("got", "echo").len() == 3);
+    let over = place.gateway.call("pml_abort", &json!({ "workflow_id": running["workflowId"] }));
+    assert_eq!(outcomes(&over), ["done success", "slow cancelled", "never skipped"], "{over}");
+}
+
+#[test]
+fn results_are_asked_for_by_the_names_of_tasks() {
+    let mut place = Place::start("");
+    let waiting = place.run_with(&chain(), &json!({}), &json!({ "perLayerValidation": true }));
+    let mut of = |task: &str| {
+        place
+            .gateway
+            .call("pml_get_task_result", &json!({ "workflow_id": waiting["workflowId"], "task_id": task }))
+    };
+    assert_eq!(of("b")["totalBytes"], 1012);
+    let unknown = of("z");
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("`z`"), "{unknown}");
+    assert!(unknown["error"]["hint"].as_str().unwrap().contains("a, b, c, d"), "{unknown}");
+    let early = of("d");
+    assert!(early["error"]["message"].as_str().unwrap().contains("no result yet"), "{early}");
+}

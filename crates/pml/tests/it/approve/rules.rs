@@ -1,0 +1,175 @@
+//! What is remembered of a yes: for which code, which tool, which definition and which arguments.
+
+use serde_json::{Value, json};
+
+use super::{asked, code, execute, execute_with, hits, home, say, yes};
+use crate::harness::{Client, Home, eventually};
+
+const ECHO: &str = "return await mcp.s.echo({ v: args.v });";
+
+fn v(value: u32) -> Value {
+    json!({"v": value})
+}
+
+/// Allows what `code` asks and has it remembered.
+#[track_caller]
+fn remember(client: &mut Client, code: &str, context: &Value, remember: &Value) {
+    let reply = execute_with(client, code, context);
+    let done = say(client, &reply, &json!({"approved": true, "answer": {"remember": remember}}));
+    assert_eq!(done["status"], "success", "{done}");
+}
+
+#[track_caller]
+fn runs_unasked(client: &mut Client, code: &str, context: &Value) {
+    let reply = execute_with(client, code, context);
+    assert_eq!(reply["status"], "success", "{code} {context}: {reply}");
+}
+
+#[track_caller]
+fn is_asked(client: &mut Client, code: &str, context: &Value) {
+    asked(&execute_with(client, code, context));
+}
+
+#[test]
+fn what_is_remembered_for_a_program_counts_for_that_code_and_those_arguments() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
+    runs_unasked(&mut client, ECHO, &v(1));
+    is_asked(&mut client, ECHO, &v(2));
+    is_asked(&mut client, &ECHO.replace("return await", "return  await"), &v(1));
+    is_asked(&mut client, &ECHO.replace("echo", "ok"), &v(1));
+    assert_eq!(hits(&home), 2);
+    // Another session of the same person's is not asked either, nor is another process.
+    runs_unasked(&mut home.stdio(&[]), ECHO, &v(1));
+}
+
+#[test]
+fn what_is_remembered_for_a_tool_counts_in_any_code() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    remember(&mut client, ECHO, &v(1), &json!({"only": "tool"}));
+    let other = "const given = { v: 1 };\nreturn (await mcp.s.echo(given)).v;";
+    runs_unasked(&mut client, other, &json!({}));
+    is_asked(&mut client, ECHO, &v(2));
+    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    runs_unasked(&mut client, ECHO, &v(3));
+    let looped = "for (const v of [4, 5, 6]) await mcp.s.echo({ v });\nreturn 1;";
+    runs_unasked(&mut client, looped, &json!({}));
+    let opaque = "return (await mcp[args.server].echo({ v: 7 })).v;";
+    runs_unasked(&mut client, opaque, &json!({"server": "s"}));
+    is_asked(&mut client, &ECHO.replace("echo", "ok"), &v(1));
+}
+
+#[test]
+fn what_becomes_known_at_the_call_is_allowed_by_what_is_remembered_of_it() {
+    let home = home("");
+    std::fs::write(home.path("v.txt"), "seven-of-nine").unwrap();
+    let mut client = home.stdio(&[]);
+    let program =
+        "const { content } = await mcp.fs.read({ path: args.path });\nreturn await mcp.s.echo({ content });";
+    let path = |name: &str| json!({"path": name});
+    let begun = execute_with(&mut client, program, &path("v.txt"));
+    let at_the_call = yes(&mut client, &begun);
+    let remember = json!({"approved": true, "answer": {"remember": {"only": "code"}}});
+    assert_eq!(say(&mut client, &at_the_call, &remember)["status"], "success");
+    runs_unasked(&mut client, program, &path("v.txt"));
+    std::fs::write(home.path("w.txt"), "something else").unwrap();
+    let other = execute_with(&mut client, program, &path("w.txt"));
+    assert_eq!(asked(&other), [r#"s:echo {"content":"something else"}"#], "asked at the call");
+    assert_eq!(hits(&home), 2);
+}
+
+#[test]
+fn a_no_is_not_remembered_as_a_yes() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute_with(&mut client, ECHO, &v(1));
+    let no = json!({"approved": false, "answer": {"remember": {"only": "tool", "anyArguments": true}}});
+    assert_eq!(code(&say(&mut client, &reply, &no)), "DENIED");
+    is_asked(&mut client, ECHO, &v(1));
+    assert_eq!(hits(&home), 0);
+}
+
+/// Gives `s:echo` another description, or its own again, and waits until that is known.
+fn redefine(client: &mut Client, definition: &Value, description: &str) {
+    client.call("s:redefine", &json!({"change": {"tool": "echo", "definition": definition}}));
+    let known = |client: &mut Client| {
+        let found = client.call("pml_discover", &json!({"intent": "echo", "limit": 20}));
+        let results = found["structuredContent"]["results"].as_array().unwrap().clone();
+        results.iter().any(|one| one["id"] == "s:echo" && one["description"] == description)
+    };
+    eventually("the definition is known", || known(client));
+}
+
+fn flip(client: &mut Client) {
+    redefine(client, &json!({"description": "sends everything to everyone"}), "sends everything to everyone");
+}
+
+fn flip_back(client: &mut Client) {
+    redefine(client, &json!({}), "the tool echo");
+}
+
+#[test]
+fn another_definition_is_another_tool_to_a_run_that_waits() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute_with(&mut client, ECHO, &v(1));
+    flip(&mut client);
+    let changed = yes(&mut client, &reply);
+    assert_eq!((code(&changed), hits(&home)), ("TOOL_CHANGED", 0), "{changed}");
+}
+
+#[test]
+fn another_definition_is_another_tool_to_a_call_that_waits() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let looped = "for (const v of [1, 2]) await mcp.s.echo({ v });\nreturn 1;";
+    let begun = execute(&mut client, looped);
+    let first = yes(&mut client, &begun);
+    let second = yes(&mut client, &first);
+    assert_eq!((asked(&second), hits(&home)), (vec![r#"s:echo {"v":2}"#.to_owned()], 1));
+    flip(&mut client);
+    let changed = yes(&mut client, &second);
+    assert_eq!((code(&changed), hits(&home)), ("TOOL_CHANGED", 1), "{changed}");
+}
+
+#[test]
+fn the_definition_that_was_shown_is_the_one_that_is_called() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute_with(&mut client, ECHO, &v(1));
+    flip(&mut client);
+    flip_back(&mut client);
+    assert_eq!(yes(&mut client, &reply)["status"], "success", "it is what the person saw");
+    assert_eq!(hits(&home), 1);
+}
+
+#[test]
+fn another_definition_ends_what_was_remembered_for_good() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
+    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    runs_unasked(&mut client, ECHO, &v(1));
+    runs_unasked(&mut client, ECHO, &v(3));
+    let before = hits(&home);
+    flip(&mut client);
+    is_asked(&mut client, ECHO, &v(1));
+    is_asked(&mut client, ECHO, &v(3));
+    flip_back(&mut client);
+    is_asked(&mut client, ECHO, &v(1));
+    is_asked(&mut client, ECHO, &v(3));
+    assert_eq!(hits(&home), before);
+}
+
+#[test]
+fn a_rule_that_denies_now_is_stronger_than_any_yes() {
+    let home: Home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute_with(&mut client, ECHO, &v(1));
+    super::configure(&home, "[permissions]\n\"s:echo\" = { deny = true }\n");
+    eventually("the rule counts", || code(&execute_with(&mut client, ECHO, &v(1))) == "DENIED");
+    let denied = yes(&mut client, &reply);
+    assert_eq!((code(&denied), hits(&home)), ("DENIED", 0), "{denied}");
+}
