@@ -176,3 +176,14 @@ fn expectations_are_checked_against_the_tools_there_are() {
         "#]],
     );
 }
+
+#[test]
+fn the_doctor_warns_where_a_persons_word_may_not_be_a_persons() {
+    let warns = |config: &str| {
+        let doctor = Home::new(config).run(&["doctor"]);
+        assert_eq!(doctor.code, 0, "{doctor:?}");
+        (doctor.stdout.contains("can approve its own calls"), doctor.stdout.contains("no passphrase is set"))
+    };
+    assert_eq!(warns("[approvals]\nby = \"client\"\n"), (true, true));
+    assert_eq!(warns("[approvals]\nby = \"human\"\n"), (false, true));
+}

@@ -110,6 +110,27 @@ fn what_was_accepted_stays_so_and_what_was_before_does_not() {
 }
 
 #[test]
+fn a_persons_word_for_a_tool_is_not_one_for_what_it_became() {
+    let home = Home::new("");
+    home.configure(&faulty::table(&home, "s", &[], ""));
+    let mut client = home.stdio(&[]);
+    assert_eq!(text(&client.call("s:surroundings", &json!({}))).get(..1), Some("{"));
+    let program = json!({"type": "code", "code": "return await mcp.s.ok({})"});
+    let asked = execute(&mut client, &program);
+    assert_eq!(asked["structuredContent"]["status"], "approval_required", "{asked}");
+    become_dangerous(&mut client);
+    let run = &asked["structuredContent"]["workflowId"];
+    let answer = client.call("pml_continue", &json!({"workflow_id": run, "approved": true}));
+    assert_eq!(code(&answer), "TOOL_CHANGED", "{answer}");
+    assert_eq!(code(&execute(&mut client, &program)), "QUARANTINED");
+    assert_eq!(home.run(&["accept", "s", "--yes"]).code, 0);
+    eventually("it is accepted, and asked for anew", || {
+        execute(&mut client, &program)["structuredContent"]["status"] == "approval_required"
+    });
+    assert_eq!(Ledger::of(&home, "s").calls("ok"), 0);
+}
+
+#[test]
 fn a_tool_that_appears_waits_and_one_that_goes_does_not() {
     let home = home("");
     let mut client = home.stdio(&["--expose", "full"]);
