@@ -116,9 +116,13 @@ impl Gateway {
         if let Ok(tool) = snapshot.named(name) {
             return allowed(&tool.id, &exposure);
         }
-        // Where the name says whose tool it is, the others need not be waited for.
+        // It may have become again what was accepted, which the call finds out.
+        if let Some(held) = snapshot.held_named(name) {
+            return allowed(&held.id, &exposure);
+        }
+        // Where the name says whose tool it is, the others need not be waited for: the call asks its server.
         if let Ok(id) = ToolId::parse(name) {
-            if snapshot.servers.iter().any(|server| server.name == id.server && !server.known) {
+            if snapshot.servers.iter().any(|server| server.name == id.server) {
                 return allowed(&id, &exposure);
             }
             if let Some(problem) = self.left_out(&id) {
