@@ -126,6 +126,8 @@ pub enum Severity {
 pub enum Code {
     /// No server offers it.
     UnknownTool,
+    /// A server offers it, and it may not be used.
+    HeldBack,
     /// No capability is called that.
     UnknownCapability,
     /// The tool requires an argument that is not given.

@@ -13,6 +13,16 @@ pub struct Catalogue {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
     tools: Vec<Tool>,
     capabilities: FxHashMap<String, Capability>,
+    withheld: FxHashMap<(String, String), Withheld>,
+}
+
+/// A tool that a server offers and nobody may use.
+#[derive(Debug, Clone)]
+pub struct Withheld {
+    /// Why, as a sentence about it.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// One tool.
@@ -97,6 +107,18 @@ impl Catalogue {
         names.insert(tool.id.tool.clone(), index);
         names.insert(tool.identifier.clone(), index);
         self.tools.push(tool);
+    }
+
+    /// Notes that a tool, which programs may name by any of `names`, is there and may not be used.
+    pub fn withhold(&mut self, server: &str, names: &[&str], withheld: &Withheld) {
+        for name in names {
+            self.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
+        }
+    }
+
+    /// Why the tool that `mcp.server.name` would call may not be used.
+    pub fn withheld(&self, server: &str, name: &str) -> Option<&Withheld> {
+        self.withheld.get(&(server.to_owned(), name.to_owned()))
     }
 
     /// Adds a capability.

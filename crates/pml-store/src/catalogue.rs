@@ -4,9 +4,11 @@
 //! ever, also while it or its whole server is away. Whether a change is welcome is decided
 //! elsewhere; here it is only never forgotten.
 
+mod accept;
 mod record;
 mod restore;
 
+pub use accept::{Acceptance, AcceptedDefinition, AcceptedDefinitions};
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use restore::restore;
 use rusqlite::types::Type;
@@ -26,6 +28,17 @@ pub struct Listing {
     pub about: ServerAbout,
     /// Its tools. Of several with one name the first is taken.
     pub tools: Vec<Definition>,
+    /// Which of their definitions count as accepted.
+    pub welcome: Welcome,
+}
+
+/// Which definitions count as accepted without a person's word on each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Welcome {
+    /// Those of the first manifest of a server that is started this way.
+    First,
+    /// All that are told.
+    Always,
 }
 
 /// What a server says of itself.
@@ -152,8 +165,8 @@ impl Store {
         self.read(|connection| Ok(manifests(connection, principal, Some(server))?.pop()))
     }
 
-    /// Forgets the manifest of a server and says whether there was one. The definitions its tools had
-    /// and their identifiers stay: a server that comes back under the name is compared with what it
+    /// Forgets the manifest of a server and what was accepted of it, and says whether there was one. The
+    /// definitions its tools had and their identifiers stay: a server that comes back under the name is compared with what it
     /// was, and programs that call its tools still mean the same ones.
     ///
     /// # Errors

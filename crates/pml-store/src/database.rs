@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_catalogue.sql"),
     include_str!("../migrations/0002_runs.sql"),
     include_str!("../migrations/0003_decisions.sql"),
+    include_str!("../migrations/0004_accepted.sql"),
 ];
 
 /// `PML1`, which tells our files from those of other programs.

@@ -14,6 +14,7 @@
 mod audit;
 mod catalogue;
 mod database;
+mod epoch;
 mod error;
 mod rule;
 mod run;
@@ -29,7 +30,8 @@ use rusqlite::Connection;
 
 pub use audit::{Audit, AuditRow, Damage, Verified};
 pub use catalogue::{
-    CatalogueChange, ChangedTool, KnownDefinition, Listing, Manifest, ManifestChange, ServerAbout, StoredTool,
+    Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
+    Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
 };
 pub use error::Error;
 pub use rule::{ApprovalRule, NewRule};
@@ -105,6 +107,14 @@ impl Store {
             Ok(version)
         };
         ask().map_err(|error| Error::sqlite(&self.inner.path, &error))
+    }
+
+    /// Waits until all that was given to be stored before is.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.write(|_| Ok(()))
     }
 
     /// How many bytes were given to be stored and are not yet. Beyond 64 MiB nothing more is queued

@@ -1,15 +1,20 @@
-//! Which commands a person has said may be started.
+//! Which commands a person has said may be started, and which definitions of tools used.
 //!
 //! A command that turns up in a configuration file while PML runs may have been written by anything
 //! that can write files. A running gateway starts it only after `pml add`, `pml accept` or a restart. A
-//! command that a person types (`pml call`, `pml doctor`) is that person's word for itself.
+//! command that a person types (`pml call`, `pml doctor`) is that person's word for itself. The definitions a server first
+//! tells are accepted with it; those that come later wait for a word of their own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pml_model::Digest;
+use pml_model::{Digest, ToolId};
+use pml_store::{Acceptance, Audit};
+use serde_json::json;
 
-use crate::config::Paths;
+use crate::app::{App, blocking, now_ms};
+use crate::catalogue::{HeldBack, Why};
+use crate::config::{self, Paths};
 use crate::problem::{Code, Problem};
 
 /// The list, in a file of its own.
@@ -82,6 +87,44 @@ impl Accepted {
         file.persist(&self.path)?;
         Ok(())
     }
+}
+
+/// Accepts definitions of `server` as they were seen, `by` whom; gives the tools that are other ones by now, of which nothing
+/// is accepted. Running gateways take it over.
+///
+/// # Errors
+/// It cannot be stored.
+pub async fn definitions(
+    app: &App,
+    server: &config::Server,
+    seen: &[HeldBack],
+    by: &str,
+) -> Result<Vec<ToolId>, Problem> {
+    if seen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = now_ms();
+    let acceptance = Acceptance {
+        principal: app.principal.clone(),
+        server: server.name.clone(),
+        launch: config::launch_digest(server),
+        tools: seen.iter().map(|held| (held.id.tool.clone(), held.definition.digest.clone())).collect(),
+        now,
+    };
+    let before = |held: &HeldBack| match &held.why {
+        Why::Changed { accepted, .. } => Some(accepted.clone()),
+        Why::New | Why::Alike { .. } | Why::Unusable(_) => None,
+    };
+    let tools: Vec<_> = seen
+        .iter()
+        .map(|held| json!({ "tool": held.id, "before": before(held), "definition": held.definition.digest }))
+        .collect();
+    let body = json!({ "server": server.name, "tools": tools, "by": by });
+    let audit = Audit { at: now, principal: app.principal.clone(), run: None, kind: "accepted", body };
+    let store = app.store.clone();
+    let other = blocking(move || store.accept_definitions(acceptance, vec![audit])).await?;
+    app.refresh().await?;
+    Ok(other)
 }
 
 #[cfg(test)]

@@ -8,15 +8,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pml_mcp::Era;
 use pml_mcp::server::Change;
 use pml_model::{Definition, Digest, Principal, ServerName};
-use pml_store::{Listing as StoredListing, Manifest, Process, ServerAbout, Store};
+use pml_store::{
+    AcceptedDefinitions, Listing as StoredListing, Manifest, Process, ServerAbout, Store, StoredTool, Welcome,
+};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::accepted::Accepted;
 use crate::approve::Policy;
 use crate::builtin;
-use crate::catalogue::{self, Catalogue, Listing, Snapshot};
-use crate::config::{self, Config, Env, Paths, Transport};
+use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
+use crate::config::{self, Config, Definitions, Env, Paths, Transport};
+use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
 use crate::plan;
 use crate::problem::{Code, Problem};
@@ -44,6 +47,8 @@ pub struct App {
     pub validators: Validators,
     /// The runs of this process.
     pub runs: Runs,
+    /// Tells whether anything may have been written since.
+    pub epoch: Epoch,
     policy: RwLock<Arc<Policy>>,
     programs: Mutex<Option<(Arc<Snapshot>, Arc<pml_analysis::Catalogue>)>>,
     config: RwLock<Arc<Config>>,
@@ -90,6 +95,7 @@ impl App {
             servers: Servers::new(told),
             validators: Validators::default(),
             runs: Runs::new(process.clone()),
+            epoch: Epoch::new(store.clone(), process.clone()),
             policy: RwLock::new(Arc::new(Policy::new(&config))),
             programs: Mutex::default(),
             config: RwLock::new(config),
@@ -113,9 +119,9 @@ impl App {
             // Starting the gateway is the operator's word for what its configuration names.
             accepted.accept(config.servers.iter().map(config::launch_digest))?;
         }
-        let manifests = app.manifests().await?;
-        let eras = eras(&manifests);
-        app.arrange(manifests);
+        let known = app.known().await?;
+        let eras = eras(&known.manifests);
+        app.arrange(known);
         app.apply_servers(&config, &eras, |_| true).await;
         tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
         tokio::spawn(execute::keep(Arc::clone(&app), role == Role::Gateway));
@@ -184,7 +190,7 @@ impl App {
     /// Waits, for a moment at most, until the tools a server has now are in the catalogue; says whether they are.
     pub async fn settled(&self, slot: &Slot) -> bool {
         let mut listed = self.listed.subscribe();
-        let told = (slot.name().clone(), config::launch_digest(slot.settings()));
+        let told = (slot.name().clone(), slot.launch().clone());
         let changed_at = slot.changed_at();
         let arrived = listed.wait_for(|known| known.get(&told).is_some_and(|asked| *asked >= changed_at));
         let settled = tokio::time::timeout(Duration::from_secs(5), arrived).await.is_ok();
@@ -226,6 +232,7 @@ impl App {
         self.runs.close().await;
         self.stop.cancel();
         self.servers.close().await;
+        self.epoch.settle().await;
         if let Some(process) = &self.process {
             let (store, process) = (self.store.clone(), process.clone());
             if let Err(error) = blocking(move || store.clear_states(&process)).await {
@@ -238,20 +245,20 @@ impl App {
     pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
         let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
         let builtin = Arc::new(built_in(&config, &self.cwd)?);
-        let known = Accepted::open(&self.paths).read()?;
+        let commands = Accepted::open(&self.paths).read()?;
         // Read before anything is replaced, so that the old configuration stays whole where this fails.
-        let manifests = self.manifests().await?;
+        let known = self.known().await?;
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Policy::new(&config));
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
         *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
-        self.apply_servers(&config, &eras(&manifests), |server| {
+        self.apply_servers(&config, &eras(&known.manifests), |server| {
             // A command that appeared while we run may be anybody's, and so may an address that would be
             // sent credentials.
             matches!(&server.transport, Transport::Http { headers, .. } if headers.is_empty())
-                || known.contains(&config::launch_digest(server))
+                || commands.contains(&config::launch_digest(server))
         })
         .await;
-        self.arrange(manifests);
+        self.arrange(known);
         self.servers.all().iter().for_each(Slot::start_if_eager);
         Ok(())
     }
@@ -273,17 +280,23 @@ impl App {
 
     /// Makes the catalogue anew from what is stored.
     pub(crate) async fn refresh(&self) -> Result<(), Problem> {
-        self.arrange(self.manifests().await?);
+        self.arrange(self.known().await?);
         Ok(())
     }
 
-    async fn manifests(&self) -> Result<Vec<Manifest>, Problem> {
+    async fn known(&self) -> Result<Known, Problem> {
         let (store, principal) = (self.store.clone(), self.principal.clone());
-        Ok(blocking(move || store.manifests(&principal)).await?)
+        let known = move || {
+            // In this order: what is accepted in between is accepted.
+            let manifests = store.manifests(&principal)?;
+            Ok::<_, pml_store::Error>(Known { manifests, accepted: store.accepted_definitions(&principal)? })
+        };
+        Ok(blocking(known).await?)
     }
 
-    /// Puts the tools of the built-in servers and of `manifests` in force.
-    fn arrange(&self, manifests: Vec<Manifest>) {
+    /// Puts the tools of the built-in servers and of what is stored in force.
+    fn arrange(&self, known: Known) {
+        let Known { manifests, mut accepted } = known;
         let mut known: HashMap<ServerName, Manifest> =
             manifests.into_iter().map(|manifest| (manifest.server.clone(), manifest)).collect();
         let config = self.config();
@@ -291,10 +304,17 @@ impl App {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         for server in config.servers.iter().filter(|server| server.enabled) {
             // What another command told under this name says nothing about this one.
-            let manifest = known.remove(&server.name).filter(|m| m.launch == config::launch_digest(server));
-            let mut listing = listing(server, manifest);
-            if let Some(told) = live.get(&server.name).filter(|t| t.launch == config::launch_digest(server)) {
-                listing.tools = told.tools.clone();
+            let launch = config::launch_digest(server);
+            let manifest = known.remove(&server.name).filter(|m| m.launch == launch);
+            let accepted = match server.definitions {
+                Definitions::Follow => catalogue::Accepted::All,
+                Definitions::Pinned => catalogue::Accepted::Only(
+                    accepted.remove(&(server.name.clone(), launch.clone())).unwrap_or_default(),
+                ),
+            };
+            let mut listing = listing(server, manifest, accepted);
+            if let Some(told) = live.get(&server.name).filter(|told| told.launch == launch) {
+                listing.tools.clone_from(&told.tools);
                 listing.server.known = true;
             }
             listings.push(listing);
@@ -320,6 +340,7 @@ impl App {
                 capabilities: None,
             },
             tools: catalogue::with_identifiers(server.definitions()),
+            accepted: catalogue::Accepted::All,
         };
         all.values().map(listing).collect()
     }
@@ -342,7 +363,7 @@ impl App {
 
     async fn learn(&self, server: &ServerName, launch: Digest, asked_at: Instant, opened: Opened) {
         // What a replaced command told late says nothing about the one in its place.
-        let current = |slot: &Arc<Slot>| config::launch_digest(slot.settings()) == launch;
+        let current = |slot: &Arc<Slot>| *slot.launch() == launch;
         let Some(slot) = self.servers.get(server).filter(current) else { return };
         for refused in &opened.refused {
             tracing::warn!(%server, refused, "a tool was left out");
@@ -362,7 +383,7 @@ impl App {
     async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {
         let listing = StoredListing {
             server: slot.name().clone(),
-            launch: config::launch_digest(slot.settings()),
+            launch: slot.launch().clone(),
             about: ServerAbout {
                 info: opened.about.server.clone(),
                 instructions: opened.about.instructions.clone(),
@@ -371,6 +392,10 @@ impl App {
                 capabilities: Some(opened.about.capabilities.clone()),
             },
             tools: distinct(opened.tools),
+            welcome: match slot.settings().definitions {
+                Definitions::Pinned => Welcome::First,
+                Definitions::Follow => Welcome::Always,
+            },
         };
         let (store, principal, now) = (self.store.clone(), self.principal.clone(), now_ms());
         let own = (listing.server.clone(), listing.launch.clone(), listing.tools.clone());
@@ -395,19 +420,21 @@ impl App {
         (server, launch, tools): (ServerName, Digest, Vec<Definition>),
         stored: Option<Manifest>,
     ) {
-        let identifiers: HashMap<String, String> = stored
+        let mut known: HashMap<String, Offer> = stored
             .into_iter()
             .flat_map(|m| m.tools)
-            .map(|tool| (tool.definition.name, tool.identifier))
+            .map(|tool| (tool.definition.name.clone(), offer(tool)))
             .collect();
-        let named = |tool: Definition| {
-            let identifier = identifiers.get(&tool.name).cloned();
-            let identifier = identifier.unwrap_or_else(|| pml_model::name::identifier(&tool.name));
-            (tool, identifier)
+        let named = |definition: Definition| match known.remove(&definition.name) {
+            Some(offer) => Offer { definition, ..offer },
+            None => {
+                let identifier = pml_model::name::identifier(&definition.name);
+                Offer { definition, identifier, since: now_ms() }
+            }
         };
-        let mut tools: Vec<(Definition, String)> = tools.into_iter().map(named).collect();
+        let mut tools: Vec<Offer> = tools.into_iter().map(named).collect();
         // The order of the stored manifest, so that a start alone does not look like a change.
-        tools.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
         let told = LiveTools { launch, tools };
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(server, told);
     }
@@ -439,10 +466,16 @@ impl App {
     }
 }
 
+/// What the database knows of servers.
+struct Known {
+    manifests: Vec<Manifest>,
+    accepted: AcceptedDefinitions,
+}
+
 /// What a running server told, with the identifiers its tools keep.
 struct LiveTools {
     launch: Digest,
-    tools: Vec<(Definition, String)>,
+    tools: Vec<Offer>,
 }
 
 /// A built-in server in use; holds on to it across a reload.
@@ -518,7 +551,7 @@ fn eras(manifests: &[Manifest]) -> HashMap<ServerName, Era> {
     manifests.iter().filter_map(|m| Some((m.server.clone(), era(m.about.era.as_deref()?)))).collect()
 }
 
-fn listing(server: &config::Server, manifest: Option<Manifest>) -> Listing {
+fn listing(server: &config::Server, manifest: Option<Manifest>, accepted: catalogue::Accepted) -> Listing {
     let about = manifest.as_ref().map(|manifest| &manifest.about);
     let description = server.description.clone().or_else(|| about.and_then(in_its_own_words));
     Listing {
@@ -529,12 +562,13 @@ fn listing(server: &config::Server, manifest: Option<Manifest>) -> Listing {
             capabilities: about
                 .and_then(|about| about.capabilities.as_ref().map(|json| json.get().to_owned())),
         },
-        tools: manifest
-            .into_iter()
-            .flat_map(|m| m.tools)
-            .map(|tool| (tool.definition, tool.identifier))
-            .collect(),
+        tools: manifest.into_iter().flat_map(|m| m.tools).map(offer).collect(),
+        accepted,
     }
+}
+
+fn offer(tool: StoredTool) -> Offer {
+    Offer { definition: tool.definition, identifier: tool.identifier, since: tool.first_seen_at }
 }
 
 /// What a server calls itself, where the operator did not say what it is for.

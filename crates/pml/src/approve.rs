@@ -13,6 +13,7 @@
 //! loosen; what is not known to read is asked for, not repeated, and may reach anything. But a tool
 //! that says itself that it changes things does so, and only a rule with its full name outweighs that.
 
+mod explain;
 pub(crate) mod question;
 pub mod words;
 
@@ -21,7 +22,9 @@ use std::collections::HashSet;
 
 use pml_model::{Annotations, ToolId};
 
-use crate::config::{Approval, BUILT_IN, Config, Rule, Scope};
+pub use explain::{Attribute, Explanation};
+
+use crate::config::{Approval, BUILT_IN, Config, Rule, Scope, Subject};
 
 /// The user's rules, ready to be asked.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub struct Verdict {
     pub open_world: bool,
     /// What kind of reach it has.
     pub scope: Scope,
+    /// What it changes is seen by no other server.
+    pub isolated: bool,
     /// Why `mode` is what it is: what follows the word "because".
     pub because: String,
 }
@@ -60,6 +65,17 @@ pub enum Mode {
     Ask,
     /// Never.
     Deny,
+}
+
+impl Mode {
+    /// The word for it in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Ask => "hil",
+            Mode::Deny => "deny",
+        }
+    }
 }
 
 /// Why a tool may not be called: a rule forbids it.
@@ -88,7 +104,9 @@ impl Policy {
     /// The policy that `config` says.
     pub fn new(config: &Config) -> Policy {
         let mut rules = config.permissions.clone();
-        rules.sort_by_cached_key(|rule| (Reverse(specificity(rule)), leniency(rule), rule.shown.clone()));
+        rules.sort_by_cached_key(|rule| {
+            (Reverse(specificity(&rule.subject)), leniency(rule), rule.shown.clone())
+        });
         let ours = BUILT_IN.iter().filter(|name| !config.builtin.disabled.iter().any(|off| off == *name));
         let believed = config.servers.iter().filter(|server| server.trusts_annotations);
         Policy {
@@ -100,13 +118,7 @@ impl Policy {
 
     /// What may be done with the tool `id`, whose server says `annotations` of it.
     pub fn of(&self, id: &ToolId, annotations: &Annotations) -> Verdict {
-        let server = id.server.as_str();
-        let tool = Case {
-            rules: self.rules.iter().filter(|rule| rule.subject.has(server, &id.tool)).collect(),
-            standing: self.standing(server),
-            server,
-            says: *annotations,
-        };
+        let tool = self.case(id, annotations);
         let read_only = tool.read_only();
         let (mode, because) = tool.mode(&read_only);
         let read_only = read_only.holds();
@@ -116,7 +128,18 @@ impl Policy {
             idempotent: tool.idempotent(read_only),
             open_world: tool.open_world(),
             scope: tool.scope(),
+            isolated: tool.isolated(),
             because,
+        }
+    }
+
+    fn case<'p>(&'p self, id: &'p ToolId, annotations: &Annotations) -> Case<'p> {
+        let server = id.server.as_str();
+        Case {
+            rules: self.rules.iter().filter(|rule| rule.subject.has(server, &id.tool)).collect(),
+            standing: self.standing(server),
+            server,
+            says: *annotations,
         }
     }
 
@@ -132,9 +155,9 @@ impl Policy {
 }
 
 /// How narrowly a rule says which tools it is about; greater counts first.
-fn specificity(rule: &Rule) -> (u8, usize) {
-    let (server, tool) = (&rule.subject.server, &rule.subject.tool);
-    let class = match (rule.subject.is_exact(), tool.literals() > 0, server.is_literal()) {
+pub fn specificity(subject: &Subject) -> (u8, usize) {
+    let (server, tool) = (&subject.server, &subject.tool);
+    let class = match (subject.is_exact(), tool.literals() > 0, server.is_literal()) {
         (true, _, _) => 3,
         (false, true, _) => 2,
         (false, false, true) => 1,
@@ -243,6 +266,11 @@ impl<'p> Case<'p> {
             (Standing::Ours | Standing::Believed, _, true) => Scope::Readonly,
             (Standing::Believed, _, false) => Scope::McpStandard,
         }
+    }
+
+    /// Only the user can know that.
+    fn isolated(&self) -> bool {
+        self.given(|rule| rule.isolated).is_some_and(|(_, isolated)| isolated)
     }
 
     fn mode(&self, reads: &Reads<'_>) -> (Mode, String) {

@@ -3,6 +3,8 @@
 //! A [`Snapshot`] never changes; when something does, a new one takes its place. It is made from
 //! stored manifests, so it is there before any server has been started.
 
+mod held;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -10,7 +12,10 @@ use pml_graph::lexical::{Document, Index};
 use pml_mcp::param_headers::{Mirrored, mirrored};
 use pml_model::name::{identifier, look_alike};
 use pml_model::{Definition, Digest, ServerName, ToolId};
+use pml_store::AcceptedDefinition;
 use serde_json::Value;
+
+pub use held::{HeldBack, Why};
 
 use crate::problem::{Code, Problem, did_you_mean, nearest, unknown_server};
 
@@ -50,8 +55,30 @@ pub struct Server {
 pub struct Listing {
     /// The server.
     pub server: Server,
-    /// Its tools with the identifiers they keep.
-    pub tools: Vec<(Definition, String)>,
+    /// Its tools.
+    pub tools: Vec<Offer>,
+    /// Which of them may be used.
+    pub accepted: Accepted,
+}
+
+/// A tool as its server offers it.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What its server says of it.
+    pub definition: Definition,
+    /// The identifier it keeps.
+    pub identifier: String,
+    /// When a tool of that name was first seen.
+    pub since: i64,
+}
+
+/// Which definitions of a server may be used.
+#[derive(Debug)]
+pub enum Accepted {
+    /// All it tells.
+    All,
+    /// Those a person accepted, by tool.
+    Only(BTreeMap<String, AcceptedDefinition>),
 }
 
 /// How tools are named where they are all listed.
@@ -71,8 +98,8 @@ pub struct Snapshot {
     pub tools: Vec<Tool>,
     /// In order of name.
     pub servers: Vec<Server>,
-    /// Tools that are held back, with the reason.
-    pub held_back: Vec<(ToolId, String)>,
+    /// Tools that are held back.
+    pub held_back: Vec<HeldBack>,
     by_id: HashMap<ToolId, usize>,
     by_exposed: HashMap<String, usize>,
     index: OnceLock<Index>,
@@ -86,15 +113,11 @@ impl Snapshot {
         let servers = listings.values().map(|listing| listing.server.clone()).collect();
         let (mut tools, mut held_back) = (Vec::new(), Vec::new());
         for (server, listing) in &mut listings {
-            for (definition, identifier) in
-                keep_distinct(server, std::mem::take(&mut listing.tools), &mut held_back)
-            {
-                let id = ToolId { server: server.clone(), tool: definition.name.clone() };
-                match mirrored(definition.input_schema.get()) {
-                    Ok(mirrored) => {
-                        tools.push(Tool { id, identifier, exposed: String::new(), definition, mirrored });
-                    }
-                    Err(reason) => held_back.push((id, reason)),
+            let offers = take_accepted(server, listing, &mut held_back);
+            for offer in keep_distinct(server, offers, &mut held_back) {
+                match mirrored(offer.definition.input_schema.get()) {
+                    Ok(mirrored) => tools.push(Tool::new(server, offer, mirrored)),
+                    Err(reason) => held_back.push(HeldBack::new(server, offer, Why::Unusable(reason))),
                 }
             }
         }
@@ -113,15 +136,19 @@ impl Snapshot {
         if let Some(index) = self.by_id.get(id) {
             return Ok(&self.tools[*index]);
         }
-        if let Some((_, reason)) = self.held_back.iter().find(|(held, _)| held == id) {
-            return Err(Problem::new(Code::Quarantined, format!("tool `{id}` is held back: {reason}"))
-                .hint("`pml list` shows what is held back and why"));
+        if let Some(held) = self.held(id) {
+            return Err(held.problem());
         }
         if !self.servers.iter().any(|server| server.name == id.server) {
             let known = self.servers.iter().map(|server| server.name.as_str());
             return Err(unknown_server(id.server.as_str(), known));
         }
         Err(self.unknown_tool(&id.to_string()))
+    }
+
+    /// The tool of an id, if it is held back.
+    pub fn held(&self, id: &ToolId) -> Option<&HeldBack> {
+        self.held_back.iter().find(|held| held.id == *id)
     }
 
     /// The tool a client means: by the name it was shown or by id.
@@ -134,8 +161,16 @@ impl Snapshot {
         }
         match ToolId::parse(name) {
             Ok(id) => self.tool(&id),
-            Err(_) => Err(self.unknown_tool(&pml_model::name::printable(name))),
+            Err(_) => match self.held_named(name) {
+                Some(held) => Err(held.problem()),
+                None => Err(self.unknown_tool(&pml_model::name::printable(name))),
+            },
         }
+    }
+
+    /// The tool that is held back and was shown to clients by this name, if it ever was.
+    pub fn held_named(&self, name: &str) -> Option<&HeldBack> {
+        self.held_back.iter().find(|held| format!("{}__{}", held.id.server, held.id.tool) == name)
     }
 
     fn unknown_tool(&self, wanted: &str) -> Problem {
@@ -174,29 +209,50 @@ impl Snapshot {
     }
 }
 
-/// Leaves out tools that could be taken for one that came before them.
-fn keep_distinct(
-    server: &ServerName,
-    tools: Vec<(Definition, String)>,
-    held_back: &mut Vec<(ToolId, String)>,
-) -> Vec<(Definition, String)> {
-    let mut seen: HashMap<String, String> = HashMap::new();
-    let mut kept = Vec::with_capacity(tools.len());
-    for (definition, identifier) in tools {
-        let name = definition.name.clone();
-        match seen.get(&look_alike(&name)) {
-            // `get-sum` and `get_sum` can be told apart and have identifiers of their own.
-            Some(other) if !is_plainly_different(other, &name) => {
-                let reason = format!("its name can be taken for `{other}`");
-                held_back.push((ToolId { server: server.clone(), tool: name }, reason));
-            }
-            _ => {
-                seen.insert(look_alike(&name), name);
-                kept.push((definition, identifier));
-            }
+impl Tool {
+    fn new(server: &ServerName, offer: Offer, mirrored: Vec<Mirrored>) -> Tool {
+        let Offer { definition, identifier, .. } = offer;
+        let id = ToolId { server: server.clone(), tool: definition.name.clone() };
+        Tool { id, identifier, exposed: String::new(), definition, mirrored }
+    }
+}
+
+/// Takes the offers that are accepted; what is new or changed is held back.
+fn take_accepted(server: &ServerName, listing: &mut Listing, held_back: &mut Vec<HeldBack>) -> Vec<Offer> {
+    let offers = std::mem::take(&mut listing.tools);
+    let Accepted::Only(accepted) = &listing.accepted else { return offers };
+    let mut kept = Vec::with_capacity(offers.len());
+    for offer in offers {
+        match Why::of(&offer.definition, accepted.get(&offer.definition.name)) {
+            None => kept.push(offer),
+            Some(why) => held_back.push(HeldBack::new(server, offer, why)),
         }
     }
     kept
+}
+
+/// Leaves out tools that could be taken for another. The one that was there first is kept, and of those that came
+/// together one with a plain name.
+fn keep_distinct(server: &ServerName, offers: Vec<Offer>, held_back: &mut Vec<HeldBack>) -> Vec<Offer> {
+    let mut ranked: Vec<(usize, Offer)> = offers.into_iter().enumerate().collect();
+    ranked.sort_by_key(|(_, offer)| (offer.since, !offer.definition.name.is_ascii()));
+    let mut seen: HashMap<String, String> = HashMap::new();
+    let mut kept = Vec::with_capacity(ranked.len());
+    for (place, offer) in ranked {
+        let name = offer.definition.name.clone();
+        match seen.get(&look_alike(&name)) {
+            // `get-sum` and `get_sum` can be told apart and have identifiers of their own.
+            Some(other) if !is_plainly_different(other, &name) => {
+                held_back.push(HeldBack::new(server, offer, Why::Alike { other: other.clone() }));
+            }
+            _ => {
+                seen.insert(look_alike(&name), name);
+                kept.push((place, offer));
+            }
+        }
+    }
+    kept.sort_by_key(|(place, _)| *place);
+    kept.into_iter().map(|(_, offer)| offer).collect()
 }
 
 fn is_plainly_different(a: &str, b: &str) -> bool {
@@ -277,15 +333,13 @@ fn collect_words(schema: &Value, words: &mut String) {
     }
 }
 
-/// The identifiers of tools that no store keeps: the built-in ones.
-pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<(Definition, String)> {
-    definitions
-        .into_iter()
-        .map(|definition| {
-            let id = identifier(&definition.name);
-            (definition, id)
-        })
-        .collect()
+/// The offers of tools that no store keeps: the built-in ones.
+pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<Offer> {
+    let offer = |definition: Definition| {
+        let identifier = identifier(&definition.name);
+        Offer { definition, identifier, since: 0 }
+    };
+    definitions.into_iter().map(offer).collect()
 }
 
 /// The snapshot in force.
@@ -335,7 +389,7 @@ mod tests {
             known: true,
             capabilities: None,
         };
-        Listing { server, tools: with_identifiers(tools) }
+        Listing { server, tools: with_identifiers(tools), accepted: Accepted::All }
     }
 
     fn exposed(listings: Vec<Listing>, naming: Naming) -> Vec<String> {
@@ -389,6 +443,48 @@ mod tests {
         assert_eq!(kept, ["read", "get-sum", "get_sum"]);
         let held = ToolId::parse("a:Read").unwrap();
         assert_eq!(snapshot.tool(&held).unwrap_err().code, Code::Quarantined);
+    }
+
+    #[test]
+    fn of_tools_that_look_alike_the_one_that_was_there_first_is_kept() {
+        let mut listing = listing("a", &["reаd", "Read", "read"]);
+        for (offer, since) in listing.tools.iter_mut().zip([3, 2, 1]) {
+            offer.since = since;
+        }
+        let snapshot = Snapshot::new(vec![listing], Naming::Qualified);
+        let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
+        assert_eq!(kept, ["read"]);
+    }
+
+    #[test]
+    fn what_is_new_or_changed_is_held_back_and_never_pushes_another_out() {
+        let mut listing = listing("a", &["read", "stat", "Read", "gone"]);
+        let digest = |name: &str, listing: &Listing| {
+            let is_it = |offer: &&Offer| offer.definition.name == name;
+            listing.tools.iter().find(is_it).unwrap().definition.digest.clone()
+        };
+        // `Read` says of itself that it was there before.
+        listing.tools.iter_mut().for_each(|offer| offer.since = i64::from(offer.definition.name != "Read"));
+        let accepted = [("read", digest("read", &listing)), ("stat", Digest::of(b"another"))];
+        listing.accepted = Accepted::Only(
+            accepted
+                .into_iter()
+                .map(|(name, digest)| (name.to_owned(), AcceptedDefinition { digest, replaced: None }))
+                .collect(),
+        );
+        let snapshot = Snapshot::new(vec![listing], Naming::Qualified);
+        let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
+        assert_eq!(kept, ["read"]);
+        let held: Vec<String> =
+            snapshot.held_back.iter().map(|held| format!("{}: {}", held.id.tool, held.why)).collect();
+        assert_eq!(
+            held,
+            [
+                "stat: its definition changed after it was accepted",
+                "Read: it appeared after its server was accepted",
+                "gone: it appeared after its server was accepted"
+            ]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod cli;
 pub mod config;
 pub mod dashboard;
 pub mod discover;
+pub mod epoch;
 pub mod execute;
 pub mod flow;
 pub mod gateway;

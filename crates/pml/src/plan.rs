@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pml_analysis::dag::Work;
 use pml_analysis::render::Report;
-use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity, Tool};
+use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity, Tool, Withheld};
 use pml_mcp::Caller;
 use pml_model::json::{Fields, raw};
 use pml_model::question::Answerer;
@@ -120,6 +120,11 @@ pub fn catalogue(snapshot: &Snapshot, ours: impl Fn(&str) -> bool) -> Catalogue 
             reads,
         ));
     }
+    for held in &snapshot.held_back {
+        let Problem { message, .. } = held.problem();
+        let withheld = Withheld { message, hint: held.hint() };
+        catalogue.withhold(held.id.server.as_str(), &[&held.id.tool, &held.identifier], &withheld);
+    }
     catalogue
 }
 
@@ -135,7 +140,11 @@ pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> 
         })
         .collect();
     let Some(first) = complaints.iter().find(mistakes) else { return Ok(()) };
-    let mut problem = Problem::new(Code::InvalidProgram, first.message.clone());
+    let code = match first.code {
+        pml_analysis::Code::HeldBack => Code::Quarantined,
+        _ => Code::InvalidProgram,
+    };
+    let mut problem = Problem::new(code, first.message.clone());
     problem.hint.clone_from(&first.hint);
     Err(Refused { problem, line: Some(first.at.line), all })
 }
@@ -584,7 +593,7 @@ mod tests {
     use pml_model::{Definition, ServerName};
 
     use super::*;
-    use crate::catalogue::{Listing, Naming, Server, with_identifiers};
+    use crate::catalogue::{Accepted, Listing, Naming, Server, with_identifiers};
 
     fn listing(server: &str) -> Listing {
         let definition = |name: &str, reads: bool| {
@@ -603,6 +612,7 @@ mod tests {
         Listing {
             server,
             tools: with_identifiers(vec![definition("get-sum", true), definition("put", false)]),
+            accepted: Accepted::All,
         }
     }
 

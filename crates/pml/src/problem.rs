@@ -128,12 +128,22 @@ impl Problem {
             .unwrap_or_default()
     }
 
-    /// As the result of a tool call.
+    /// As the result of a call of one of our own tools.
     pub fn to_tool_result(&self) -> Box<RawValue> {
         raw(&json!({
             "content": [{ "type": "text", "text": self.to_string() }],
-            "structuredContent": { "error": self },
+            "structuredContent": { "status": "failed", "error": self },
             "isError": true,
+        }))
+    }
+
+    /// As the result of a call of a tool that says what its results look like: clients check structured content
+    /// against that, and would show their own complaint instead of this one.
+    pub fn to_typed_tool_result(&self) -> Box<RawValue> {
+        raw(&json!({
+            "content": [{ "type": "text", "text": self.to_string() }],
+            "isError": true,
+            "_meta": { "pml/error": self },
         }))
     }
 
@@ -281,7 +291,7 @@ mod tests {
         assert_eq!(problem.to_string(), "UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?");
         assert_eq!(
             problem.to_tool_result().get(),
-            r#"{"content":[{"type":"text","text":"UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?"}],"structuredContent":{"error":{"code":"UNKNOWN_TOOL","message":"no tool `x`","hint":"did you mean `y`?"}},"isError":true}"#
+            r#"{"content":[{"type":"text","text":"UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?"}],"structuredContent":{"status":"failed","error":{"code":"UNKNOWN_TOOL","message":"no tool `x`","hint":"did you mean `y`?"}},"isError":true}"#
         );
     }
 }

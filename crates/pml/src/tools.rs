@@ -14,10 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, now_ms};
 use crate::approve::question::value_digest;
-use crate::approve::{self, Refusal};
-use crate::catalogue::Tool;
+use crate::approve::{self, Refusal, Verdict};
+use crate::catalogue::{Snapshot, Tool, Why};
+use crate::config::Definitions;
+use crate::epoch::Reach;
 use crate::problem::{Code, Problem};
-use crate::servers::Slot;
+use crate::servers::{Slot, Status};
 
 /// In whose name and within which bounds a call is made.
 #[derive(Debug)]
@@ -126,7 +128,7 @@ pub async fn call(
     passing: Fields<'_>,
 ) -> Outcome {
     let snapshot = app.catalogue.snapshot();
-    let tool = match snapshot.tool(id) {
+    let tool = match found(&snapshot, context, id) {
         Ok(tool) => tool,
         // A server that was never started may have it.
         Err(problem) => match learn_tools(app, context, id).await {
@@ -138,13 +140,18 @@ pub async fn call(
     checked(app, context, tool, arguments, passing).await
 }
 
-/// Starts the server of a tool nobody knows, if its tools are not known either.
+/// Waits for what the server of a tool that cannot be called has to say now, starting it where its tools are not known or
+/// where it may have become again what was accepted.
 async fn learn_tools(app: &App, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
-    let known =
-        app.catalogue.snapshot().servers.iter().any(|server| server.name == id.server && server.known);
+    let snapshot = app.catalogue.snapshot();
+    let known = snapshot.servers.iter().any(|server| server.name == id.server && server.known);
+    let waits = snapshot.held(id).is_some_and(|held| held.why.waits());
     let Some(slot) = app.servers.get(&id.server) else { return Err(None) };
-    if known {
-        // Perhaps only since the caller looked.
+    if known && !waits {
+        // Perhaps only since the caller looked, or it is being told this moment.
+        if matches!(slot.status(), Status::Ready(_)) {
+            app.settled(&slot).await;
+        }
         return Ok(());
     }
     let _in_use = slot.in_use();
@@ -161,22 +168,30 @@ async fn call_known(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    match app.catalogue.snapshot().tool(id) {
+    match found(&app.catalogue.snapshot(), context, id) {
         Ok(tool) => checked(app, context, tool, arguments, passing).await,
         Err(problem) => Outcome::NotSent(problem),
     }
 }
 
+/// The tool, if it may be used at all. To a run that was planned with it, one that is held back now is one that changed.
+fn found<'s>(snapshot: &'s Snapshot, context: &Context, id: &ToolId) -> Result<&'s Tool, Problem> {
+    snapshot.tool(id).map_err(|problem| match (snapshot.held(id).map(|held| &held.why), &context.permit) {
+        (Some(Why::Changed { .. }), Some(_)) => Problem { code: Code::ToolChanged, ..problem },
+        (_, _) => problem,
+    })
+}
+
 /// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
 /// it when it was planned, and only as long as both still stand.
-fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<(), Problem> {
+fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<Verdict, Problem> {
     let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
     if let Some(refusal) = verdict.refusal(&tool.id) {
         return Err(Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT));
     }
     if context.run.is_none() {
         // Whoever calls a tool itself has its own way of asking.
-        return Ok(());
+        return Ok(verdict);
     }
     let permit = context.permit.as_ref();
     if verdict.mode == approve::Mode::Ask && !permit.is_some_and(|permit| permit.covers(arguments)) {
@@ -188,7 +203,13 @@ fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) ->
         return Err(Problem::new(Code::ToolChanged, text)
             .hint("`pml list --changes` shows how; run the program anew"));
     }
-    Ok(())
+    Ok(verdict)
+}
+
+/// What a call may change, for whoever keeps what was read; nothing where it is known to read only.
+fn reach(tool: &Tool, verdict: &Verdict) -> Option<Reach> {
+    let anywhere = if verdict.isolated { Reach::Only(tool.id.server.clone()) } else { Reach::Everywhere };
+    (!verdict.read_only).then_some(anywhere)
 }
 
 async fn checked(
@@ -198,14 +219,16 @@ async fn checked(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    if let Err(problem) = authorize(app, context, tool, arguments) {
-        return Outcome::NotSent(problem);
-    }
+    let verdict = match authorize(app, context, tool, arguments) {
+        Ok(verdict) => verdict,
+        Err(problem) => return Outcome::NotSent(problem),
+    };
     if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
         return Outcome::NotSent(problem);
     }
     match app.builtin(tool.id.server.as_str()) {
         Some(server) => {
+            let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
             let work = server.call(&tool.id.tool, arguments);
             tokio::select! {
                 result = work => match result {
@@ -217,14 +240,14 @@ async fn checked(
                 }
             }
         }
-        None => downstream(app, context, tool, arguments, &passing).await,
+        None => downstream(app, context, (tool, verdict), arguments, &passing).await,
     }
 }
 
 async fn downstream(
     app: &App,
     context: &Context,
-    tool: &Tool,
+    (tool, mut verdict): (&Tool, Verdict),
     arguments: &RawValue,
     passing: &Fields<'_>,
 ) -> Outcome {
@@ -246,8 +269,9 @@ async fn downstream(
             Err(unavailable) => return Outcome::NotSent(unavailable.0),
         };
         // Starting it may have told of other definitions than those the call was allowed by.
-        if let Err(problem) = still_allowed(app, context, &slot, tool, arguments).await {
-            return Outcome::NotSent(problem);
+        match still_allowed(app, context, &slot, tool, arguments).await {
+            Ok(now) => verdict = now.unwrap_or(verdict),
+            Err(problem) => return Outcome::NotSent(problem),
         }
         if let Some(wait) = slot.rate_limited() {
             return not_sent(&slot, &NotSent::RateLimited(wait));
@@ -263,6 +287,7 @@ async fn downstream(
             deadline: within(slot.settings().call_timeout),
             cancel: &context.cancel,
         };
+        let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
         match connection.request(call).await {
             Ok(result) => {
                 slot.answered();
@@ -282,22 +307,24 @@ async fn downstream(
     not_sent(&slot, &NotSent::Closed("it ended twice".to_owned()))
 }
 
-/// Whether the tool is still what it was and may still be called, now that its server runs.
+/// Whether the tool is still what it was and may still be called, now that its server runs. Says what the rules say of it
+/// where that had to be asked again: nobody has to be asked what becomes of a tool that may become anything.
 async fn still_allowed(
     app: &App,
     context: &Context,
     slot: &Slot,
     tool: &Tool,
     arguments: &RawValue,
-) -> Result<(), Problem> {
-    if context.permit.is_none() {
-        return Ok(());
+) -> Result<Option<Verdict>, Problem> {
+    if context.permit.is_none() && slot.settings().definitions == Definitions::Follow {
+        return Ok(None);
     }
     if !app.settled(slot).await {
         let text = format!("`{}` may have changed, and its server does not say how", tool.id);
         return Err(Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server"));
     }
-    authorize(app, context, app.catalogue.snapshot().tool(&tool.id)?, arguments)
+    let snapshot = app.catalogue.snapshot();
+    authorize(app, context, found(&snapshot, context, &tool.id)?, arguments).map(Some)
 }
 
 fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {

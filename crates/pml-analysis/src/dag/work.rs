@@ -74,6 +74,14 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         if self.catalogue.capability(wanted).is_some() {
             return self.capability(node, wanted, at);
         }
+        self.permissions.declared.insert(wanted.to_owned());
+        let withheld =
+            wanted.split_once(':').and_then(|(server, tool)| self.catalogue.withheld(server, tool));
+        if let Some(withheld) = withheld {
+            let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
+            self.complain(Code::HeldBack, at, node, message, hint);
+            return Work::Tool { tool: wanted.to_owned() };
+        }
         let tools = self.catalogue.tools();
         let names =
             self.tool_names.get_or_insert_with(|| tools.iter().map(|tool| tool.id.to_string()).collect());
@@ -82,7 +90,6 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         let form = "tools are called `server:tool`";
         let hint = hint.or_else(|| (!wanted.contains(':')).then(|| form.to_owned()));
         self.complain(Code::UnknownTool, at, node, message, hint);
-        self.permissions.declared.insert(wanted.to_owned());
         Work::Tool { tool: wanted.to_owned() }
     }
 

@@ -398,6 +398,10 @@ impl<'a> Walk<'a, '_> {
                     return;
                 }
                 self.permissions.declared.insert(id.clone());
+                if let Some(withheld) = self.catalogue.withheld(server, name) {
+                    let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
+                    return self.complain(Severity::Error, Code::HeldBack, span, message, hint);
+                }
                 let (message, hint) = self.no_such_tool(server, name, &id);
                 self.complain(Severity::Error, Code::UnknownTool, span, message, hint);
             }

@@ -8,7 +8,8 @@ use pml_model::name::identifier;
 use pml_model::{Definition, Digest, Principal, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{ChangedTool, Listing, ManifestChange, digest};
+use super::accept::{self, Put};
+use super::{ChangedTool, Listing, ManifestChange, Welcome, digest};
 
 /// How many predecessors of a definition are kept, so that a server that changes its tools without
 /// end does not fill the disk.
@@ -75,6 +76,10 @@ pub(super) fn record(
     };
     catalogue.apply(&differences, &mut change)?;
     catalogue.log(&differences, first_time)?;
+    let put = Put { principal: &principal.0, server: listing.server.as_str(), launch: &listing.launch, now };
+    if put.first_met(connection)? || listing.welcome == Welcome::Always {
+        touched |= put.all_offered(connection)?;
+    }
     if touched {
         bump_version(connection, principal)?;
     }
@@ -90,12 +95,15 @@ pub(super) fn remove(
     let known = connection.execute("DELETE FROM server WHERE principal = ?1 AND server = ?2", key)? > 0;
     if known {
         connection.execute("UPDATE tool SET offered = 0 WHERE principal = ?1 AND server = ?2", key)?;
+    }
+    accept::forget(connection, principal, server)?;
+    if known {
         bump_version(connection, principal)?;
     }
     Ok(known)
 }
 
-fn bump_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
+pub(super) fn bump_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO catalogue_version (principal, version) VALUES (?1, 1)
          ON CONFLICT (principal) DO UPDATE SET version = version + 1",
@@ -262,8 +270,9 @@ impl Catalogue<'_> {
                     change.changed.push(ChangedTool { tool, before, after });
                 }
                 Difference::Refreshed { definition, known } => {
-                    self.offer(definition, known.defined_at)?;
-                    self.drop_unused(known.definition)?;
+                    let id = self.offer(definition, known.defined_at)?;
+                    self.accept_spelling(&tool, known.definition, id)?;
+                    drop_unused(self.connection, known.definition)?;
                     if !known.offered {
                         change.added.push(tool);
                     }
@@ -317,17 +326,27 @@ impl Catalogue<'_> {
         )?;
         let rows = old.query_map(params![self.principal, self.server, tool, HISTORY], |row| row.get(0))?;
         let dropped: Vec<i64> = rows.collect::<rusqlite::Result<_>>()?;
-        dropped.into_iter().try_for_each(|id| self.drop_unused(id))
+        dropped.into_iter().try_for_each(|id| drop_unused(self.connection, id))
     }
 
-    fn offer(&self, definition: &Definition, defined_at: i64) -> rusqlite::Result<()> {
+    /// Where another text of the same meaning was accepted, this one is.
+    fn accept_spelling(&self, tool: &str, before: i64, now: i64) -> rusqlite::Result<()> {
+        self.connection.execute(
+            "UPDATE accepted_definition SET definition = ?5
+             WHERE principal = ?1 AND server = ?2 AND tool = ?3 AND definition = ?4",
+            params![self.principal, self.server, tool, before, now],
+        )?;
+        Ok(())
+    }
+
+    fn offer(&self, definition: &Definition, defined_at: i64) -> rusqlite::Result<i64> {
         let id = self.put_definition(definition)?;
         self.connection.execute(
             "UPDATE tool SET offered = 1, definition = ?4, defined_at = ?5
              WHERE principal = ?1 AND server = ?2 AND tool = ?3",
             params![self.principal, self.server, definition.name, id, defined_at],
         )?;
-        Ok(())
+        Ok(id)
     }
 
     fn withdraw(&self, tool: &str) -> rusqlite::Result<()> {
@@ -350,16 +369,6 @@ impl Catalogue<'_> {
             [self.principal, content.as_str(), definition.digest.as_str(), definition.raw.get()],
         )?;
         Ok(self.connection.last_insert_rowid())
-    }
-
-    fn drop_unused(&self, definition: i64) -> rusqlite::Result<()> {
-        self.connection.execute(
-            "DELETE FROM definition WHERE id = ?1
-             AND NOT EXISTS (SELECT 1 FROM tool WHERE definition = ?1)
-             AND NOT EXISTS (SELECT 1 FROM replaced_definition WHERE definition = ?1)",
-            [definition],
-        )?;
-        Ok(())
     }
 
     /// Keeps the changes for showing. Of a server that is new every tool is, which tells nothing;
@@ -391,4 +400,16 @@ impl Catalogue<'_> {
         )?;
         Ok(())
     }
+}
+
+/// Deletes a definition that nothing refers to any more.
+pub(super) fn drop_unused(connection: &Connection, definition: i64) -> rusqlite::Result<()> {
+    connection.execute(
+        "DELETE FROM definition WHERE id = ?1
+         AND NOT EXISTS (SELECT 1 FROM tool WHERE definition = ?1)
+         AND NOT EXISTS (SELECT 1 FROM replaced_definition WHERE definition = ?1)
+         AND NOT EXISTS (SELECT 1 FROM accepted_definition WHERE definition = ?1)",
+        [definition],
+    )?;
+    Ok(())
 }

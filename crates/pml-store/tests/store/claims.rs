@@ -246,3 +246,16 @@ fn only_the_answer_is_told_to_the_audit_log() {
     assert!(twice.is_err());
     assert_eq!(words(store), ["made", "asked", "answered"]);
 }
+
+#[test]
+fn an_answer_that_comes_too_late_is_none() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let lease = create(store, new_run(1)).unwrap();
+    let asks = Change { expires_at: Some(Some(5000)), ..park(None, Some("q")).unwrap() };
+    append(store, &lease, Vec::new(), Some(asks)).unwrap();
+    let answer = |now| store.answer(&me(), &id(1), "q", &it_was_done("1"), now, told("answered")).unwrap();
+    assert_eq!(answer(5000), Answered::Gone, "though nobody has looked for runs that waited too long");
+    assert!(words(store).is_empty());
+    assert_eq!(answer(4999), Answered::Stored);
+}

@@ -1,9 +1,11 @@
 //! The store on real files, from one handle, from several, and from several processes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
+mod accepted;
 mod audit;
 mod catalogue;
 mod claims;
+mod epoch;
 mod opening;
 mod processes;
 mod rules;
@@ -18,7 +20,7 @@ use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
     Audit, Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store,
-    Urgency,
+    Urgency, Welcome,
 };
 use serde_json::value::RawValue;
 
@@ -61,7 +63,13 @@ fn tool(name: &str, description: &str) -> Definition {
 }
 
 fn listing(name: &str, tools: Vec<Definition>) -> Listing {
-    Listing { server: server(name), launch: Digest::of(b"launch"), about: ServerAbout::default(), tools }
+    Listing {
+        server: server(name),
+        launch: Digest::of(b"launch"),
+        about: ServerAbout::default(),
+        tools,
+        welcome: Welcome::First,
+    }
 }
 
 /// The number of a run that is to be made, as its id.

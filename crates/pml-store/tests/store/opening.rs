@@ -126,14 +126,18 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
         .execute_batch(
             "DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
              DROP TABLE audit; DROP TABLE approval_rule;
+             DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              PRAGMA user_version = 1",
         )
         .unwrap();
     let store = Store::open(&fixture.path).unwrap();
     assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
+    let accepted = store.accepted_definitions(&me()).unwrap();
+    let tools: Vec<&String> = accepted.values().flat_map(|tools| tools.keys()).collect();
+    assert_eq!(tools, ["read"], "what was in use stays in use");
     create(&store, new_run(1)).unwrap();
     assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
-    assert_eq!(version_of(&fixture.path), 3);
+    assert_eq!(version_of(&fixture.path), 4);
 }
 
 #[test]
@@ -150,6 +154,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         .unwrap()
         .execute_batch(
             "DROP TABLE audit; DROP TABLE approval_rule;
+             DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
              DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;
              CREATE INDEX run_open ON run (state) WHERE ended_at IS NULL;
@@ -157,7 +162,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         )
         .unwrap();
     let store = Store::open(&fixture.path).unwrap();
-    assert_eq!(version_of(&fixture.path), 3);
+    assert_eq!(version_of(&fixture.path), 4);
     let due: Vec<_> = store.due(1000).unwrap().into_iter().map(|found| found.run).collect();
     let asking: Vec<_> = store.asking().unwrap().into_iter().map(|asking| asking.run.id).collect();
     assert_eq!((due, asking), (vec![id(1)], vec![id(2)]));

@@ -1,10 +1,10 @@
 //! Standing rules: how long they count, and for whom.
 
-use pml_model::Digest;
+use pml_model::{Definition, Digest};
 use pml_store::{Error, NewRule, Store};
 use rusqlite::Connection;
 
-use super::{ann, fixture, me, told, words};
+use super::{ann, fixture, listing, me, told, tool, words};
 
 fn rule(tool: &str) -> NewRule {
     NewRule {
@@ -124,4 +124,28 @@ fn without_the_key_no_rule_counts() {
     let store = Store::open(&fixture.path).unwrap();
     assert!(matches!(store.matching_rules(&me(), 2000), Err(Error::KeyMissing { .. })));
     assert!(matches!(store.add_rule(rule("a:b"), Vec::new()), Err(Error::KeyMissing { .. })));
+}
+
+#[test]
+fn another_definition_of_its_tool_ends_a_rule_for_good() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let (first, second) = (tool("delete", "deletes one file"), tool("delete", "deletes everything"));
+    let record = |definition: &Definition, now| {
+        store.record_manifest(&me(), listing("fs", vec![definition.clone()]), now).unwrap();
+    };
+    record(&first, 1000);
+    let of =
+        |definition: &Definition, tool: &str| NewRule { definition: definition.digest.clone(), ..rule(tool) };
+    let voided = store.add_rule(of(&first, "fs:delete"), Vec::new()).unwrap();
+    let other = store.add_rule(of(&first, "other:delete"), Vec::new()).unwrap();
+    record(&first, 1100);
+    assert_eq!(in_force(store, 1200), [voided, other], "the same again changes nothing");
+    record(&second, 1300);
+    assert_eq!(in_force(store, 1300), [other]);
+    let given_anew = store.add_rule(of(&second, "fs:delete"), Vec::new()).unwrap();
+    record(&second, 1400);
+    assert_eq!(in_force(store, 1400), [other, given_anew]);
+    record(&first, 1500);
+    assert_eq!(in_force(store, 1500), [other], "neither comes back with its definition");
 }

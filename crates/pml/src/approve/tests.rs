@@ -44,8 +44,12 @@ fn check(toml: &str, tools: &[&str], expected: &Expect) {
     let mut lines = String::new();
     for tool in tools {
         let (_, verdict) = verdict(&policy, tool);
-        let attributes =
-            [(verdict.read_only, "reads"), (verdict.idempotent, "idempotent"), (verdict.open_world, "open")];
+        let attributes = [
+            (verdict.read_only, "reads"),
+            (verdict.idempotent, "idempotent"),
+            (verdict.open_world, "open"),
+            (verdict.isolated, "isolated"),
+        ];
         let mut words = vec![format!("{:?}", verdict.mode).to_lowercase(), verdict.scope.as_str().to_owned()];
         words.extend(attributes.iter().filter(|(holds, _)| *holds).map(|(_, word)| (*word).to_owned()));
         lines.push_str(&format!("{tool}: {}\n    {}\n", words.join(" "), verdict.because));
@@ -305,4 +309,117 @@ fn only_what_a_rule_forbids_is_refused_whoever_would_allow_it() {
         .map(|refusal| refusal.to_string())
         .collect();
     assert_eq!(refused, ["`fs:delete` may not be called, because `*:delete*` in [permissions] denies it"]);
+}
+
+#[test]
+fn only_a_rule_isolates() {
+    check(
+        "[permissions]\nmemory = { isolated = true }\n\"memory:sync\" = { isolated = false }",
+        &["memory:put", "memory:sync", "other:put", "math:evaluate RI"],
+        &expect![[r#"
+            memory:put: ask mcp-standard open isolated
+                nothing in [permissions] allows it
+            memory:sync: ask mcp-standard open
+                nothing in [permissions] allows it
+            other:put: ask mcp-standard open
+                nothing in [permissions] allows it
+            math:evaluate RI: auto minimal reads idempotent open
+                it is built in and only reads
+        "#]],
+    );
+}
+
+/// What is said of a tool, a line for each attribute.
+#[track_caller]
+fn check_explained(toml: &str, tool: &str, expected: &Expect) {
+    let (id, initials) = tool.split_once(' ').unwrap_or((tool, ""));
+    let policy = policy(toml);
+    let explanation = policy.explain(&ToolId::parse(id).unwrap(), &annotations(initials));
+    let mut lines = String::new();
+    for it in &explanation.attributes {
+        let line = it.place.as_deref().and_then(|place| place.rsplit(':').next()).unwrap_or("-");
+        lines.push_str(&format!("{} {} [{line}] {}\n", it.name, it.value, it.because));
+    }
+    let rules: Vec<&str> = explanation.rules.iter().map(|(shown, _)| shown.as_str()).collect();
+    lines.push_str(&format!("rules: {}\nbelieved: {:?}\n", rules.join(", "), explanation.believed));
+    expected.assert_eq(&lines);
+}
+
+#[test]
+fn every_attribute_is_explained_by_what_gives_it() {
+    let rules = "[servers.git]\ncommand = \"x\"\ntrust = \"annotations\"\n[servers.hub]\ncommand = \"x\"\n[permissions]\n\
+                 hub = { scope = \"network-api\", isolated = true }\n\
+                 \"hub:get_*\" = { read_only = true, open_world = false }\n\
+                 \"hub:get_all\" = { approval_mode = \"hil\", idempotent = true }\n\
+                 \"*:drop\" = { deny = true }\n";
+    check_explained(
+        rules,
+        "hub:get_all O",
+        &expect![[r#"
+        approval_mode hil [9] `hub:get_all` in [permissions] says so
+        read_only yes [8] `hub:get_*` in [permissions] says so
+        idempotent yes [9] `hub:get_all` in [permissions] says so
+        open_world yes [8] `hub:get_*` in [permissions] says that it is not, but the tool itself says that it is
+        scope network-api [7] `hub` in [permissions] says so
+        isolated yes [7] `hub` in [permissions] says so
+        rules: `hub:get_all` in [permissions], `hub:get_*` in [permissions], `hub` in [permissions]
+        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+    "#]],
+    );
+    check_explained(
+        rules,
+        "hub:get_rid r",
+        &expect![[r#"
+        approval_mode hil [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself does not
+        read_only no [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself says that it does not
+        idempotent no [-] no rule says otherwise, and what its server says of it is not believed
+        open_world no [8] `hub:get_*` in [permissions] says so
+        scope network-api [7] `hub` in [permissions] says so
+        isolated yes [7] `hub` in [permissions] says so
+        rules: `hub:get_*` in [permissions], `hub` in [permissions]
+        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+    "#]],
+    );
+    check_explained(
+        rules,
+        "hub:drop",
+        &expect![[r#"
+        approval_mode deny [10] `*:drop` in [permissions] denies it
+        read_only no [-] no rule says otherwise, and what its server says of it is not believed
+        idempotent no [-] no rule says otherwise, and what its server says of it is not believed
+        open_world yes [-] no rule says otherwise, and what its server says of it is not believed
+        scope network-api [7] `hub` in [permissions] says so
+        isolated yes [7] `hub` in [permissions] says so
+        rules: `*:drop` in [permissions], `hub` in [permissions]
+        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+    "#]],
+    );
+    check_explained(
+        rules,
+        "git:log Ro",
+        &expect![[r#"
+        approval_mode auto [-] its server `git` is trusted and says that it only reads
+        read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
+        idempotent yes [-] it only reads
+        open_world no [-] no rule says otherwise, and its annotations say `openWorldHint: false`
+        scope readonly [-] no rule says otherwise, and its annotations fit that
+        isolated no [-] no rule says that it is
+        rules: 
+        believed: (true, "server `git` has `trust = \"annotations\"`")
+    "#]],
+    );
+    check_explained(
+        rules,
+        "math:evaluate RI",
+        &expect![[r#"
+        approval_mode auto [-] it is built in and only reads
+        read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
+        idempotent yes [-] it only reads
+        open_world yes [-] no rule says otherwise, and its annotations do not say `openWorldHint`
+        scope minimal [-] no rule says otherwise, and its annotations fit that
+        isolated no [-] no rule says that it is
+        rules: 
+        believed: (true, "it is built in")
+    "#]],
+    );
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pml_model::{Definition, Digest, Principal, ServerName};
-use pml_store::{Listing as StoredListing, ServerAbout, Store};
+use pml_store::{Listing as StoredListing, ServerAbout, Store, Welcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Figure, failed, milliseconds, quantile};
-use crate::catalogue::{Listing, Naming, Server, Snapshot};
+use crate::catalogue::{Accepted, Listing, Naming, Offer, Server, Snapshot};
 use crate::discover::{self, Detail, Filter, Request, signature};
 use crate::problem::Problem;
 use crate::validate::Validators;
@@ -42,7 +42,12 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     let reading = started.elapsed();
     let listings = manifests.into_iter().map(|manifest| Listing {
         server: Server { name: manifest.server, description: None, known: true, capabilities: None },
-        tools: manifest.tools.into_iter().map(|tool| (tool.definition, tool.identifier)).collect(),
+        tools: manifest
+            .tools
+            .into_iter()
+            .map(|tool| Offer { definition: tool.definition, identifier: tool.identifier, since: 0 })
+            .collect(),
+        accepted: Accepted::All,
     });
     let snapshot = Snapshot::new(listings.collect(), Naming::Qualified);
     let started = Instant::now();
@@ -134,7 +139,13 @@ fn server_name(name: &str, round: usize) -> Result<ServerName, Problem> {
 fn stored(server: &ServerName, tools: Vec<Definition>) -> StoredListing {
     let about =
         ServerAbout { info: None, instructions: None, protocol_version: None, era: None, capabilities: None };
-    StoredListing { server: server.clone(), launch: Digest::of(server.as_str().as_bytes()), about, tools }
+    StoredListing {
+        server: server.clone(),
+        launch: Digest::of(server.as_str().as_bytes()),
+        about,
+        tools,
+        welcome: Welcome::First,
+    }
 }
 
 /// Ranks for the first sentence of every twentieth description.

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use pml_model::question::Answerer;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Here, out};
 use crate::app::{App, Role};
 use crate::config::{self, Declared};
+use crate::passphrase;
 use crate::problem::Problem;
 use crate::servers::Slot;
 
@@ -75,6 +77,7 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
         let hint = "read it, then run `pml trust` in its directory";
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }
+    findings.extend(answers(app));
     findings.push(guarded());
     findings.push(walls());
     findings.push(sandbox(app).await);
@@ -84,11 +87,9 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
         findings.extend(found);
     }
     let snapshot = app.catalogue.snapshot();
-    for (id, reason) in &snapshot.held_back {
-        findings.push(warn(
-            format!("tool `{}` is held back: {reason}", pml_model::name::printable(&id.to_string())),
-            None,
-        ));
+    for held in &snapshot.held_back {
+        let Problem { message, hint, .. } = held.problem();
+        findings.push(warn(pml_model::name::printable(&message), hint));
     }
     for tool in &snapshot.tools {
         if let Some(reason) = app.validators.schema_problem(&tool.definition) {
@@ -100,6 +101,26 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
             findings.push(warn(text, Some("tell the author of the server".to_owned())));
         }
     }
+}
+
+/// Whether what needs a person's word gets it from a person.
+fn answers(app: &App) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if app.config().approvals.by == Some(Answerer::Client) {
+        let text = "with `approvals.by = \"client\"` whoever reaches `pml serve` can approve its own calls";
+        let hint = "take it out, or write \"human\": then only a person's own word counts";
+        findings.push(warn(text.to_owned(), Some(hint.to_owned())));
+    }
+    match passphrase::is_set(&app.paths) {
+        Ok(true) => {}
+        Ok(false) => {
+            let text = "no passphrase is set, so nobody can sign in at the dashboard or approve as a person";
+            let hint = "run `pml passphrase` in a terminal";
+            findings.push(warn(text.to_owned(), Some(hint.to_owned())));
+        }
+        Err(problem) => findings.push(bad(problem.message, problem.hint)),
+    }
+    findings
 }
 
 /// Whether the processes of servers end with us, however we end.

@@ -141,7 +141,7 @@ async fn decide(
 }
 
 /// A word from the terminal; nothing where the line is empty or ends.
-async fn confirmed(question: &str) -> Option<bool> {
+pub(super) async fn confirmed(question: &str) -> Option<bool> {
     out::note(format!("{question} [y/n]"));
     let line = crate::app::blocking(|| std::io::stdin().lines().next()).await;
     match line?.ok()?.trim() {

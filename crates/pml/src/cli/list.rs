@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use pml_model::ServerName;
 use pml_model::name::printable;
+use pml_model::{Definition, ServerName};
 use pml_store::{CatalogueChange, ServerState};
 use serde::Serialize;
 
 use super::{Here, out};
 use crate::accepted::Accepted;
 use crate::app::{App, Role, blocking, now_ms};
-use crate::catalogue::Snapshot;
+use crate::catalogue::{HeldBack, Snapshot};
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
 
@@ -79,7 +79,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     if here.json {
         let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
         let held_back: Vec<String> =
-            snapshot.held_back.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
+            snapshot.held_back.iter().map(|held| format!("{}: {}", held.id, held.why)).collect();
         out::json(
             &serde_json::json!({ "servers": rows, "leftOut": left_out, "heldBack": held_back, "untrusted": config.untrusted }),
         );
@@ -93,14 +93,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     for problem in &config.problems {
         out::line(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }
-    for (id, reason) in &snapshot.held_back {
-        out::line(format!(
-            "{}held back{}: {}: {reason}",
-            out::YELLOW,
-            out::RESET,
-            printable(&id.to_string())
-        ));
-    }
+    snapshot.held_back.iter().for_each(show_held);
     for path in &config.untrusted {
         out::line(format!(
             "{}not trusted{}: {}; `pml trust` makes it count",
@@ -110,6 +103,14 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
         ));
     }
     Ok(())
+}
+
+/// A tool that is held back, why, and what lets it be used.
+fn show_held(held: &HeldBack) {
+    let id = printable(&held.id.to_string());
+    let way_out = if held.why.waits() { format!("; `pml accept {id}` shows it") } else { String::new() };
+    let why = printable(&held.why.to_string());
+    out::line(format!("{}held back{}: {id}: {why}{way_out}", out::YELLOW, out::RESET));
 }
 
 /// What running gateways say; the best state where several do.
@@ -141,10 +142,12 @@ fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> 
         return Err(unknown_server(server, known()));
     };
     let tools: Vec<_> = snapshot.tools_of(&server.name).collect();
+    let held = || snapshot.held_back.iter().filter(|held| held.id.server == server.name);
     if here.json {
         let all: Vec<_> = tools
             .iter()
             .map(|tool| serde_json::json!({ "id": tool.id, "name": tool.exposed, "identifier": tool.identifier, "digest": tool.definition.digest, "definition": tool.definition.raw }))
+            .chain(held().map(|held| serde_json::json!({ "id": held.id, "heldBack": held.why.to_string(), "digest": held.definition.digest, "definition": held.definition.raw })))
             .collect();
         out::json(&all);
         return Ok(());
@@ -160,6 +163,7 @@ fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> 
         })
         .collect();
     out::line(out::table(&["TOOL", "CLAIMS", "DESCRIPTION"], &cells));
+    held().for_each(show_held);
     Ok(())
 }
 
@@ -201,16 +205,27 @@ async fn show_change(app: &App, change: &CatalogueChange) -> Result<(), Problem>
     ));
     let (store, principal, tool) = (app.store.clone(), app.principal.clone(), change.tool.clone());
     let history = blocking(move || store.definition_history(&principal, &tool)).await?;
-    let text = |digest: &Option<pml_model::Digest>| {
+    let known = |digest: &Option<pml_model::Digest>| {
         let known = history.iter().find(|known| Some(&known.digest) == digest.as_ref())?;
-        let value: serde_json::Value = serde_json::from_str(known.definition.as_ref()?.raw.get()).ok()?;
-        serde_json::to_string_pretty(&value).ok()
+        known.definition.as_ref()
     };
-    if let (Some(before), Some(after)) = (text(&change.before), text(&change.after)) {
-        let diff = similar::TextDiff::from_lines(&before, &after);
-        for hunk in diff.unified_diff().context_radius(1).iter_hunks() {
-            out::line(printable(&hunk.to_string()).trim_end());
-        }
+    if let (Some(before), Some(after)) = (known(&change.before), known(&change.after)) {
+        show_difference(before, after);
     }
     Ok(())
+}
+
+/// What is different in a definition, line by line.
+pub(super) fn show_difference(before: &Definition, after: &Definition) {
+    let (Some(before), Some(after)) = (pretty(before), pretty(after)) else { return };
+    let diff = similar::TextDiff::from_lines(&before, &after);
+    for hunk in diff.unified_diff().context_radius(1).iter_hunks() {
+        out::line(printable(&hunk.to_string()).trim_end());
+    }
+}
+
+/// A definition on lines of its own.
+pub(super) fn pretty(definition: &Definition) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(definition.raw.get()).ok()?;
+    serde_json::to_string_pretty(&value).ok()
 }

@@ -3,6 +3,7 @@
 //! Commands read arguments, call `flow` or edit the configuration, and print. Exit codes: 0 it
 //! worked; 1 it did not; 2 the command line or the configuration is wrong.
 
+mod accept;
 mod analyse;
 mod answer;
 mod audit;
@@ -12,6 +13,7 @@ mod execute;
 mod list;
 mod out;
 mod passphrase;
+mod policy;
 mod runs;
 mod serve;
 mod servers;
@@ -64,11 +66,8 @@ enum Command {
     },
     /// Show servers, their state and their tools
     List(list::List),
-    /// Let a new or changed command of the configuration be started
-    Accept {
-        /// The server
-        name: String,
-    },
+    /// Let a new or changed command be started, and new or changed tools be used
+    Accept(accept::Accept),
     /// Let the pml.toml of a project count, as it is now
     Trust {
         /// The project's directory
@@ -90,6 +89,9 @@ enum Command {
     /// Show runs and go on with them
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Show what programs may do with tools, and check it
+    #[command(subcommand)]
+    Policy(policy::Policy),
     /// Show the log of questions, answers and decisions, and check it
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -179,7 +181,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Add(add) => servers::add(&here, add).await,
         Command::Remove { name } => servers::remove(&here, &name).await,
         Command::List(list) => list::run(&here, &list).await,
-        Command::Accept { name } => servers::accept(&here, &name),
+        Command::Accept(accept) => accept::run(&here, &accept).await,
         Command::Trust { dir } => servers::trust(&here, &dir),
         Command::Serve(serve) => serve::serve(&here, serve).await,
         Command::Stdio(stdio) => serve::stdio(&here, stdio).await,
@@ -188,6 +190,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Analyse(analyse) => analyse::run(&here, analyse).await,
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
+        Command::Policy(policy) => policy::run(&here, policy).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Passphrase => passphrase::run(&here).await,
         Command::Doctor => doctor::run(&here).await,

@@ -1,6 +1,7 @@
-//! Commands that change which servers there are: `init`, `add`, `remove`, `accept`, `trust`.
+//! Commands that change which servers there are: `init`, `add`, `remove`, `trust`.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -9,12 +10,14 @@ use clap::Args;
 use pml_model::{Definition, ServerName};
 use tokio_util::sync::CancellationToken;
 
+use super::execute::confirmed;
 use super::{Here, out};
-use crate::accepted::Accepted;
+use crate::accepted::{self, Accepted};
 use crate::app::{App, Role, blocking};
-use crate::config::edit::{self, Existing, Init, NewServer};
+use crate::catalogue::HeldBack;
+use crate::config::edit::{self, Existing, Init, NewRule, NewServer};
 use crate::config::trust::Project;
-use crate::config::{self, Declared};
+use crate::config::{self, Approval, Declared};
 use crate::problem::{Code, Problem, unknown_server};
 
 /// Arguments of `pml add`.
@@ -43,6 +46,9 @@ pub(super) struct Add {
     /// Replace a server of the same name
     #[arg(long)]
     replace: bool,
+    /// Let programs call the tools that say they only read, and have a person asked about the others
+    #[arg(long)]
+    yes: bool,
     /// Its command and arguments, after --
     #[arg(last = true)]
     command: Vec<String>,
@@ -77,17 +83,87 @@ pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
     let existing = if add.replace { Existing::Replace } else { Existing::Keep };
     edit::add_server(&here.paths.config, &server, existing)?;
     let app = here.open(Role::Command).await?;
-    let added = try_out(&app, &server.name).await;
+    let added = match try_out(&app, &server.name).await {
+        Ok(offered) => settle(here, &app, &server, &offered, add.yes).await,
+        Err(problem) => Err(problem),
+    };
     app.close().await;
-    let tools = added?;
-    if here.json {
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        out::json(&serde_json::json!({ "server": server.name, "tools": names }));
-        return Ok(ExitCode::SUCCESS);
+    added.map(|()| ExitCode::SUCCESS)
+}
+
+/// Shows what a new server offers, and writes down what a person accepts of it.
+async fn settle(
+    here: &Here,
+    app: &App,
+    server: &NewServer,
+    offered: &Offered,
+    yes: bool,
+) -> Result<(), Problem> {
+    let (reading, writing) = offered.by_claim();
+    if !here.json {
+        let count = reading.len() + writing.len();
+        out::line(format!("added `{}` to {}: {count} tools", server.name, here.paths.config.display()));
+        show_tools(&reading, &writing);
     }
-    out::line(format!("added `{}` to {}: {} tools", server.name, here.paths.config.display(), tools.len()));
-    show_tools(&tools);
-    Ok(ExitCode::SUCCESS)
+    let asks = !here.json && std::io::stdin().is_terminal();
+    let accepts = match yes {
+        true => true,
+        false if asks => {
+            confirmed("let programs call those that read, and ask about the others?").await == Some(true)
+        }
+        false => false,
+    };
+    if accepts {
+        accept(app, &server.name, offered, (&reading, &writing)).await?;
+    }
+    if here.json {
+        let names =
+            |tools: &[&Definition]| -> Vec<String> { tools.iter().map(|tool| tool.name.clone()).collect() };
+        let all: Vec<String> = names(&[&reading[..], &writing[..]].concat());
+        out::json(&serde_json::json!({
+            "server": server.name, "tools": all, "reading": names(&reading), "accepted": accepts,
+        }));
+    } else if accepts {
+        out::line(format!(
+            "programs may call {} of them without asking; [permissions] of {} says so",
+            reading.len(),
+            here.paths.config.display()
+        ));
+    } else {
+        out::note(
+            "no permissions were written: a person is asked before programs call them (`--yes` accepts what is shown)",
+        );
+    }
+    Ok(())
+}
+
+/// Writes rules for the tools of a new server, where there are none yet, and accepts their definitions.
+async fn accept(
+    app: &App,
+    name: &ServerName,
+    offered: &Offered,
+    (reading, writing): (&[&Definition], &[&Definition]),
+) -> Result<(), Problem> {
+    let config = app.config();
+    if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
+        accepted::definitions(app, server, &offered.held, "pml add").await?;
+    }
+    // In a rule a `*` would stand for other tools too.
+    let plain = reading.iter().filter(|tool| !tool.name.contains('*'));
+    let mut rules: Vec<NewRule> = plain
+        .map(|tool| NewRule { subject: format!("{name}:{}", tool.name), approval: Approval::Auto })
+        .collect();
+    if !writing.is_empty() {
+        rules.insert(0, NewRule { subject: name.to_string(), approval: Approval::Hil });
+    }
+    rules.retain(|rule| {
+        let (server, tool) = rule.subject.split_once(':').unwrap_or((&rule.subject, "*"));
+        !config
+            .permissions
+            .iter()
+            .any(|known| known.subject.server.as_str() == server && known.subject.tool.as_str() == tool)
+    });
+    Ok(edit::add_rules(&app.paths.config, &rules)?)
 }
 
 fn new_server(add: &Add) -> Result<NewServer, Problem> {
@@ -109,8 +185,23 @@ fn new_server(add: &Add) -> Result<NewServer, Problem> {
     Ok(NewServer { name, declared, description: add.description.clone() })
 }
 
+/// What a new server offers.
+struct Offered {
+    usable: Vec<Definition>,
+    /// What waits to be accepted, because another server was here under the same name.
+    held: Vec<HeldBack>,
+}
+
+impl Offered {
+    /// The tools that say they only read, and the others.
+    fn by_claim(&self) -> (Vec<&Definition>, Vec<&Definition>) {
+        let held = self.held.iter().map(|held| &held.definition);
+        self.usable.iter().chain(held).partition(|tool| tool.annotations.read_only_hint == Some(true))
+    }
+}
+
 /// Starts a server that was just added; adding it is the word that its command may run.
-async fn try_out(app: &App, name: &ServerName) -> Result<Vec<Definition>, Problem> {
+async fn try_out(app: &App, name: &ServerName) -> Result<Offered, Problem> {
     let config = app.config();
     let Some(server) = config.servers.iter().find(|server| server.name == *name) else {
         let why = config.problems.iter().find(|problem| problem.server == name.as_str());
@@ -132,13 +223,15 @@ async fn try_out(app: &App, name: &ServerName) -> Result<Vec<Definition>, Proble
     })?;
     app.settled(&slot).await;
     let snapshot = app.catalogue.snapshot();
-    Ok(snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect())
+    let held = snapshot.held_back.iter().filter(|held| held.id.server == *name && held.why.waits());
+    Ok(Offered {
+        usable: snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect(),
+        held: held.cloned().collect(),
+    })
 }
 
 /// Tools apart by what they claim to do.
-fn show_tools(tools: &[Definition]) {
-    let (reading, writing): (Vec<&Definition>, Vec<&Definition>) =
-        tools.iter().partition(|tool| tool.annotations.read_only_hint == Some(true));
+fn show_tools(reading: &[&Definition], writing: &[&Definition]) {
     for (title, tools) in [("reading, by their own word", reading), ("writing, or silent about it", writing)]
     {
         if !tools.is_empty() {
@@ -164,21 +257,6 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
         out::json(&serde_json::json!({ "removed": name, "config": here.paths.config }));
     } else {
         out::line(format!("removed `{name}` from {}", here.paths.config.display()));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn accept(here: &Here, name: &str) -> Result<ExitCode, Problem> {
-    let config = config::load(&here.paths, &here.cwd, &here.env)?;
-    let Some(server) = config.servers.iter().find(|server| server.name.as_str() == name) else {
-        return Err(unknown_server(name, config.servers.iter().map(|server| server.name.as_str())));
-    };
-    Accepted::open(&here.paths).accept(std::iter::once(config::launch_digest(server)))?;
-    let how = super::list::how(&server.declared);
-    if here.json {
-        out::json(&serde_json::json!({ "accepted": name, "how": how }));
-    } else {
-        out::line(format!("accepted `{name}`: {how}"));
     }
     Ok(ExitCode::SUCCESS)
 }

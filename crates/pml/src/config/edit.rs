@@ -3,6 +3,8 @@
 //! An edit is done on the text, at places that the parser tells, and the result is read as [`load`](super::load)
 //! would before it replaces the file in one step: what cannot be read is never written.
 
+mod rules;
+
 use std::ops::Range;
 use std::path::Path;
 
@@ -16,6 +18,8 @@ use super::node::File;
 use super::paths::Env;
 use super::server::Declared;
 use super::settings::{self, BUILT_IN, Settings};
+
+pub use rules::{NewRule, add_rules};
 
 /// Whether [`init`] wrote a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +121,8 @@ pub fn add_server(path: &Path, server: &NewServer, existing: Existing) -> Result
     save(path, &text, &edited)
 }
 
-/// Takes the server `name` out of the config at `path`; says whether it was there.
+/// Takes the server `name` and the rules that [`add_rules`] wrote for it out of the config at `path`; says whether it was
+/// there.
 ///
 /// # Errors
 /// The config is broken or cannot be written.
@@ -137,7 +142,7 @@ pub fn remove_server(path: &Path, name: &str) -> Result<bool, Error> {
             document.to_string()
         }
     };
-    save(path, &text, &edited).map(|()| true)
+    save(path, &text, &rules::without(path, &edited, name)?).map(|()| true)
 }
 
 fn read(path: &Path, text: &str) -> Result<Settings, Error> {

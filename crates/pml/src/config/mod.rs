@@ -23,6 +23,7 @@
 //! call_timeout = "60s"
 //! start_timeout = "30s"
 //! trust = "annotations"                    # believe what it says of its tools; not by default
+//! definitions = "pinned"                   # tools that appear or change wait for `pml accept`; or "follow"
 //!
 //! [servers.search]
 //! url = "https://example.com/mcp"
@@ -52,7 +53,7 @@
 //! [permissions]                            # what programs may call; a server, a tool or a pattern
 //! dynamic = "ask"                          # or "refuse": programs whose calls cannot be known beforehand
 //! memory = { approval_mode = "auto" }      # or "hil": a person is asked
-//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`
+//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`, `isolated`
 //! "*:delete*" = { deny = true }
 //!
 //! [limits]                                 # of one run
@@ -86,6 +87,7 @@ mod approvals;
 pub(crate) mod disk;
 pub mod edit;
 mod error;
+mod expectations;
 mod launch;
 mod limits;
 mod load;
@@ -112,13 +114,14 @@ use crate::catalogue::Naming;
 
 pub use approvals::{Approvals, Dynamic};
 pub use error::{Complaint, Error, Problem};
+pub use expectations::{Expectation, expectations};
 pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
 pub use limits::{Durable, Limits, Runs};
 pub use load::load;
 pub use paths::{Env, Paths};
 pub use permission::{Approval, Pattern, Rule, Scope, Subject};
 pub use secret::{Secret, token};
-pub use server::{Declared, Server, Start, Transport};
+pub use server::{Declared, Definitions, Server, Start, Transport};
 pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Serve};
 pub use watch::{POLL_INTERVAL, Watcher};
 

@@ -30,6 +30,8 @@ pub struct Rule {
     pub idempotent: Option<bool>,
     /// They reach beyond a closed set of things, such as the web.
     pub open_world: Option<bool>,
+    /// What they change is seen by no other server.
+    pub isolated: Option<bool>,
     /// The rule for people, such as `` `github:search_*` in [permissions] ``.
     pub shown: String,
     /// Its file and line.
@@ -170,6 +172,7 @@ impl Form {
                 "read_only",
                 "idempotent",
                 "open_world",
+                "isolated",
                 "approvalMode",
                 "readOnly",
                 "openWorld",
@@ -181,6 +184,7 @@ impl Form {
                 "readOnly",
                 "idempotent",
                 "openWorld",
+                "isolated",
                 "permissionSet",
                 "isReadOnly",
                 "approval_mode",
@@ -222,12 +226,13 @@ fn rule(table: &Section<'_>, member: &Member, form: Form) -> Result<Rule, Compla
         read_only: flag(&rule, &["read_only", "readOnly", "isReadOnly"])?,
         idempotent: rule.flag("idempotent")?,
         open_world: flag(&rule, &["open_world", "openWorld"])?,
+        isolated: rule.flag("isolated")?,
         shown: format!("`{}` in {}", member.key, form.shown()),
         place: format!("{}:{}", place.shown, place.line),
     })
 }
 
-fn subject(file: &File, member: &Member) -> Result<Subject, Complaint> {
+pub(super) fn subject(file: &File, member: &Member) -> Result<Subject, Complaint> {
     let key = member.key.as_str();
     let (server, tool) = key.split_once(':').unwrap_or((key, "*"));
     let fits = if server.contains('*') {

@@ -39,8 +39,19 @@ pub struct Server {
     pub description: Option<String>,
     /// Whether what it says of its own tools is believed.
     pub trusts_annotations: bool,
+    /// What becomes of tools that appear or change after it was first met.
+    pub definitions: Definitions,
     /// The file that configures it.
     pub source: PathBuf,
+}
+
+/// What becomes of tools that appear or change after their server was first met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definitions {
+    /// They wait until a person accepts them.
+    Pinned,
+    /// They are used as they come.
+    Follow,
 }
 
 /// When a server is started.
@@ -148,7 +159,8 @@ pub(super) struct Draft {
     call_timeout: Duration,
     start_timeout: Duration,
     description: Option<String>,
-    pub(super) trusts_annotations: bool,
+    trusts_annotations: bool,
+    definitions: Definitions,
 }
 
 const KEYS: &[&str] = &[
@@ -166,6 +178,7 @@ const KEYS: &[&str] = &[
     "start_timeout",
     "description",
     "trust",
+    "definitions",
 ];
 
 impl Draft {
@@ -179,6 +192,7 @@ impl Draft {
             call_timeout: table.duration("call_timeout")?.unwrap_or(CALL_TIMEOUT),
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
             trusts_annotations: trusts_annotations(&table)?,
+            definitions: definitions(&table)?,
             ..Draft::new(file, member, &table, declared(&table, "url")?)?
         })
     }
@@ -210,7 +224,14 @@ impl Draft {
             start_timeout: START_TIMEOUT,
             description: table.text("description")?.map(ToOwned::to_owned),
             trusts_annotations: false,
+            definitions: Definitions::Pinned,
         })
+    }
+
+    /// The setting by which it lets the server do more than others.
+    pub(super) fn loosens(&self) -> Option<&'static str> {
+        let trust = self.trusts_annotations.then_some("trust");
+        trust.or((self.definitions == Definitions::Follow).then_some("definitions"))
     }
 
     /// The file it stands in.
@@ -256,6 +277,7 @@ impl Draft {
             start_timeout: self.start_timeout,
             description: self.description,
             trusts_annotations: self.trusts_annotations,
+            definitions: self.definitions,
             source: self.here.file,
         })
     }
@@ -269,6 +291,17 @@ fn start(table: &Section<'_>) -> Result<Start, Complaint> {
             .complaint(node.at, format!("`{}` is `{other}`", table.path("start")))
             .hint("write \"lazy\" or \"eager\"")),
         (_, _) => Ok(Start::Lazy),
+    }
+}
+
+fn definitions(table: &Section<'_>) -> Result<Definitions, Complaint> {
+    match (table.text("definitions")?, table.get("definitions")) {
+        (Some("follow"), _) => Ok(Definitions::Follow),
+        (Some(other), Some(node)) if other != "pinned" => Err(table
+            .file
+            .complaint(node.at, format!("`{}` is `{other}`", table.path("definitions")))
+            .hint("write \"pinned\" (tools that appear or change wait for `pml accept`) or \"follow\"")),
+        (_, _) => Ok(Definitions::Pinned),
     }
 }
 

@@ -136,10 +136,11 @@ pub(super) fn project(file: &File) -> Result<Vec<Draft>, Complaint> {
             .hint("move it to your own `pml.toml`; a project may have `servers` only"));
     }
     let drafts = drafts(&root)?;
-    match drafts.iter().find(|draft| draft.trusts_annotations) {
+    let loosened = drafts.iter().find_map(|draft| Some((draft, draft.loosens()?)));
+    match loosened {
         None => Ok(drafts),
-        Some(draft) => Err(draft.complaint(
-            &format!("a project cannot set `servers.{}.trust`", draft.name),
+        Some((draft, setting)) => Err(draft.complaint(
+            &format!("a project cannot set `servers.{}.{setting}`", draft.name),
             "remove it; what programs may call is said in your own `pml.toml`",
         )),
     }

@@ -2,7 +2,7 @@
 //!
 //! Pure: the driver and whoever takes a run up again carry out what is said here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pml_model::question::{Approval, Arguments, Asked, Decision, Layer, Origin};
 use pml_model::{Digest, Principal, RunId};
@@ -19,7 +19,7 @@ use crate::approve::question::{MOST_BYTES, grants, known_arguments, line};
 /// How many calls one question is about at most; others are asked for when it is answered.
 const MOST_CALLS: usize = 50;
 /// How often a person says no to a tool before the run is no longer allowed to ask for it.
-const NOES: u32 = 3;
+const NOES: usize = 3;
 /// How many questions one run may ask.
 pub(super) const MOST_QUESTIONS: u32 = 20;
 /// Texts shorter than this are equal by chance.
@@ -194,21 +194,23 @@ pub(super) fn decided(asked: &Approval, decision: &Decision, now: i64) -> Decide
 /// What people said no to in this run.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    exactly: HashMap<(String, Option<Digest>), ()>,
-    times: HashMap<String, u32>,
+    exactly: HashSet<(String, Option<Digest>)>,
+    /// When, by tool: one no to many calls is one no.
+    noes: HashMap<String, HashSet<i64>>,
 }
 
 impl Refused {
-    /// Takes in a no.
-    pub(super) fn add(&mut self, tool: &str, value: Option<Digest>) {
-        self.exactly.insert((tool.to_owned(), value), ());
-        *self.times.entry(tool.to_owned()).or_default() += 1;
+    /// Takes in a no that was said at that time. What follows from an earlier one is none.
+    pub(super) fn add(&mut self, tool: &str, value: Option<Digest>, at: i64) {
+        if self.exactly.insert((tool.to_owned(), value)) {
+            self.noes.entry(tool.to_owned()).or_default().insert(at);
+        }
     }
 
     /// Whether a call needs not be asked for, because the answer is known.
     pub(super) fn covers(&self, tool: &str, value: Option<&Digest>) -> bool {
-        self.times.get(tool).is_some_and(|times| *times >= NOES)
-            || self.exactly.contains_key(&(tool.to_owned(), value.cloned()))
+        self.noes.get(tool).is_some_and(|noes| noes.len() >= NOES)
+            || self.exactly.contains(&(tool.to_owned(), value.cloned()))
     }
 }
 

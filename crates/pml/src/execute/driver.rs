@@ -175,7 +175,7 @@ impl Driver {
             ask_by: None,
             asked: None,
             look_at: None,
-            questions: 0,
+            questions: parts.history.answered,
             refused: Refused::default(),
             crashed: false,
             failed: None,
@@ -247,14 +247,13 @@ impl Driver {
         if !self.plan.asks() {
             return;
         }
-        for (_, what) in &history.deliveries {
+        for (at, what) in &history.deliveries {
             self.keep(what);
-            if let Delivered::Error { call, error } = what
-                && error.code == "DENIED"
-                && let Some(logged) = history.calls.get(*call as usize - 1)
+            if let Some(call) = what.call().filter(|_| what.is_denied())
+                && let Some(logged) = history.calls.get(call as usize - 1)
                 && logged.allowed.is_none()
             {
-                self.refused.add(&logged.tool, value_digest(&logged.arguments));
+                self.refused.add(&logged.tool, value_digest(&logged.arguments), *at);
             }
         }
     }
@@ -703,7 +702,7 @@ impl Driver {
         let Some(issued) = self.run.issued(call) else { return };
         let granted = &self.plan.tools[issued.handle as usize];
         let (tool, value) = (granted.id.to_string(), issued.value.clone());
-        if self.refused.covers(&tool, value.as_ref()) || self.questions >= ask::MOST_QUESTIONS {
+        if self.refused.covers(&tool, value.as_ref()) {
             let error = CallError::denied(&tool, None);
             // Before it is found that nothing else is to be done.
             self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
@@ -728,6 +727,11 @@ impl Driver {
         }
         if let Some(dag) = &mut self.dag {
             dag.stop_clock(call);
+        }
+        if self.questions >= ask::MOST_QUESTIONS {
+            let error = CallError::too_many_questions(&tool, ask::MOST_QUESTIONS);
+            self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
+            return;
         }
         if self.asked.is_none() {
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
@@ -819,7 +823,7 @@ impl Driver {
             Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
             Decided::No(ends) => {
                 for call in &asked.calls {
-                    self.refused.add(&call.tool, ask::value_of(call));
+                    self.refused.add(&call.tool, ask::value_of(call), now);
                 }
                 self.pending.extend(ends.into_iter().map(Event::Answered));
             }

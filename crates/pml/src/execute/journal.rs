@@ -230,6 +230,11 @@ impl Delivered {
         }
     }
 
+    /// Whether it tells the program that it may not.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self, Delivered::Error { error, .. } if error.code == "DENIED")
+    }
+
     /// The call it ends.
     pub(super) fn call(&self) -> Option<u32> {
         match self {
@@ -269,8 +274,12 @@ pub(super) struct History {
     pub(super) calls: Vec<LoggedCall>,
     /// What people allowed, in the order of their words.
     pub(super) grants: Vec<Grant>,
+    /// How many questions were answered.
+    pub(super) answered: u32,
     /// In the order they were made.
     pub(super) deliveries: Vec<(i64, Delivered)>,
+    /// When people's words came: until then they were waited for.
+    pub(super) decided_at: Vec<i64>,
 }
 
 /// A journal that no version of this program writes.
@@ -309,7 +318,10 @@ impl History {
             }
             Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
             Kind::Again => self.call(entry.call?)?.sending = None,
-            Kind::Granted => self.grants.push(serde_json::from_slice(&entry.body).ok()?),
+            Kind::Granted => {
+                self.grants.push(serde_json::from_slice(&entry.body).ok()?);
+                self.decided_at.push(entry.at);
+            }
             Kind::Allowed => {
                 let grant = std::str::from_utf8(&entry.body).ok()?.parse().ok()?;
                 self.call(entry.call?)?.allowed = Some(grant);
@@ -317,7 +329,11 @@ impl History {
             Kind::Delivered => {
                 let what: Delivered = serde_json::from_slice(&entry.body).ok()?;
                 if let Some(call) = what.call() {
-                    self.call(call)?.ended = Some(entry.at);
+                    let call = self.call(call)?;
+                    call.ended = Some(entry.at);
+                    if what.is_denied() && call.allowed.is_none() {
+                        self.decided_at.push(entry.at);
+                    }
                 }
                 self.deliveries.push((entry.at, what));
             }
@@ -355,12 +371,15 @@ impl History {
     }
 
     /// How long the run was worked on, as far as can be told: a pause that is long enough for it to have been put aside
-    /// counts as the shortest such pause.
+    /// counts as the shortest such pause, and one that a person's word ended not at all.
     pub(super) fn active_ms(&self, start: i64, park_after_ms: u64) -> u64 {
-        let ends = self.deliveries.iter().map(|(at, _)| *at);
-        let mut times: Vec<i64> = self.calls.iter().map(|call| call.at).chain(ends).chain([start]).collect();
+        let worked = self.calls.iter().map(|call| call.at).chain(self.deliveries.iter().map(|(at, _)| *at));
+        let worked = worked.chain([start]).map(|at| (at, true));
+        let mut times: Vec<(i64, bool)> =
+            self.decided_at.iter().map(|at| (*at, false)).chain(worked).collect();
         times.sort_unstable();
-        let gaps = times.windows(2).map(|pair| u64::try_from(pair[1] - pair[0]).unwrap_or(0));
+        let gaps = times.windows(2).filter(|pair| pair[1].1);
+        let gaps = gaps.map(|pair| u64::try_from(pair[1].0 - pair[0].0).unwrap_or(0));
         gaps.map(|gap| gap.min(park_after_ms)).sum()
     }
 
@@ -413,6 +432,17 @@ impl CallError {
             code: "DENIED".to_owned(),
             message: format!("a person did not allow `{tool}` to be called{reason}"),
             hint: Some("do without it; asking again for the same is answered the same".to_owned()),
+            data: None,
+            unknown: false,
+        }
+    }
+
+    /// The run has asked too often to ask once more.
+    pub(super) fn too_many_questions(tool: &str, most: u32) -> CallError {
+        CallError {
+            code: "TOO_MANY_QUESTIONS".to_owned(),
+            message: format!("`{tool}` needs a person's word, and the run has asked {most} times already"),
+            hint: Some("ask for fewer calls, or have any arguments allowed for so many calls".to_owned()),
             data: None,
             unknown: false,
         }

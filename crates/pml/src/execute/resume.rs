@@ -189,6 +189,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             stricter(app, &mut replan.tools);
         }
     }
+    history.answered = u32::try_from(recorded.answers.len()).unwrap_or(u32::MAX);
     let doubts = history.doubts();
     if doubts.is_empty() {
         return Ok(TakenUp::Ready(Box::new(plan), history));

@@ -85,8 +85,7 @@ fn discover_definition(connected: &str) -> Box<RawValue> {
                 } },
                 "total": { "type": "integer" },
                 "suggestions": { "type": "array", "items": { "type": "string" } }
-            },
-            "required": ["results", "total"]
+            }
         },
         "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
     }))

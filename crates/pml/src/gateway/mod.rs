@@ -103,7 +103,9 @@ impl Gateway {
         }
         let context =
             Context::single(request.client.principal.clone(), request.caller.clone(), request.cancel.clone());
-        answer(flow::call(&self.app, &context, &id, &arguments, passing).await)
+        let outcome = flow::call(&self.app, &context, &id, &arguments, passing).await;
+        let snapshot = self.app.catalogue.snapshot();
+        answer(outcome, snapshot.tool(&id).is_ok_and(|tool| tool.definition.output_schema.is_some()))
     }
 
     /// The tool a client means, if it may call it. A name nobody knows may belong to a server that
@@ -114,9 +116,13 @@ impl Gateway {
         if let Ok(tool) = snapshot.named(name) {
             return allowed(&tool.id, &exposure);
         }
-        // Where the name says whose tool it is, the others need not be waited for.
+        // It may have become again what was accepted, which the call finds out.
+        if let Some(held) = snapshot.held_named(name) {
+            return allowed(&held.id, &exposure);
+        }
+        // Where the name says whose tool it is, the others need not be waited for: the call asks its server.
         if let Ok(id) = ToolId::parse(name) {
-            if snapshot.servers.iter().any(|server| server.name == id.server && !server.known) {
+            if snapshot.servers.iter().any(|server| server.name == id.server) {
                 return allowed(&id, &exposure);
             }
             if let Some(problem) = self.left_out(&id) {
@@ -218,12 +224,16 @@ fn is_visible(server: &ServerName, exposure: &Expose) -> bool {
     }
 }
 
-/// The outcome of a call as a client is told of it.
-fn answer(outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
+/// The outcome of a call as a client is told of it; `typed` where the tool says what its results look like.
+fn answer(outcome: Outcome, typed: bool) -> Result<Box<RawValue>, RpcError> {
+    let told = |problem: &Problem| match typed {
+        true => problem.to_typed_tool_result(),
+        false => problem.to_tool_result(),
+    };
     match outcome {
         Outcome::Ok(result) | Outcome::ToolError(ToolError::Result(result)) => Ok(result),
         Outcome::ToolError(ToolError::Rpc(error)) => Err(error),
-        Outcome::NotSent(problem) => Ok(problem.sent(Sent::No).to_tool_result()),
-        Outcome::Unknown(problem) => Ok(problem.sent(Sent::Unknown).to_tool_result()),
+        Outcome::NotSent(problem) => Ok(told(&problem.sent(Sent::No))),
+        Outcome::Unknown(problem) => Ok(told(&problem.sent(Sent::Unknown))),
     }
 }

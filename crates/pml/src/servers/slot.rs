@@ -88,6 +88,7 @@ pub struct Unavailable(pub Problem);
 pub struct Slot {
     name: ServerName,
     settings: config::Server,
+    launch: Digest,
     env: std::collections::BTreeMap<String, String>,
     accepted: bool,
     era: Option<Era>,
@@ -117,6 +118,7 @@ impl Slot {
         let status = if wanted.accepted { Status::Idle } else { Status::Held };
         Slot {
             name: wanted.settings.name.clone(),
+            launch: config::launch_digest(&wanted.settings),
             settings: wanted.settings,
             env: wanted.env,
             accepted: wanted.accepted,
@@ -146,6 +148,11 @@ impl Slot {
     /// Its settings.
     pub fn settings(&self) -> &config::Server {
         &self.settings
+    }
+
+    /// How it is started: a digest of it.
+    pub fn launch(&self) -> &Digest {
+        &self.launch
     }
 
     /// How it is now.
@@ -468,7 +475,7 @@ impl Slot {
     }
 
     async fn tell_tools(&self, asked_at: Instant, opened: Opened) {
-        let launch = config::launch_digest(&self.settings);
+        let launch = self.launch.clone();
         self.tell(What::Listed { launch, asked_at, opened: Box::new(opened) }).await;
     }
 

@@ -192,6 +192,31 @@ fn a_question_expires_by_the_clock_on_the_wall_and_a_rule_with_its_days() {
     assert_eq!(Ledger::of(&home).added(), ["remembered"; 3]);
 }
 
+#[test]
+fn waiting_for_a_person_is_no_time_of_the_run() {
+    let home = ledger::asking_home("");
+    let code = r#"
+        const ends = [];
+        for (const id of args.ids) {
+          ends.push(await mcp.ledger.add({ id }).then((added) => added.id, (error) => error.code));
+        }
+        return ends;
+    "#;
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let request = gateway.execute(code, &json!({ "ids": ["a", "b", "c"] }), &json!({ "timeoutMs": 5000 }));
+    let mut reply = gateway.outcome(request);
+    gateway.kill();
+    // Each answer comes a minute later than the last.
+    for (minutes, approved) in (1..).zip([true, true, false, true]) {
+        assert_eq!(reply["status"], "approval_required", "{reply}");
+        let mut gateway = Gateway::start(ahead(&home, minutes * 60, &["stdio"]));
+        reply = says(&mut gateway, &reply, approved);
+        gateway.kill();
+    }
+    assert_eq!(reply["result"], json!(["a", "DENIED", "c"]), "{reply}");
+    assert_eq!(Ledger::of(&home).added(), ["a", "c"]);
+}
+
 /// Bytes of memory a process has in use now.
 fn resident(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

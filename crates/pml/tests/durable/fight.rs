@@ -118,7 +118,7 @@ fn a_gateway_that_lost_its_runs_sends_nothing_more_for_them() {
         .collect();
     assert!(!asking.is_empty(), "a call was under way");
     for id in &asking {
-        let asked = second.call("pml_continue", &json!({ "workflow_id": id }));
+        let asked = second.call("pml_get_task_result", &json!({ "workflow_id": id }));
         let doubts = asked["question"]["calls"].as_array().unwrap_or_else(|| panic!("{asked}")).clone();
         let said: Vec<String> = doubts.iter().map(|doubt| format!("{}=failed", doubt["call"])).collect();
         let args: Vec<&str> = said.iter().flat_map(|said| ["--call", said]).collect();

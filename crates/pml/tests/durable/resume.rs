@@ -92,8 +92,12 @@ fn a_call_in_doubt_is_a_question_that_a_client_sees_and_a_terminal_answers() {
 
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     eventually("the run asks", || state(&home, &id) == "waiting");
-    let asked = gateway.call("pml_continue", &json!({ "workflow_id": id }));
-    assert_eq!(asked["status"], "approval_required", "{asked}");
+    let asked = gateway.call("pml_get_task_result", &json!({ "workflow_id": id }));
+    assert_eq!(
+        (&asked["status"], &asked["question"]["type"]),
+        (&json!("waiting"), &json!("in_doubt")),
+        "{asked}"
+    );
     let doubt = &asked["question"]["calls"][0];
     assert_eq!((&doubt["call"], &doubt["tool"]), (&json!(1), &json!("ledger:add")));
     let arguments: Value = serde_json::from_str(doubt["arguments"].as_str().unwrap()).unwrap();

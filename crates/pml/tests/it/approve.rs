@@ -23,7 +23,8 @@ fn home(settings: &str) -> Home {
 
 fn configure(home: &Home, settings: &str) {
     let (first, rules) = settings.split_once("[permissions]").unwrap_or((settings, ""));
-    let server = faulty::table(home, "s", &[], "");
+    // Tools that change are used as they come, so that it is the word given for them that counts.
+    let server = faulty::table(home, "s", &[], "definitions = \"follow\"");
     home.configure(&format!(
         "{first}\n{server}\n[permissions]\n\"s:wait\" = {{ approval_mode = \"auto\" }}\n{rules}\n"
     ));

@@ -1,14 +1,18 @@
-//! Tools that become other tools while programs may call them.
+//! Tools that become other tools while programs may call them, where nobody has to accept what they become.
 
 use serde_json::{Value, json};
 
 use crate::faulty::{self, Ledger};
 use crate::harness::{Client, Home};
 
-/// A home with a server whose tools change on command, and that programs may use.
+/// A home with a server whose tools change on command and are followed, and that programs may use.
 fn home(era: &str) -> Home {
+    home_with(era, "definitions = \"follow\"")
+}
+
+fn home_with(era: &str, definitions: &str) -> Home {
     let home = Home::new("");
-    let table = faulty::table(&home, "s", &["--era", era], "");
+    let table = faulty::table(&home, "s", &["--era", era], definitions);
     home.configure(&format!("[permissions]\ns = {{ approval_mode = \"auto\" }}\n{table}"));
     home
 }
@@ -35,8 +39,10 @@ const TRY: &str = "const attempt = async () => { \
 
 #[test]
 fn a_tool_that_changes_while_a_program_runs_is_not_called_as_long_as_it_is_another() {
-    for era in ["legacy", "modern"] {
-        let home = home(era);
+    let pinned = [("legacy", ""), ("modern", "")];
+    let followed = [("legacy", "definitions = \"follow\""), ("modern", "definitions = \"follow\"")];
+    for (era, definitions) in [pinned, followed].concat() {
+        let home = home_with(era, definitions);
         let mut client = home.stdio(&[]);
         let code = format!(
             "{TRY}

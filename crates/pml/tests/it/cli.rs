@@ -34,7 +34,8 @@ for await (const line of createInterface({ input: process.stdin })) {
 const BARE: &str = "[builtin]\nfs.enabled = false\njson.enabled = false\ntext.enabled = false\ncsv.enabled = false\n\
     http.enabled = false\ntime.enabled = false\nmath.enabled = false\n";
 
-fn notes_tools() -> Value {
+/// The tools of the server `notes`.
+pub fn notes_tools() -> Value {
     json!([
         {
             "name": "add_note",
@@ -68,7 +69,7 @@ fn with_small_server(config: &str, tools: &Value) -> Home {
 }
 
 /// A home with the server `notes`, whose tools are known.
-fn with_notes() -> Home {
+pub fn with_notes() -> Home {
     let home = with_small_server("", &notes_tools());
     let script = home.path("small.mjs");
     home.configure(&format!(
@@ -158,11 +159,13 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &add,
         &expect![[r#"
-        added `notes` to HOME/pml.toml: 3 tools
-          reading, by their own word: search_notes
-          writing, or silent about it: add_note, fail
-        --- exit 0
-    "#]],
+            added `notes` to HOME/pml.toml: 3 tools
+              reading, by their own word: search_notes
+              writing, or silent about it: add_note, fail
+            --- stderr
+            no permissions were written: a person is asked before programs call them (`--yes` accepts what is shown)
+            --- exit 0
+        "#]],
     );
     check(
         &home,
@@ -293,14 +296,16 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["doctor"],
         &expect![[r#"
-        ok   configuration HOME/pml.toml
-        ok   database HOME/pml.db
-        ok   server processes end with PML, however it ends
-        ok   programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls
-        ok   a sandbox was ready after … ms
-        ok   server `notes`: 3 tools, protocol 2025-11-25, ready after … ms
-        --- exit 0
-    "#]],
+            ok   configuration HOME/pml.toml
+            ok   database HOME/pml.db
+            warn no passphrase is set, so nobody can sign in at the dashboard or approve as a person
+                 hint: run `pml passphrase` in a terminal
+            ok   server processes end with PML, however it ends
+            ok   programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls
+            ok   a sandbox was ready after … ms
+            ok   server `notes`: 3 tools, protocol 2025-11-25, ready after … ms
+            --- exit 0
+        "#]],
     );
     check(
         &home,
@@ -316,12 +321,13 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["--json", "accept", "notes"],
         &expect![[r#"
-        {
-          "accepted": "notes",
-          "how": "NODE HOME/small.mjs HOME/tools.json"
-        }
-        --- exit 0
-    "#]],
+            {
+              "accepted": "notes",
+              "how": "NODE HOME/small.mjs HOME/tools.json",
+              "tools": []
+            }
+            --- exit 0
+        "#]],
     );
     check(
         &home,

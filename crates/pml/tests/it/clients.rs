@@ -235,7 +235,10 @@ fn reference_servers_are_used_over_http_by_every_client() {
 fn fixtures() -> Home {
     let fixture = |name: &str, more: &str| {
         let script = material(&format!("fixture/{name}.mjs"));
-        format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"{more}]\n", node())
+        format!(
+            "[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"{more}]\ndefinitions = \"follow\"\n",
+            node()
+        )
     };
     let config = [fixture("legacy", ""), fixture("modern", ", \"--modern-only\"")].concat();
     let home = Home::new(&format!("expose = \"full\"\n{config}"));

@@ -234,7 +234,9 @@ fn a_denied_tool_is_denied_to_clients_as_well() {
     let home = Home::new("[permissions]\n\"math:evaluate\" = { deny = true }\n");
     let mut client = home.stdio(&[]);
     let direct = client.call("math:evaluate", &json!({"expression": "1"}));
-    assert_eq!(direct["structuredContent"]["error"]["code"], "DENIED", "{direct}");
+    // Its results have a schema, which clients hold structured content against.
+    assert_eq!(direct["_meta"]["pml/error"]["code"], "DENIED", "{direct}");
+    assert!(direct.get("structuredContent").is_none() && direct["isError"] == true, "{direct}");
     let program = run(&mut client, "return mcp.math.evaluate({ expression: '1' })", &json!({}));
     assert_eq!(program["structuredContent"]["error"]["code"], "DENIED", "{program}");
 }

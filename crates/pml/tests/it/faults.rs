@@ -347,7 +347,7 @@ fn a_server_that_never_gets_ready_is_given_up() {
 fn tools_that_change_while_a_server_runs_are_announced_recorded_and_in_force() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], ""));
+        home.configure(&faulty::table(&home, "s", &["--era", era], "definitions = \"follow\""));
         let mut client = home.stdio(&["--expose", "full"]);
         assert_ok(&mut client, "s:ok");
         assert_problem(&client.call("s:fresh", &json!({})), "UNKNOWN_TOOL", "s:fresh");

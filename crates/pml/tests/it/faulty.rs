@@ -66,7 +66,8 @@ fn pid(event: &Value) -> u32 {
 
 /// The code of a problem in a tool result; empty where there is none.
 pub fn code(result: &Value) -> &str {
-    result["structuredContent"]["error"]["code"].as_str().unwrap_or_default()
+    let error = [&result["structuredContent"]["error"], &result["_meta"]["pml/error"]];
+    error.iter().find_map(|error| error["code"].as_str()).unwrap_or_default()
 }
 
 /// Begins a call and gives its id.

@@ -63,6 +63,42 @@ impl Home {
         }
     }
 
+    /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]`.
+    pub fn run_on_terminal(&self, args: &[&str], answers: &[&str]) -> Finished {
+        const TYPIST: &str = r"
+import os, pty, sys
+split = sys.argv.index('--')
+answers, command = sys.argv[1:split], sys.argv[split + 1:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(command[0], command)
+shown = b''
+while True:
+    try:
+        some = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not some:
+        break
+    shown += some
+    if shown.rstrip().endswith(b'[y/n]') and answers:
+        os.write(terminal, answers.pop(0).encode() + b'\n')
+sys.stdout.write(shown.decode().replace('\r\n', '\n'))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+        let pml = self.command(args);
+        let mut typist = Command::new(python("python"));
+        typist.args(["-c", TYPIST]).args(answers).arg("--").arg(pml.get_program()).args(pml.get_args());
+        typist.env_clear().current_dir(self.dir.path());
+        typist.envs(pml.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = typist.env("NO_COLOR", "1").stdin(Stdio::null()).output().unwrap();
+        Finished {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// Starts `pml stdio` and shakes hands.
     pub fn stdio(&self, args: &[&str]) -> Client {
         let mut client = self.stdio_unopened(args);

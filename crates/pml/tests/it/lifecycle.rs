@@ -351,7 +351,8 @@ fn lists(client: &mut Client, tool: &str) -> bool {
 
 #[test]
 fn what_one_gateway_learns_of_a_server_is_known_to_the_others() {
-    let home = faulty::home(&["s"]);
+    let home = Home::new("");
+    home.configure(&faulty::table(&home, "s", &[], "definitions = \"follow\""));
     let mut first = home.stdio(&["--expose", "full"]);
     assert!(lists(&mut first, "s__ok"));
     let mut second = home.stdio(&["--expose", "full"]);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::config::Approval;
 
 const CONFIG: &str = "\
 # my servers   (two spaces, kept)
@@ -255,4 +256,89 @@ fn an_edit_keeps_mode_and_symbolic_link() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(!fs::read_to_string(&path).unwrap().contains("search"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file stays");
+}
+
+fn accepted(server: &str) -> Vec<NewRule> {
+    let rule = |subject: String, approval| NewRule { subject, approval };
+    vec![
+        rule(server.to_owned(), Approval::Hil),
+        rule(format!("{server}:get"), Approval::Auto),
+        rule(format!("{server}:list \"all\""), Approval::Auto),
+    ]
+}
+
+#[test]
+fn rules_are_added_where_rules_stand() {
+    let has = "[permissions] # mine\ndynamic = \"ask\"\nfs = { approval_mode = \"auto\" } # yes\n\n# next\n[serve]\nlisten = \"127.0.0.1:1\"\n";
+    check(
+        has,
+        |path| add_rules(path, &accepted("new")).unwrap(),
+        &expect![[r#"
+        [permissions] # mine
+        dynamic = "ask"
+        fs = { approval_mode = "auto" } # yes
+        new = { approval_mode = "hil" }
+        "new:get" = { approval_mode = "auto", read_only = true }
+        'new:list "all"' = { approval_mode = "auto", read_only = true }
+
+        # next
+        [serve]
+        listen = "127.0.0.1:1"
+    "#]],
+    );
+    let empty = "[permissions]";
+    check(
+        empty,
+        |path| add_rules(path, &accepted("new")).unwrap(),
+        &expect![[r#"
+        [permissions]
+        new = { approval_mode = "hil" }
+        "new:get" = { approval_mode = "auto", read_only = true }
+        'new:list "all"' = { approval_mode = "auto", read_only = true }
+    "#]],
+    );
+    let inline = "permissions = { fs = { deny = true } }\n";
+    check(
+        inline,
+        |path| add_rules(path, &accepted("new")).unwrap(),
+        &expect![[r#"
+        permissions = { fs = { deny = true } , new = { approval_mode = "hil" }, "new:get" = { approval_mode = "auto", read_only = true }, 'new:list "all"' = { approval_mode = "auto", read_only = true } }
+    "#]],
+    );
+    let below = "[permissions.\"fs:read\"]\ndeny = true\n";
+    check(
+        below,
+        |path| add_rules(path, &accepted("new")).unwrap(),
+        &expect![[r#"
+        [permissions."fs:read"]
+        deny = true
+
+        [permissions]
+        new = { approval_mode = "hil" }
+        "new:get" = { approval_mode = "auto", read_only = true }
+        'new:list "all"' = { approval_mode = "auto", read_only = true }
+    "#]],
+    );
+}
+
+#[test]
+fn rules_go_with_their_server_and_give_the_same_bytes_back() {
+    let own = "[permissions]\n\"new:get*\" = { approval_mode = \"auto\" }\n\"new:drop\" = { deny = true }\n";
+    for text in [CONFIG, STARTER, "", &CONFIG.replace('\n', "\r\n"), own] {
+        let (_dir, path) = config(text);
+        add_server(&path, &stdio("new", "x", &[]), Existing::Keep).unwrap();
+        add_rules(&path, &accepted("new")).unwrap();
+        let rules = read(&path, &fs::read_to_string(&path).unwrap()).unwrap().permissions;
+        assert!(rules.iter().any(|rule| rule.subject.has("new", "list \"all\"")), "{rules:?}");
+        assert!(remove_server(&path, "new").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap().trim_end(), text.trim_end());
+    }
+}
+
+#[test]
+fn a_rule_about_the_same_tools_is_not_written_twice() {
+    let (_dir, path) = config("[permissions]\n\"new:*\" = { approval_mode = \"auto\" }\n");
+    let before = fs::read_to_string(&path).unwrap();
+    assert!(add_rules(&path, &accepted("new")).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
 }

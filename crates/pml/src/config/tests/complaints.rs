@@ -25,7 +25,7 @@ fn unknown_keys_are_told_with_their_place_and_the_nearest_known_one() {
         ~/pml/pml.toml:2:1: unknown key `exposed`
         hint: did you mean `expose`?
         ~/pml/pml.toml:3:1: unknown key `type`
-        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `enabled`, `start`, `idle_stop`, `call_timeout`, `start_timeout`, `description`, `trust`
+        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `enabled`, `start`, `idle_stop`, `call_timeout`, `start_timeout`, `description`, `trust`, `definitions`
     "#]].assert_eq(&complaints(&[
         "expose = \"meta\"\n\n[servers.github]\n  comand = \"npx\"\n",
         "exposé = 1",
@@ -65,6 +65,8 @@ fn wrong_values_are_told_with_what_is_wanted() {
         hint: write "lazy" or "eager"
         ~/pml/pml.toml:3:9: `servers.x.trust` is `all`
         hint: write "annotations" to believe what the server says of its tools, or leave it out
+        ~/pml/pml.toml:3:15: `servers.x.definitions` is `loose`
+        hint: write "pinned" (tools that appear or change wait for `pml accept`) or "follow"
         ~/pml/pml.toml:1:10: `expose` is `all`
         hint: write "meta", "full", or a list such as ["fs:read"]
         ~/pml/pml.toml:1:10: `expose` must be a text or a list of texts, not a date or time
@@ -92,6 +94,7 @@ fn wrong_values_are_told_with_what_is_wanted() {
         "[servers.x]\ncommand = \"x\"\ncall_timeout = 1.5",
         "[servers.x]\ncommand = \"x\"\nstart = \"now\"",
         "[servers.x]\ncommand = \"x\"\ntrust = \"all\"",
+        "[servers.x]\ncommand = \"x\"\ndefinitions = \"loose\"",
         "expose = \"all\"",
         "expose = 1979-05-27",
         "import = \"x.json\"",

@@ -107,6 +107,7 @@ idle_stop = "10m"
 call_timeout = 5
 start_timeout = "1500ms"
 trust = "annotations"
+definitions = "follow"
 [servers.local]
 command = "./bin/server"
 enabled = false
@@ -155,6 +156,7 @@ expose = "full"
         }
     );
     assert!(github.trusts_annotations && !search.trusts_annotations);
+    assert_eq!((github.definitions, search.definitions), (Definitions::Follow, Definitions::Pinned));
     assert!(!local.enabled);
     let Transport::Stdio { command, .. } = &local.transport else { panic!() };
     assert_eq!(Path::new(command), home.path("pml/bin/server"), "found from where the config stands");

@@ -15,9 +15,13 @@ fn rules(home: &Home) -> String {
         words.extend(rule.approval.map(|approval| format!("{approval:?}")));
         words.extend(rule.deny.then(|| "deny".to_owned()));
         words.extend(rule.scope.map(|scope| scope.as_str().to_owned()));
-        for (name, value) in
-            [("reads", rule.read_only), ("idempotent", rule.idempotent), ("open", rule.open_world)]
-        {
+        let attributes = [
+            ("reads", rule.read_only),
+            ("idempotent", rule.idempotent),
+            ("open", rule.open_world),
+            ("isolated", rule.isolated),
+        ];
+        for (name, value) in attributes {
             words.extend(value.map(|value| format!("{name}={value}")));
         }
         let (server, tool) = (rule.subject.server.as_str(), rule.subject.tool.as_str());
@@ -31,7 +35,7 @@ fn rules_are_read_in_both_spellings() {
     let home = user(
         r#"
 [permissions]
-memory = { approval_mode = "auto" }
+memory = { approval_mode = "auto", isolated = true }
 "memory:create_entities" = { approvalMode = "hil", readOnly = false, openWorld = true }
 "github:search_*" = { scope = "readonly", read_only = true, idempotent = true, open_world = false }
 "*:delete*" = { deny = true }
@@ -42,7 +46,7 @@ deny = false
 "#,
     );
     expect![[r#"
-        ~/pml/pml.toml:3 `memory` in [permissions]: memory *: Auto
+        ~/pml/pml.toml:3 `memory` in [permissions]: memory *: Auto isolated=true
         ~/pml/pml.toml:4 `memory:create_entities` in [permissions]: memory create_entities: Hil reads=false open=true
         ~/pml/pml.toml:5 `github:search_*` in [permissions]: github search_*: readonly reads=true idempotent=true open=false
         ~/pml/pml.toml:6 `*:delete*` in [permissions]: * delete*: deny
@@ -106,7 +110,7 @@ fn wrong_rules_are_told_with_their_place() {
         ~/pml/pml.toml:2:8: unknown key `aproval_mode`
         hint: did you mean `approval_mode`?
         ~/pml/pml.toml:2:8: unknown key `routing`
-        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `approvalMode`, `readOnly`, `openWorld`
+        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `isolated`, `approvalMode`, `readOnly`, `openWorld`
         ~/pml/pml.toml:2:8: unknown key `isReadOnly`
         hint: did you mean `read_only`?
         ~/pml/pml.toml:2:24: `permissions.fs.approval_mode` is `ask`
@@ -120,7 +124,7 @@ fn wrong_rules_are_told_with_their_place() {
         ~/pml/pml.toml:2:26: `permissions.fs.readOnly` is `read_only` in another spelling
         hint: keep one of them
         ~/pml/pml.toml:2:4: unknown key `write`
-        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `approvalMode`, `readOnly`, `openWorld`
+        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `isolated`, `approvalMode`, `readOnly`, `openWorld`
         ~/pml/pml.toml:2:1: `` names no tools
         hint: write a server (`github`), a tool (`"github:search"`) or a pattern (`"github:get_*"`)
         ~/pml/pml.toml:2:1: `fs:` names no tools
@@ -191,7 +195,7 @@ fn wrong_yaml_is_told_with_its_place() {
         ~/pml/mcp-permissions.yaml:1:1: `é` names no tools
         hint: write a server (`github`), a tool (`"github:search"`) or a pattern (`"github:get_*"`)
         ~/pml/mcp-permissions.yaml:1:7: unknown key `é`
-        hint: known here: `scope`, `approvalMode`, `deny`, `readOnly`, `idempotent`, `openWorld`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`
+        hint: known here: `scope`, `approvalMode`, `deny`, `readOnly`, `idempotent`, `openWorld`, `isolated`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not a number with a fraction
         hint: write it in quotes
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not null

@@ -81,6 +81,12 @@ fn a_project_says_nothing_of_what_programs_may_call() {
                 hint: remove it; what programs may call is said in your own `pml.toml`"#]],
         ),
         (
+            "[servers.x]\ncommand = \"x\"\ndefinitions = \"follow\"\n",
+            expect![[r#"
+                ~/work/pml.toml:1:10: a project cannot set `servers.x.definitions`
+                hint: remove it; what programs may call is said in your own `pml.toml`"#]],
+        ),
+        (
             "[permissions]\nfs = { approval_mode = \"auto\" }\n",
             expect![[r#"
                 ~/work/pml.toml:1:2: a project cannot set `permissions`

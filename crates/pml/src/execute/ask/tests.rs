@@ -13,11 +13,13 @@ fn a_text_is_found_in_the_result_it_is_from() {
 fn a_no_counts_for_the_same_call_and_three_of_them_for_the_tool() {
     let mut refused = Refused::default();
     let value = |text: &str| Some(Digest::of(text.as_bytes()));
-    refused.add("fs:delete", value("a"));
-    assert!(refused.covers("fs:delete", value("a").as_ref()));
-    assert!(!refused.covers("fs:delete", value("b").as_ref()));
+    for (at, text) in [(1, "a"), (1, "b"), (1, "c"), (2, "a"), (3, "a")] {
+        refused.add("fs:delete", value(text), at);
+    }
+    assert!(refused.covers("fs:delete", value("c").as_ref()));
+    assert!(!refused.covers("fs:delete", value("d").as_ref()), "three calls, and one no");
     assert!(!refused.covers("fs:write", value("a").as_ref()));
-    refused.add("fs:delete", value("b"));
-    refused.add("fs:delete", value("c"));
-    assert!(refused.covers("fs:delete", value("d").as_ref()));
+    refused.add("fs:delete", value("d"), 4);
+    refused.add("fs:delete", value("e"), 5);
+    assert!(refused.covers("fs:delete", value("f").as_ref()));
 }

@@ -258,3 +258,37 @@ fn where_only_a_person_may_answer_a_client_on_standard_streams_cannot() {
     let said = yes(&mut client, &reply);
     only_a_person_can_answer(&home, &reply, &said);
 }
+
+/// What the audit log tells of a run, in its order.
+fn told(home: &Home, reply: &Value) -> Vec<String> {
+    let listed = home.run(&["audit", "list", "--json", "--limit", "1000"]);
+    let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    let of_run = rows.iter().filter(|row| row["workflowId"] == reply["workflowId"]);
+    of_run.map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_question_answer_and_decision_is_in_the_audit_log() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let denied = execute(&mut client, ONE_CALL);
+    say(&mut client, &denied, &json!({"approved": false}));
+    assert_eq!(told(&home, &denied), ["asked", "answered", "decided"]);
+    let allowed = execute(&mut client, ONE_CALL);
+    say(&mut client, &allowed, &json!({"approved": true, "answer": {"remember": {"only": "code"}}}));
+    let mut kinds = told(&home, &allowed);
+    // The rule is made while the run goes on.
+    kinds.sort();
+    assert_eq!(kinds, ["answered", "asked", "decided", "rule made"]);
+    let by_rule = execute(&mut client, ONE_CALL);
+    assert_eq!(
+        (&by_rule["status"], told(&home, &by_rule)),
+        (&json!("success"), vec!["allowed by rule".to_owned()])
+    );
+    let verified = home.run(&["audit", "verify"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+    // What is refused leaves no answer behind.
+    let open = execute(&mut client, ONE_CALL.replace("x", "y").as_str());
+    say(&mut client, &open, &json!({"approved": true, "answer": {"anyArguments": 0}}));
+    assert_eq!(told(&home, &open), ["asked"]);
+}

@@ -53,6 +53,20 @@ fn a_program_that_tries_something_else_each_time_is_told_no_after_a_few() {
 }
 
 #[test]
+fn a_no_to_many_calls_is_one_no() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let program = "const tried = await Promise.allSettled([1, 2, 3].map((v) => mcp.s.echo({ v })));\nconst last = await mcp.s.echo({ v: tried.length + 1 });\nreturn [tried.map((one) => one.status), last.v];";
+    let begun = execute(&mut client, program);
+    let three = yes(&mut client, &begun);
+    assert_eq!(asked(&three).len(), 3);
+    let other = say(&mut client, &three, &json!({"approved": false}));
+    assert_eq!(asked(&other), [r#"s:echo {"v":4}"#]);
+    let done = yes(&mut client, &other);
+    assert_eq!((&done["result"][1], hits(&home)), (&json!(4), 1), "{done}");
+}
+
+#[test]
 fn a_no_to_one_call_leaves_the_rest_of_the_program() {
     let home = home("");
     let mut client = home.stdio(&[]);

@@ -258,6 +258,46 @@ fn a_stateless_client_answers_and_goes_on_with_the_same_run() {
 }
 
 #[test]
+fn a_state_is_for_its_run_its_question_its_request_and_outlives_the_process() {
+    let home = home("[clients.desk]\ninteractive = true\n");
+    let served = home.serve(&[]);
+    let mut params = json!({"name": "pml_execute", "arguments": request(ONE_CALL, &json!({}))});
+    let first = stateless(&served, &params)["result"].clone();
+    let other = stateless(&served, &params)["result"].clone();
+    drop(served);
+    let served = home.serve(&[]);
+    params["inputResponses"] = json!({"q1": {"action": "accept", "content": {"decision": "allow"}}});
+    let states = [&first, &other].map(|result| result["requestState"].as_str().unwrap().to_owned());
+    let [mine, theirs] = states.each_ref().map(|state| state.split('.').collect::<Vec<&str>>());
+    // Each part of another's state, and one character of each part.
+    for part in 0..mine.len() {
+        let mut swapped = mine.clone();
+        swapped[part] = theirs[part];
+        let mut flipped: Vec<String> = mine.iter().map(|part| (*part).to_owned()).collect();
+        let last = flipped[part].pop().unwrap();
+        flipped[part].push(if last == '0' { '1' } else { '0' });
+        for state in [swapped.join("."), flipped.join(".")] {
+            if states.contains(&state) {
+                continue;
+            }
+            params["requestState"] = json!(state);
+            let refused = stateless(&served, &params);
+            // A state that is not one of ours by its looks belongs to nobody, and the request is a new one.
+            let asked_anew = refused["result"]["resultType"] == "input_required";
+            assert!(refused.get("error").is_some() || asked_anew, "{state}: {refused}");
+            assert_eq!(hits(&home), 0, "{state}");
+        }
+    }
+    // Nor does it count from a client in front of which nobody sits.
+    params["requestState"] = json!(states[0]);
+    let who = json!({"name": "agent", "capabilities": {"elicitation": {}}});
+    let said = modern_by(&served, &who, "tools/call", &params).response();
+    assert_eq!(hits(&home), 0, "{said}");
+    let done = stateless(&served, &params)["result"]["structuredContent"].clone();
+    assert_eq!((&done["status"], hits(&home)), (&json!("success"), 1), "{done}");
+}
+
+#[test]
 fn a_stateless_client_that_comes_back_without_an_answer_is_asked_again() {
     let home = home("[clients.desk]\ninteractive = true\n");
     let served = home.serve(&[]);

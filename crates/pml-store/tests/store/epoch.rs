@@ -1,0 +1,55 @@
+//! How often processes wrote.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+
+use pml_store::{Process, Store};
+
+use super::fixture;
+
+fn process(pid: u32) -> Process {
+    Process { pid, started: "never".to_owned() }
+}
+
+/// Counts a write and waits until it is stored.
+fn write(store: &Store, process: &Process, server: Option<&str>) {
+    let (reply, answer) = sync_channel(1);
+    store.count_write(process, server, || (), move |stored| reply.send(stored).unwrap());
+    answer.recv().unwrap().unwrap();
+}
+
+fn seen(store: &Store, process: &Process) -> BTreeMap<String, i64> {
+    store.writes_of_others(process).unwrap()
+}
+
+#[test]
+fn a_process_sees_what_others_wrote_and_not_its_own() {
+    let fixture = fixture();
+    let (me, other) = (Process::current().unwrap(), process(1));
+    write(&fixture.store, &me, None);
+    assert_eq!(seen(&fixture.store, &me), BTreeMap::new());
+    write(&fixture.store, &other, None);
+    write(&fixture.store, &other, None);
+    write(&fixture.store, &other, Some("memory"));
+    assert_eq!(seen(&fixture.store, &me), BTreeMap::from([(String::new(), 2), ("memory".to_owned(), 1)]));
+    assert_eq!(seen(&fixture.store, &other), BTreeMap::from([(String::new(), 1)]));
+}
+
+#[test]
+fn what_ended_processes_wrote_still_counts() {
+    let fixture = fixture();
+    let me = Process::current().unwrap();
+    for pid in 1..=20 {
+        write(&fixture.store, &process(pid), None);
+        write(&fixture.store, &process(pid), Some("memory"));
+    }
+    let before = seen(&fixture.store, &me);
+    write(&fixture.store, &me, None);
+    assert_eq!(seen(&fixture.store, &me), before);
+    assert_eq!(before[""], 20);
+    let rows: i64 = rusqlite::Connection::open(&fixture.path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM write_epoch", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 3, "two sums of the ended ones, and its own");
+}
