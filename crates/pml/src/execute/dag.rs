@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use pml_analysis::dag::substitute;
 use pml_model::json::raw;
 use pml_model::question::Layer;
-use pml_sandbox::{Delivery, Event as Seen};
+use pml_sandbox::{Delivery, Event as Seen, Fault};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use super::journal::{CallError, Delivered, History};
 use super::observe::Ending;
 use super::plan::{DagPlan, DagTask, Plan, Replan, TaskWork};
 use super::run::{Event, Issued};
-use frame::Frame;
+use frame::{Frame, Trouble};
 pub(super) use frame::{Frames, Said, Word};
 use schedule::{End, Node, Schedule, Step, Tried};
 
@@ -464,11 +464,17 @@ impl Dag {
             }
             Word::Seen(seen) => seen,
             Word::Gone(trouble) => {
+                if let (Trouble::Fault(Fault::Died { .. }), Some(again)) = (&trouble, frame.once_more()) {
+                    self.frames.insert(task, again);
+                    self.wants.push_front(task);
+                    return None;
+                }
                 let error = frame::faulted(&self.plan, &trouble);
                 self.end_frame(task, Err(error));
                 return None;
             }
         };
+        frame.touched |= matches!(seen, Seen::Call { .. } | Seen::Timer { .. });
         let number = u64::from(frame_of(task)) << 32;
         match seen {
             Seen::Call { call, handle, arguments, .. } => {

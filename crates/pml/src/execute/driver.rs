@@ -273,6 +273,8 @@ impl Driver {
             match event {
                 Some(Heard::Event(event)) => {
                     let now = now_ms();
+                    let late = self.dag.as_ref().and_then(|dag| dag.deadline());
+                    self.run.stay_awake(late.map(|(at, _)| now.saturating_add(ms_until(at))));
                     let actions = self.run.on(event, now);
                     let asks = actions.iter().any(|action| matches!(action, Action::Ask { .. }));
                     for action in actions {
@@ -990,6 +992,10 @@ pub(super) fn for_worker(what: &Delivered) -> What {
             unreachable!("only the tasks of a DAG are given that")
         }
     }
+}
+
+fn ms_until(instant: Instant) -> i64 {
+    i64::try_from(instant.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i64::MAX)
 }
 
 async fn next_of(worker: &mut Option<Worker>) -> Result<Seen, Fault> {

@@ -13,7 +13,7 @@ use super::dag::Dag;
 use super::driver::Parts;
 use super::journal::{Delivered, History, Record};
 use super::observe::{Ending, Observer};
-use super::plan::{Asks, Granted, Plan};
+use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::report::{Failure, Progress, Standing};
 use super::{LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, go, no_run, standing, take_worker};
 use crate::app::{App, blocking, now_ms};
@@ -131,7 +131,7 @@ enum TakenUp {
 async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
     stricter(app, &mut plan.tools);
-    if plan.engine != pml_sandbox::ENGINE {
+    if plan.engine != pml_sandbox::ENGINE && runs_programs(&plan, &history) {
         let failure = Failure::new(
             "ENGINE_CHANGED",
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
@@ -201,6 +201,17 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
         Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
     };
     wait_for_word(app, lease, &recorded, id, question).await
+}
+
+/// Whether another engine would make a difference.
+fn runs_programs(plan: &Plan, history: &History) -> bool {
+    let is_program = |task: &DagTask| matches!(task.work, TaskWork::Code(_)) && !task.dropped;
+    let replans = history.deliveries.iter().filter_map(|(_, what)| match what {
+        Delivered::Layer { replan: Some(replan), .. } => Some(&replan.tasks),
+        _ => None,
+    });
+    let Some(dag) = plan.dag() else { return true };
+    replans.last().unwrap_or(&dag.tasks).iter().any(is_program)
 }
 
 /// What the run asked and what was said to it.

@@ -196,6 +196,8 @@ pub(super) struct Run<E> {
     times: Vec<i64>,
     replay: Option<Replay>,
     paused: bool,
+    /// Until then somebody waits here for something the journal does not hold.
+    awake_until: Option<i64>,
     ending: Option<E>,
     closed: bool,
 }
@@ -253,6 +255,7 @@ impl<E> Run<E> {
             times: vec![start],
             replay: None,
             paused: false,
+            awake_until: None,
             ending: None,
             closed: false,
         }
@@ -569,6 +572,11 @@ impl<E> Run<E> {
         Some(call)
     }
 
+    /// Until when the run is not put aside, unless it is woken earlier.
+    pub(super) fn stay_awake(&mut self, until: Option<i64>) {
+        self.awake_until = until;
+    }
+
     /// More tools than there were.
     pub(super) fn extend(&mut self, tools: Vec<Rule>) {
         self.tools = tools;
@@ -659,7 +667,8 @@ impl<E> Run<E> {
             && self.taken == Some(self.delivered);
         let wake_at = self.timers.values().min().copied();
         let far = wake_at.is_none_or(|next| next > now.saturating_add(self.rules.park_after_ms));
-        if idle && far && (wake_at.is_some() || !asking.is_empty() || self.paused) {
+        let awake = self.awake_until.is_some_and(|until| wake_at.is_none_or(|wake| until <= wake));
+        if idle && far && !awake && (wake_at.is_some() || !asking.is_empty() || self.paused) {
             actions.push(Action::Kill);
             actions.push(Action::Park { wake_at, asking });
             self.closed = true;

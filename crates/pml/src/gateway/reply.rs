@@ -2,7 +2,7 @@
 
 use pml_model::json::{Fields, raw};
 use pml_model::name::shortened;
-use pml_model::question::{Answerer, Question};
+use pml_model::question::{Answerer, LayerResult, Question};
 use pml_model::{RunId, RunState};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -108,7 +108,9 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
     body.set("tasks", raw(&report.tasks.iter().map(brief).collect::<Vec<_>>()));
     if !report.outcomes.is_empty() {
-        body.set("outcomes", raw(&report.outcomes));
+        // What they gave is asked for where it is wanted.
+        let brief = |one: &LayerResult| LayerResult { result_preview: None, ..one.clone() };
+        body.set("outcomes", raw(&report.outcomes.iter().map(brief).collect::<Vec<_>>()));
     }
     if !report.console.is_empty() {
         body.set("console", raw(&report.console));

@@ -88,6 +88,25 @@ fn a_worker_that_dies_is_the_failure_of_its_task_alone() {
 }
 
 #[test]
+fn a_program_whose_worker_dies_before_it_asked_for_anything_is_begun_again_once() {
+    let mut place = Place::start("[limits]\ncpu = \"60s\"\n");
+    let tasks = json!([{ "id": "busy", "code": "const until = args.turns; let n = 0; while (n < until) n++; return n",
+                         "arguments": { "turns": 5_000_000 } }]);
+    let idle: Vec<(u32, u64)> =
+        place.idle_workers().into_iter().map(|pid| (pid, crate::place::cpu_ticks(pid))).collect();
+    let request = place.begin(&tasks, &json!({}), &json!({}));
+    let mut killed = None;
+    crate::harness::eventually("the program computes", || {
+        let computes = |(pid, before): &&(u32, u64)| crate::place::cpu_ticks(*pid) > before + 2;
+        killed = idle.iter().find(computes).map(|(pid, _)| *pid);
+        killed.is_some()
+    });
+    crate::gateway::signal(killed.unwrap(), "-KILL");
+    let said = place.gateway.outcome(request);
+    assert_eq!(said["result"]["busy"], 5_000_000, "{said}");
+}
+
+#[test]
 fn a_run_out_of_time_says_what_it_has() {
     let mut place = Place::start("");
     let tasks = json!([

@@ -102,13 +102,20 @@ pub fn outcomes(said: &Value) -> Vec<String> {
 }
 
 impl Place {
-    /// How many workers wait for a program once all that ran have been replaced.
-    pub fn idle_workers(&self) -> usize {
-        let mut last = self.gateway.workers().len();
+    /// The workers that wait for a program.
+    pub fn idle_workers(&self) -> Vec<u32> {
+        let mut last = Vec::new();
         crate::harness::eventually("the pool has come to rest", || {
-            let now = self.gateway.workers().len();
-            std::mem::replace(&mut last, now) == now
+            let now = self.gateway.workers();
+            !now.is_empty() && std::mem::replace(&mut last, now.clone()) == now
         });
         last
     }
+}
+
+/// How long a process has computed, in ticks of the clock.
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let field = |stat: &str| stat.rsplit(')').next()?.split_whitespace().nth(11)?.parse().ok();
+    field(&stat).unwrap_or(0)
 }

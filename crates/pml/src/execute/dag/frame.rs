@@ -67,6 +67,10 @@ pub(super) struct Frame {
     times: Vec<i64>,
     pub(super) deadline: Option<Instant>,
     work: Option<AbortOnDropHandle<()>>,
+    /// It has asked for something.
+    pub(super) touched: bool,
+    /// It was begun before, and its worker died.
+    pub(super) again: bool,
     over: bool,
 }
 
@@ -80,8 +84,16 @@ impl Frame {
             times: vec![now],
             deadline: None,
             work: None,
+            touched: false,
+            again: false,
             over: false,
         }
+    }
+
+    /// The same in another worker, once, if it has asked for nothing yet.
+    pub(super) fn once_more(&self) -> Option<Frame> {
+        let untouched = !self.touched && !self.again && self.given == 0;
+        untouched.then(|| Frame { again: true, ..Frame::new(self.began()) })
     }
 
     /// Begins it. Its worker is waited for in a task of its own, so that nothing else waits.

@@ -340,6 +340,9 @@ impl World {
                     self.issued += 1;
                     assert_eq!(issued.call, self.issued, "calls are recorded in their order");
                 }
+                if let (Record::Delivered { at, what }, true) = (&record, self.grace) {
+                    self.dag.deliver(*at, what);
+                }
                 self.record(&record);
             }
             Action::Promise { call } => {
@@ -523,6 +526,7 @@ impl World {
     }
 
     fn take_up(&mut self) {
+        self.grace = false;
         self.pending.clear();
         self.programs.clear();
         self.promised.clear();
