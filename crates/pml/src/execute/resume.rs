@@ -206,12 +206,12 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
 /// Whether another engine would make a difference.
 fn runs_programs(plan: &Plan, history: &History) -> bool {
     let is_program = |task: &DagTask| matches!(task.work, TaskWork::Code(_)) && !task.dropped;
-    let replans = history.deliveries.iter().filter_map(|(_, what)| match what {
+    let mut replans = history.deliveries.iter().filter_map(|(_, what)| match what {
         Delivered::Layer { replan: Some(replan), .. } => Some(&replan.tasks),
         _ => None,
     });
     let Some(dag) = plan.dag() else { return true };
-    replans.last().unwrap_or(&dag.tasks).iter().any(is_program)
+    replans.next_back().unwrap_or(&dag.tasks).iter().any(is_program)
 }
 
 /// What the run asked and what was said to it.
