@@ -6,6 +6,7 @@
 //! through again once it has ended.
 
 mod frame;
+mod numbers;
 pub(crate) mod schedule;
 mod told;
 
@@ -26,6 +27,7 @@ use super::plan::{DagPlan, DagTask, Plan, Replan, TaskWork};
 use super::run::{Event, Issued};
 use frame::{Frame, Trouble};
 pub(super) use frame::{Frames, Said, Word};
+use numbers::Numbers;
 use schedule::{End, Node, Schedule, Step, Tried};
 
 /// Errors after which an idempotent tool may work when it is called again.
@@ -68,38 +70,6 @@ struct Stood {
     ended: Option<i64>,
     value: Option<Box<RawValue>>,
     error: Option<CallError>,
-}
-
-/// The numbers of calls: a call has the number it was recorded with, whichever order they are asked for in.
-#[derive(Debug, Default)]
-struct Numbers {
-    known: HashMap<(u32, u32), u32>,
-    places: HashMap<u32, (u32, u32)>,
-    last: u32,
-}
-
-impl Numbers {
-    fn of(history: &History) -> Numbers {
-        let mut numbers = Numbers::default();
-        let mut asked: HashMap<u32, u32> = HashMap::new();
-        for call in &history.calls {
-            // The calls of one task are recorded in their order.
-            let seq = asked.entry(call.frame).or_default();
-            *seq += 1;
-            numbers.get(call.frame, *seq);
-        }
-        numbers
-    }
-
-    fn get(&mut self, frame: u32, seq: u32) -> u32 {
-        let next = self.last + 1;
-        let number = *self.known.entry((frame, seq)).or_insert(next);
-        if number == next {
-            self.last = next;
-            self.places.insert(number, (frame, seq));
-        }
-        number
-    }
 }
 
 /// The frame of a task; frame 0 is the DAG itself.
