@@ -358,6 +358,8 @@ mod unix {
         std::fs::create_dir(root.join("real")).unwrap();
         std::fs::write(root.join("real/file"), "inside").unwrap();
         std::fs::write(root.join("plain"), "inside").unwrap();
+        // From the first call on: a write to a path that is not there would make a directory of it.
+        swap(&root, &outside);
 
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (mut successes, mut refusals) = (0, 0);
