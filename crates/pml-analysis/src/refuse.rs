@@ -215,6 +215,16 @@ impl<'a> Visit<'a> for Walk<'_, '_> {
     }
 
     fn visit_statement(&mut self, it: &Statement<'a>) {
+        // The parser takes one for a declaration where type parameters follow.
+        if let Statement::FunctionDeclaration(function) = it
+            && function.id.is_none()
+        {
+            self.refuse(
+                function.span,
+                "a function that is declared needs a name",
+                "write `function name(…)`",
+            );
+        }
         if self.found.is_none() {
             walk::walk_statement(self, it);
         }

@@ -169,6 +169,7 @@ fn what_cannot_run_is_refused_by_name() {
             "@dec class A {}",
             "class A { accessor x = 1 }",
             "using x = foo()",
+            "function<T>(id: T) { return id }",
             "return <div>hello</div>",
             "return (\n  <ul>\n    {items.map(i => <li>{i}</li>)}\n  </ul>\n)",
             "<!-- comment",
@@ -211,6 +212,9 @@ fn what_cannot_run_is_refused_by_name() {
             1:1 `using` declarations are not supported
               | using x = foo()
               = declare it with `const` and release it in a `finally` block
+            1:1 a function that is declared needs a name
+              | function<T>(id: T) { return id }
+              = write `function name(…)`
             1:8 JSX is not supported
               | return <div>hello</div>
               = build markup as text: a template in backticks with `${…}` for the values
