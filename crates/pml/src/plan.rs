@@ -24,7 +24,8 @@ use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::catalogue::{self, Snapshot};
 use crate::config::{Dynamic, Scope};
 use crate::execute::{
-    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks,
+    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks, Understood,
+    Work as Planned,
 };
 use crate::problem::{Code, Problem};
 
@@ -178,10 +179,11 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
     if !opaque.is_empty() {
         granted.extend(all_others(setting, &granted));
     }
+    let work = Planned::Code(analysis.program);
     let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
-        analysis,
+        Understood { identity: analysis.identity, structure: analysis.structure, work },
         asked.arguments.clone(),
         granted,
         setting.bounds,
@@ -208,15 +210,15 @@ pub(crate) fn plan_dag(
     };
     let opaque = remarks(&analysis.permissions.opaque);
     let (tasks, tools) = tasks(setting, catalogue, &analysis, Vec::new(), !opaque.is_empty())?;
-    let mut plan = Plan::new_dag(
+    let work = Planned::Dag(DagPlan { tasks, pause, single });
+    let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
-        analysis,
+        Understood { identity: analysis.identity, structure: analysis.structure, work },
         asked.arguments.clone(),
         tools,
         setting.bounds,
         (seed()?, now_ms()),
-        DagPlan { tasks, pause, single },
     );
     plan.opaque = opaque;
     Ok(finished(plan, setting, asked))

@@ -1,7 +1,7 @@
 //! What a run is made of: everything that is needed to run it, or to run it again exactly.
 
 use pml_analysis::dag::Given;
-use pml_analysis::{Analysis, DagAnalysis, Program};
+use pml_analysis::{Analysis, Identity, Program};
 use pml_model::question::{Answerer, Approval};
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{Digest, ToolId};
@@ -194,12 +194,23 @@ pub struct Bounds {
     pub park_after_ms: u64,
 }
 
+/// What analysis made of a program or a document, as far as a plan needs it.
+#[derive(Debug)]
+pub struct Understood {
+    /// What it is.
+    pub identity: Identity,
+    /// What it can do.
+    pub structure: Structure,
+    /// What is run.
+    pub work: Work,
+}
+
 impl Plan {
-    /// A plan for an analysed program.
+    /// A plan for what was understood.
     pub fn new(
         intent: String,
         source: String,
-        analysis: Analysis,
+        understood: Understood,
         arguments: Box<RawValue>,
         tools: Vec<Granted>,
         limits: Bounds,
@@ -208,11 +219,11 @@ impl Plan {
         Plan {
             intent,
             source,
-            code_hash: analysis.identity.code_hash,
-            analysis_version: analysis.identity.analysis_version,
+            code_hash: understood.identity.code_hash,
+            analysis_version: understood.identity.analysis_version,
             engine: pml_sandbox::ENGINE.to_owned(),
-            work: Work::Code(analysis.program),
-            structure: analysis.structure,
+            work: understood.work,
+            structure: understood.structure,
             arguments,
             seed,
             start,
@@ -232,41 +243,6 @@ impl Plan {
     /// Whether a person may have to allow something.
     pub(super) fn asks(&self) -> bool {
         self.tools.iter().any(|tool| tool.asks.is_some())
-    }
-
-    /// A plan for a DAG document.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is a part of the plan, and a builder would allow a plan without one"
-    )]
-    pub fn new_dag(
-        intent: String,
-        source: String,
-        analysis: DagAnalysis,
-        arguments: Box<RawValue>,
-        tools: Vec<Granted>,
-        limits: Bounds,
-        (seed, start): (u64, i64),
-        dag: DagPlan,
-    ) -> Plan {
-        Plan {
-            intent,
-            source,
-            code_hash: analysis.identity.code_hash,
-            analysis_version: analysis.identity.analysis_version,
-            engine: pml_sandbox::ENGINE.to_owned(),
-            work: Work::Dag(dag),
-            structure: analysis.structure,
-            arguments,
-            seed,
-            start,
-            tools,
-            grants: Vec::new(),
-            by: Plan::strictest(),
-            opaque: Vec::new(),
-            question: None,
-            limits,
-        }
     }
 
     /// The same run with other tasks in place of those that have not run.

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::schedule::Pause;
 use super::*;
 use crate::execute::journal::{Grant, Record};
-use crate::execute::plan::{Asks, Bounds, Granted, TaskCode};
+use crate::execute::plan::{Asks, Bounds, Granted, TaskCode, Understood, Work};
 use crate::execute::run::{Action, Run};
 
 /// Reading, writing, and writing that a person has to allow.
@@ -130,16 +130,16 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
         nesting: 64,
         park_after_ms: 10_000,
     };
-    let dag = DagPlan { tasks, pause, single: false };
-    Arc::new(Plan::new_dag(
+    let analysis = document();
+    let work = Work::Dag(DagPlan { tasks, pause, single: false });
+    Arc::new(Plan::new(
         "test".to_owned(),
         String::new(),
-        document(),
+        Understood { identity: analysis.identity, structure: analysis.structure, work },
         json("{}"),
         tools,
         limits,
         (7, 1_000),
-        dag,
     ))
 }
 
