@@ -78,14 +78,20 @@ fn existing(paths: &Paths, bytes: Vec<u8>) -> Result<Secret, Error> {
 }
 
 fn fresh() -> Result<String, Error> {
-    let mut bytes = [0; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Error::refused(
-            format!("the system gave no random bytes for a token: {error}"),
-            "check that the system's random source works",
-        )
-    })?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
+    loop {
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            Error::refused(
+                format!("the system gave no random bytes for a token: {error}"),
+                "check that the system's random source works",
+            )
+        })?;
+        let token = URL_SAFE_NO_PAD.encode(bytes);
+        // After `--token ` in a client's arguments a leading dash would be read as another option.
+        if !token.starts_with('-') {
+            return Ok(token);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +139,11 @@ mod tests {
     fn tokens_differ_between_installations() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert_ne!(token(&paths(&one)).unwrap(), token(&paths(&other)).unwrap());
+    }
+
+    #[test]
+    fn no_token_looks_like_an_option() {
+        assert!((0..2_000).all(|_| !fresh().unwrap().starts_with('-')));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Door<'_> {
                 command.args(["--stdio", &pml]).env("PML_HOME", home.path("")).current_dir(home.path(""));
             }
             Door::Http(served) => {
-                command.args(["--url", &served.url, "--token", &served.token]);
+                command.args(["--url", &served.url, &format!("--token={}", served.token)]);
             }
         }
         let outcome = last_line(command);
