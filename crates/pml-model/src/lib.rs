@@ -3,16 +3,21 @@
 //! Nothing here reads a file, a clock or a socket: a value made by these types is valid, and two
 //! packages that hold the same value mean the same thing by it.
 
+pub mod capability;
 pub mod json;
+pub mod learning;
 pub mod name;
 pub mod question;
 pub mod run;
 pub mod structure;
 pub mod tool;
+pub mod trace;
 
+pub use capability::CapabilityId;
 pub use name::{ServerName, ToolId};
 pub use run::{RunId, RunState};
 pub use tool::{Annotations, Definition, Digest};
+pub use trace::TraceId;
 
 /// Who acts: a user or a key; `local` on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

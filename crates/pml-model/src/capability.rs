@@ -1,0 +1,301 @@
+//! Capabilities: procedures that worked, kept to be found and used again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::learning::Learning;
+use crate::structure::Structure;
+use crate::{Digest, Principal};
+
+/// The name of a capability that never changes: a hash of whose it is and what it is, so that it is known before there
+/// is one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CapabilityId(String);
+
+/// Not the id of a capability.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the id of a capability: it looks like `cap_` and 32 hexadecimal digits")]
+pub struct NoCapabilityId(String);
+
+impl CapabilityId {
+    /// The id of what `principal` has under this identity.
+    pub fn of(principal: &Principal, identity: &str) -> CapabilityId {
+        let digest = Digest::of(format!("{principal}\n{identity}").as_bytes());
+        CapabilityId(format!("cap_{}", &digest.as_str()[..32]))
+    }
+
+    /// Reads an id as it is written.
+    ///
+    /// # Errors
+    /// It is not written like one.
+    pub fn parse(text: &str) -> Result<CapabilityId, NoCapabilityId> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        match text.strip_prefix("cap_") {
+            Some(digits) if digits.len() == 32 && digits.bytes().all(is_digit) => {
+                Ok(CapabilityId(text.to_owned()))
+            }
+            _ => Err(NoCapabilityId(crate::name::printable(text))),
+        }
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for CapabilityId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A procedure, what is known of it and how it does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Capability {
+    /// What it is.
+    #[serde(flatten)]
+    pub procedure: Procedure,
+    /// How people and programs call it; unique among those of its owner.
+    pub name: String,
+    /// How it stands.
+    pub state: State,
+    /// Why it is degraded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded_because: Option<String>,
+    /// What it was run for, most recent first.
+    pub intents: Vec<Intent>,
+    /// How it does.
+    #[serde(flatten)]
+    pub statistics: Statistics,
+    /// What is known of its ways.
+    pub learning: Learning,
+    /// When it first worked, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promoted_at: Option<i64>,
+    /// When it was first run or made.
+    pub created_at: i64,
+    /// A run of it that a person allowed has worked.
+    pub approved: bool,
+}
+
+/// What a capability is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Procedure {
+    /// Its name for good.
+    pub id: CapabilityId,
+    /// Whose it is.
+    pub owner: Principal,
+    /// How it is called where nobody says otherwise. Taken, so that names stay unique, with a number behind it.
+    pub suggested_name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// What is run.
+    pub source: Source,
+    /// Hash of the exact source.
+    pub code_hash: String,
+    /// Hash of what the source means.
+    pub identity: String,
+    /// Which rules made `identity`.
+    pub analysis_version: u32,
+    /// The tools it calls.
+    pub tools_used: Vec<ToolUse>,
+    /// The capabilities it calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<CapabilityId>,
+    /// What it takes, JSON Schema; what the first run was given stands as defaults.
+    pub parameters_schema: Value,
+    /// What it can do.
+    pub static_structure: Structure,
+    /// Who made it.
+    pub origin: Origin,
+    /// Whether its results may be kept, and for how long.
+    pub cache_config: CacheConfig,
+}
+
+/// What is run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Source {
+    /// A program.
+    Code {
+        /// As it was written, without secrets.
+        code: String,
+        /// The same program with its literals taken from `args`, where that is possible.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        template: Option<String>,
+    },
+    /// A DAG document.
+    Dag {
+        /// As it was written, without secrets.
+        dag_structure: Box<RawValue>,
+        /// The same document with its literals taken from `args`, where that is possible.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        template: Option<Box<RawValue>>,
+    },
+    /// One call of a tool.
+    Tool {
+        /// `server:tool`.
+        tool_id: String,
+        /// What it is given where the caller does not say otherwise.
+        default_args: Box<RawValue>,
+    },
+}
+
+/// A tool that a capability calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// `server:tool`.
+    pub id: String,
+    /// Its definition when the capability last worked.
+    pub digest: Digest,
+}
+
+/// How a capability stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It has been run and has not worked yet: a plan.
+    Planned,
+    /// It is found and used.
+    Active,
+    /// It used to work.
+    Degraded,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 3] = [State::Planned, State::Active, State::Degraded];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Planned => "planned",
+            State::Active => "active",
+            State::Degraded => "degraded",
+        }
+    }
+
+    /// The state a word stands for.
+    pub fn parse(word: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// Who made a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// It came of being run.
+    Emergent,
+    /// A person wrote it down.
+    Manual,
+}
+
+/// Something a capability was run for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Intent {
+    /// In the words of whoever asked.
+    pub text: String,
+    /// How often it worked for that.
+    pub count: u64,
+    /// When it first did.
+    pub first_at: i64,
+    /// When it last did.
+    pub last_at: i64,
+}
+
+/// How a capability does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Statistics {
+    /// How often it was used, answers from caches included.
+    pub usage_count: u64,
+    /// How often it worked.
+    pub success_count: u64,
+    /// How often it failed.
+    pub failure_count: u64,
+    /// How often it has failed since it last worked.
+    pub failures_in_a_row: u64,
+    /// How long it takes.
+    pub avg_duration_ms: f64,
+    /// When it was last used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used: Option<i64>,
+}
+
+impl Statistics {
+    /// How likely it works, with what is expected of one nobody has tried: one success is enough to be believed.
+    pub fn success(&self) -> f64 {
+        let tried = (self.success_count + self.failure_count) as f64;
+        (self.success_count as f64 + 1.6) / (tried + 2.0)
+    }
+
+    /// How often it worked of the times it was tried.
+    pub fn success_rate(&self) -> Option<f64> {
+        let tried = self.success_count + self.failure_count;
+        (tried > 0).then(|| self.success_count as f64 / tried as f64)
+    }
+
+    /// How much use there was of it, from 0 to 1.
+    pub fn usage(&self) -> f64 {
+        let used = self.usage_count as f64;
+        used / (used + 3.0)
+    }
+
+    /// How good a suggestion it is, from 0 to 1.
+    pub fn quality(&self) -> f64 {
+        0.6 * self.success() + 0.4 * self.usage()
+    }
+}
+
+/// Whether results of a capability may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct CacheConfig {
+    /// Whether they may at all.
+    pub cacheable: bool,
+    /// For how long.
+    pub ttl_seconds: u32,
+    /// How many.
+    pub max_entries: u32,
+}
+
+impl Default for CacheConfig {
+    fn default() -> CacheConfig {
+        CacheConfig { cacheable: true, ttl_seconds: 30 * 60, max_entries: 10 }
+    }
+}
+
+/// How many failures in a row make a capability degraded.
+pub const DEGRADING_FAILURES: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_whose_and_what() {
+        let mine = CapabilityId::of(&Principal::local(), "abc");
+        assert_eq!(CapabilityId::parse(mine.as_str()), Ok(mine.clone()));
+        assert_ne!(mine, CapabilityId::of(&Principal("other".to_owned()), "abc"));
+        assert_ne!(mine, CapabilityId::of(&Principal::local(), "abd"));
+        assert!(CapabilityId::parse("cap_12").is_err());
+    }
+
+    #[test]
+    fn one_success_is_enough_to_be_suggested() {
+        let none = Statistics::default();
+        let once = Statistics { usage_count: 1, success_count: 1, ..Statistics::default() };
+        let failing = Statistics { usage_count: 3, failure_count: 3, ..Statistics::default() };
+        assert!((once.success() - 2.6 / 3.0).abs() < 1e-12 && (once.usage() - 0.25).abs() < 1e-12);
+        assert!((once.quality() - 0.62).abs() < 1e-12);
+        assert!(once.quality() > none.quality() && none.quality() > failing.quality() - 0.2);
+        assert_eq!((none.success_rate(), failing.success_rate()), (None, Some(0.0)));
+    }
+}
