@@ -1,9 +1,10 @@
 //! The HTTP API beside MCP, for programs and pages of the operator's own.
 //!
 //! `POST /api/analyse` says what a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) would do;
-//! nothing is run. `/api/approvals` is what waits for a person. Who may ask is decided in front of every route, not here.
+//! nothing is run. `/api/approvals` is what waits for a person; `/api/capabilities` and `/api/traces` what was learned. Who may ask is decided in front of every route, not here.
 
 pub mod approvals;
+mod capabilities;
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// The routes.
 pub fn router(app: Arc<App>) -> Router {
-    Router::new().route("/api/analyse", post(analyse)).merge(approvals::router()).with_state(app)
+    Router::new().route("/api/analyse", post(analyse)).merge(approvals::router()).merge(capabilities::router()).with_state(app)
 }
 
 /// What is to be analysed: one of them.

@@ -17,10 +17,12 @@ use tokio_util::sync::CancellationToken;
 use crate::accepted::Accepted;
 use crate::approve::Policy;
 use crate::builtin;
+use crate::cache::Cache;
 use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
 use crate::config::{self, Config, Definitions, Env, Paths, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
+use crate::memory::{self, Memory};
 use crate::plan;
 use crate::problem::{Code, Problem};
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
@@ -49,6 +51,10 @@ pub struct App {
     pub runs: Runs,
     /// Tells whether anything may have been written since.
     pub epoch: Epoch,
+    /// What runs left behind.
+    pub memory: Arc<Memory>,
+    /// Results that need not be computed again.
+    pub cache: Cache,
     policy: RwLock<Arc<Policy>>,
     programs: Mutex<Option<(Arc<Snapshot>, Arc<pml_analysis::Catalogue>)>>,
     config: RwLock<Arc<Config>>,
@@ -96,6 +102,8 @@ impl App {
             validators: Validators::default(),
             runs: Runs::new(process.clone()),
             epoch: Epoch::new(store.clone(), process.clone()),
+            memory: Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env))),
+            cache: Cache::default(),
             policy: RwLock::new(Arc::new(Policy::new(&config))),
             programs: Mutex::default(),
             config: RwLock::new(config),
@@ -126,6 +134,7 @@ impl App {
         tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
         tokio::spawn(execute::keep(Arc::clone(&app), role == Role::Gateway));
         tokio::spawn(execute::keep_leases(Arc::clone(&app)));
+        tokio::spawn(memory::keep_learning(Arc::clone(&app)));
         if role == Role::Gateway {
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
@@ -230,6 +239,7 @@ impl App {
     /// Ends every server and everything that runs in the background.
     pub async fn close(&self) {
         self.runs.close().await;
+        memory::learn_all(self).await;
         self.stop.cancel();
         self.servers.close().await;
         self.epoch.settle().await;
@@ -249,6 +259,7 @@ impl App {
         // Read before anything is replaced, so that the old configuration stays whole where this fails.
         let known = self.known().await?;
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Policy::new(&config));
+        self.memory.also_secret(config::known_secrets(&config, &self.paths, &self.env));
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
         *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
         self.apply_servers(&config, &eras(&known.manifests), |server| {

@@ -44,6 +44,13 @@ pub struct Mark {
     others: i64,
 }
 
+impl Mark {
+    /// How often anybody was about to write or had written, up to that moment; every process counts alike.
+    pub fn writes(self) -> i64 {
+        self.others.saturating_add_unsigned(self.own)
+    }
+}
+
 impl Epoch {
     /// The epoch as `process` sees it.
     pub fn new(store: Store, process: Process) -> Epoch {

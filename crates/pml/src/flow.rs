@@ -4,11 +4,13 @@
 //! came: every choice about what comes next is made here, and the work is done in the stages.
 
 mod approvals;
+mod capabilities;
+mod recall;
 mod replan;
 
 use std::sync::Arc;
 
-use pml_analysis::render::Report;
+use pml_analysis::render::Report as Misread;
 use pml_mcp::Caller;
 use pml_model::json::Fields;
 use pml_model::{Principal, RunId, ToolId};
@@ -16,17 +18,24 @@ use pml_store::Idempotency;
 use serde_json::value::RawValue;
 
 use crate::app::{App, blocking, now_ms};
+use crate::cache;
 use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
 use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
-use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Resumed, Standing};
+use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Report, Resumed, Standing};
 use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
+use recall::Recalled;
 pub use approvals::{By, Open, answer, asking, open_question};
+pub use capabilities::{
+    NewCapability, capabilities, capability, delete_capability, make_capability, merge_capabilities, recent_traces, relearn,
+    rename_capability, trace, traces,
+};
+pub use recall::{Missing, Suggested, Suggestion};
 pub use replan::replan;
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
@@ -35,11 +44,18 @@ pub use replan::replan;
 /// The request cannot be understood.
 pub async fn discover(
     app: &App,
+    principal: &Principal,
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     app.get_acquainted().await;
-    discover::find(&app.catalogue.snapshot(), request, visible)
+    let learned = match request.filter.kind {
+        discover::Kind::Tool => Vec::new(),
+        discover::Kind::Capability | discover::Kind::All => {
+            app.memory.find(principal, &request.intent).await?
+        }
+    };
+    discover::find(&app.catalogue.snapshot(), &learned, request, visible)
 }
 
 /// What came of analysing a program or a DAG document.
@@ -49,7 +65,7 @@ pub enum Analysed {
     /// A document that was understood, complaints included.
     Dag(Box<pml_analysis::DagAnalysis>),
     /// Something else.
-    NotUnderstood(Report),
+    NotUnderstood(Misread),
 }
 
 /// What a program would do with the tools there are now; nothing is run.
@@ -64,7 +80,7 @@ pub async fn analyse_dag(app: &App, document: String) -> Analysed {
     let catalogue = app.known_tools();
     blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
         Ok(analysis) => Analysed::Dag(Box::new(analysis)),
-        Err(error) => Analysed::NotUnderstood(Report::from(&error)),
+        Err(error) => Analysed::NotUnderstood(Misread::from(&error)),
     })
     .await
 }
@@ -77,6 +93,18 @@ pub enum Executed {
     Stands(RunId, Standing),
     /// The program cannot be run, or may not be.
     Refused(Refused),
+    /// Nothing was run: this is what could be.
+    Suggested(Box<Suggested>),
+    /// Nothing was run: this is what came of it before.
+    Known(Box<Known>),
+}
+
+/// What came of the same thing before.
+pub struct Known {
+    /// The run it is told of.
+    pub id: RunId,
+    /// What there is to tell.
+    pub report: Report,
 }
 
 /// A program comes in: understood, allowed, started.
@@ -94,15 +122,25 @@ pub async fn execute(
         return Ok(known);
     }
     app.get_acquainted().await;
+    let asked = match recall::recall(app, asked, &visible).await? {
+        Recalled::Run(asked) => *asked,
+        Recalled::Suggested(suggested) => return Ok(Executed::Suggested(suggested)),
+    };
     let mut plan = match planned(app, &asked, &visible).await {
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
-    let Execution { principal, session, caller, idempotency, patience, .. } = asked;
+    let Execution { principal, session, caller, idempotency, patience, cache, .. } = asked;
     approvals::by_rules(app, &principal, &mut plan).await?;
+    let ticket = if cache { cache::ticket(app, &plan, &principal) } else { None };
+    if let Some(ticket) = &ticket
+        && let Some(hit) = app.cache.get(app, ticket).await
+    {
+        return Ok(Executed::Known(known(app, &principal, &plan, hit).await?));
+    }
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
-    let asked = Asked { principal, session, plan, caller, idempotency, patience };
+    let asked = Asked { principal, session, plan, caller, idempotency, patience, ticket };
     let begun = match question {
         None => execute::start(app, asked).await.map(Executed::Going),
         Some(question) => execute::ask_first(app, asked, question)
@@ -119,6 +157,19 @@ pub async fn execute(
             (_, None) => Err(problem),
         },
     }
+}
+
+/// A result that was known, as if it had been run.
+async fn known(app: &Arc<App>, principal: &Principal, plan: &Plan, hit: cache::Hit) -> Result<Box<Known>, Problem> {
+    let id = execute::new_id()?;
+    cache::note_use(app, plan, principal, &id);
+    let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
+    let next = match &capability {
+        Some(capability) => app.memory.next_after(principal, Some(capability), None).await,
+        None => Vec::new(),
+    };
+    let report = Report::known(hit.result, hit.from, capability, next, now_ms());
+    Ok(Box::new(Known { id: hit.run.unwrap_or(id), report }))
 }
 
 /// What would be run, without running it.
@@ -153,6 +204,7 @@ async fn planned(
         }
         plan::Asked::Dag { document, .. } => document.clone(),
         plan::Asked::Tool { tool, defaults } => plan::delegation(tool, defaults, &asked.arguments)?,
+        plan::Asked::Capability(_) | plan::Asked::Anything => unreachable!("what is run was found before"),
     };
     let analysis = understood_dag(app, document).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
@@ -212,7 +264,7 @@ async fn understood(app: &App, code: &str) -> Result<Box<pml_analysis::Analysis>
 fn understand(catalogue: &pml_analysis::Catalogue, source: &str) -> Analysed {
     match pml_analysis::analyse(source, catalogue) {
         Ok(analysis) => Analysed::Program(Box::new(analysis)),
-        Err(error) => Analysed::NotUnderstood(Report::from(&error)),
+        Err(error) => Analysed::NotUnderstood(Misread::from(&error)),
     }
 }
 

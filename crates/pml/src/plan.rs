@@ -12,7 +12,7 @@ use pml_mcp::Caller;
 use pml_model::json::{Fields, raw};
 use pml_model::question::Answerer;
 use pml_model::structure::{Node, NodeKind};
-use pml_model::{Principal, ToolId};
+use pml_model::{CapabilityId, Principal, ToolId};
 use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::json;
@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use crate::app::now_ms;
 use crate::approve::question::before;
 use crate::approve::{Mode, Policy, Refusal, Verdict};
+use crate::capability::Learn;
 use crate::catalogue::{self, Snapshot};
 use crate::config::{Dynamic, Scope};
 use crate::execute::{
@@ -53,6 +54,12 @@ pub struct Execution {
     pub by: Answerer,
     /// What becomes of it where its calls cannot be known beforehand.
     pub dynamic: Dynamic,
+    /// Whether anything is to be learned of it.
+    pub learn: bool,
+    /// The capability that is run, where it is one.
+    pub capability: Option<CapabilityId>,
+    /// Whether a result that is known already will do.
+    pub cache: bool,
 }
 
 /// What is to be run.
@@ -74,6 +81,10 @@ pub enum Asked {
         /// What it is given where the run's arguments do not say otherwise; a JSON object.
         defaults: Box<RawValue>,
     },
+    /// A capability, by name or id.
+    Capability(String),
+    /// Whatever serves the intent.
+    Anything,
 }
 
 impl Asked {
@@ -85,6 +96,8 @@ impl Asked {
             Asked::Tool { tool, defaults } => {
                 raw(&json!({ "tool": tool, "arguments": defaults })).get().to_owned()
             }
+            Asked::Capability(name) => name.clone(),
+            Asked::Anything => String::new(),
         }
     }
 }
@@ -180,6 +193,7 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
         granted.extend(all_others(setting, &granted));
     }
     let work = Planned::Code(analysis.program);
+    let learn = Learn::new(&analysis.identity.identity, &analysis.parameters);
     let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
@@ -190,7 +204,7 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
         (seed()?, now_ms()),
     );
     plan.opaque = opaque;
-    Ok(finished(plan, setting, asked))
+    Ok(finished(plan, learn, setting, asked))
 }
 
 /// The same for a DAG document that was understood.
@@ -206,11 +220,23 @@ pub(crate) fn plan_dag(
     given(&asked.arguments, setting.bounds.argument_bytes)?;
     let (pause, single) = match &asked.work {
         Asked::Dag { pause, .. } => (*pause, false),
-        Asked::Code(_) | Asked::Tool { .. } => (Pause::None, true),
+        Asked::Tool { .. } => (Pause::None, true),
+        Asked::Code(_) | Asked::Capability(_) | Asked::Anything => {
+            unreachable!("a document is planned")
+        }
     };
     let opaque = remarks(&analysis.permissions.opaque);
     let (tasks, tools) = tasks(setting, catalogue, &analysis, Vec::new(), !opaque.is_empty())?;
     let work = Planned::Dag(DagPlan { tasks, pause, single });
+    let learn = match &asked.work {
+        Asked::Tool { tool, defaults } => {
+            let schema = &setting.snapshot.tool(tool)?.definition.input_schema;
+            Learn::delegation(&tool.to_string(), defaults, schema)
+        }
+        Asked::Code(_) | Asked::Dag { .. } | Asked::Capability(_) | Asked::Anything => {
+            Learn::new(&analysis.identity.identity, &analysis.parameters)
+        }
+    };
     let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
@@ -221,11 +247,13 @@ pub(crate) fn plan_dag(
         (seed()?, now_ms()),
     );
     plan.opaque = opaque;
-    Ok(finished(plan, setting, asked))
+    Ok(finished(plan, learn, setting, asked))
 }
 
-fn finished(mut plan: Plan, setting: &Setting<'_>, asked: &Execution) -> Plan {
+fn finished(mut plan: Plan, learn: Learn, setting: &Setting<'_>, asked: &Execution) -> Plan {
     plan.by = asked.by;
+    plan.session.clone_from(&asked.session);
+    plan.learn = asked.learn.then(|| asked.capability.clone().map_or(learn, Learn::known));
     plan.question = before(&plan, |tool| setting.snapshot.description(&tool.id.to_string(), &tool.digest));
     plan
 }

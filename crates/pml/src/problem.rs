@@ -92,6 +92,8 @@ pub enum Code {
     Sandbox,
     /// No such run.
     UnknownRun,
+    /// No such capability, or no such trace.
+    NotFound,
     /// It was there and is no longer kept.
     Gone,
     /// The database cannot be used.

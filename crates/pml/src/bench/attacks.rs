@@ -186,6 +186,9 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
         patience: Duration::from_secs(60),
         by: Answerer::Human,
         dynamic: Dynamic::Refuse,
+        learn: true,
+        capability: None,
+        cache: false,
     };
     match flow::execute(app, execution, |_| true).await? {
         Executed::Going(handle) => match handle.wait(PATIENCE).await {

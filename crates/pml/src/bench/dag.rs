@@ -242,6 +242,9 @@ fn execution(app: &App, document: String, pause: Pause) -> Execution {
         patience: Duration::from_secs(60),
         by: Answerer::Human,
         dynamic: Dynamic::Refuse,
+        learn: true,
+        capability: None,
+        cache: false,
     }
 }
 

@@ -269,6 +269,9 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
         patience: Duration::from_secs(60),
         by: Answerer::Human,
         dynamic: Dynamic::Refuse,
+        learn: true,
+        capability: None,
+        cache: false,
     };
     let crate::flow::Executed::Going(handle) = crate::flow::execute(app, execution, |_| true).await? else {
         return Err(failed("the program is not run"));

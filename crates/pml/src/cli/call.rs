@@ -160,7 +160,7 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         offset: discover.offset,
         detail: if discover.full { Detail::Full } else { Detail::Brief },
     };
-    let page = flow::discover(&app, &request, |_| true).await;
+    let page = flow::discover(&app, &app.principal, &request, |_| true).await;
     app.close().await;
     let page = page?;
     if here.json {

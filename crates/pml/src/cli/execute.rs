@@ -1,7 +1,7 @@
 //! `pml execute`: runs a program and shows how it goes.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::{Here, analyse, out};
 use crate::app::{App, Role};
 use crate::approve::words;
 use crate::execute::{Failure, Handle, Pause, Report, Resumed, Standing};
-use crate::flow::{self, By, Executed};
+use crate::flow::{self, By, Executed, Suggested};
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 
@@ -31,14 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Arguments of `pml execute`.
 #[derive(Debug, Args)]
 pub(super) struct Execute {
-    /// What it is for
+    /// What it is for; alone, what was learned for it is run
+    #[arg(required_unless_present_any = ["code", "dag"])]
     intent: Option<String>,
     /// The program, TypeScript; - reads standard input
-    #[arg(long, value_name = "FILE", required_unless_present = "dag", conflicts_with = "dag")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dag")]
     code: Option<PathBuf>,
     /// A DAG document, JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
     dag: Option<PathBuf>,
+    /// Run this capability, by name or id
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["code", "dag"])]
+    capability: Option<String>,
+    /// Learn nothing of it
+    #[arg(long)]
+    no_learn: bool,
+    /// Run it even where its result is known
+    #[arg(long)]
+    no_cache: bool,
     /// With --dag: wait for `pml runs continue` after each layer
     #[arg(long, requires = "dag")]
     per_layer: bool,
@@ -54,15 +64,18 @@ pub(super) struct Execute {
 }
 
 pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Problem> {
-    let file = execute.code.as_ref().or(execute.dag.as_ref()).map(PathBuf::as_path).unwrap_or(Path::new("-"));
-    let (name, code) = analyse::read(here, file)?;
-    let work = match execute.dag {
-        None => Asked::Code(code.clone()),
-        Some(_) => Asked::Dag {
-            document: code.clone(),
+    let file = execute.code.as_ref().or(execute.dag.as_ref());
+    let read = file.map(|file| analyse::read(here, file)).transpose()?;
+    let work = match (&read, &execute.capability) {
+        (Some((_, text)), _) if execute.dag.is_none() => Asked::Code(text.clone()),
+        (Some((_, text)), _) => Asked::Dag {
+            document: text.clone(),
             pause: if execute.per_layer { Pause::PerLayer } else { Pause::None },
         },
+        (None, Some(name)) => Asked::Capability(name.clone()),
+        (None, None) => Asked::Anything,
     };
+    let (name, code) = read.unwrap_or_default();
     let arguments: Box<RawValue> = serde_json::from_str(&execute.args).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("`--args` is not JSON: {error}"))
             .hint(r#"write it as --args '{"path": "x"}'"#)
@@ -83,10 +96,18 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         patience: PATIENCE,
         by: config.approvals.by.unwrap_or(Answerer::Client),
         dynamic: config.approvals.dynamic,
+        learn: !execute.no_learn,
+        capability: None,
+        cache: !execute.no_cache,
     };
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
         Ok(Executed::Stands(id, standing)) => Ok((id, standing)),
+        Ok(Executed::Known(known)) => Ok((known.id, Standing::Over(Arc::new(known.report)))),
+        Ok(Executed::Suggested(suggested)) => {
+            app.close().await;
+            return Ok(suggestions(here, &suggested));
+        }
         Ok(Executed::Refused(refused)) => {
             app.close().await;
             return Ok(not_run(here, &name, &code, &refused));
@@ -196,6 +217,42 @@ pub(super) async fn show(mut messages: mpsc::Receiver<ToCaller>) {
             }
         }
     }
+}
+
+/// What could be run instead of nothing.
+fn suggestions(here: &Here, suggested: &Suggested) -> ExitCode {
+    if here.json {
+        out::json(&json!({ "status": "suggestions", "suggestions": suggested }));
+        return ExitCode::FAILURE;
+    }
+    out::note(format!("nothing was run: {}", suggested.because));
+    for candidate in &suggested.candidates {
+        out::line(format!(
+            "{}{}{} {}{:.2}{} {}",
+            out::BOLD,
+            candidate.name,
+            out::RESET,
+            out::DIM,
+            candidate.confidence,
+            out::RESET,
+            printable(&candidate.description)
+        ));
+        for missing in &candidate.missing {
+            out::line(format!("  needed: {}", printable(&missing.why)));
+        }
+    }
+    if let Some(first) = suggested.candidates.first() {
+        out::note(format!(
+            "{}hint{}: `pml execute --capability {} --args '{{…}}'` runs it",
+            out::CYAN,
+            out::RESET,
+            first.name
+        ));
+    }
+    for tool in &suggested.tools {
+        out::line(format!("{}{}{}", out::DIM, tool.id, out::RESET));
+    }
+    ExitCode::FAILURE
 }
 
 fn not_run(here: &Here, name: &str, code: &str, refused: &Refused) -> ExitCode {

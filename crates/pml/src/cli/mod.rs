@@ -8,6 +8,7 @@ mod analyse;
 mod answer;
 mod audit;
 mod call;
+mod capabilities;
 mod doctor;
 mod execute;
 mod list;
@@ -80,15 +81,21 @@ enum Command {
     Stdio(serve::Stdio),
     /// Call one tool
     Call(call::Call),
-    /// Find tools for an intent
+    /// Find tools and capabilities for an intent
     Discover(call::Discover),
     /// Show what a program or a DAG document would do, without doing it
     Analyse(analyse::Analyse),
-    /// Run a program over tools
+    /// Run a program over tools, or what was learned for an intent
     Execute(execute::Execute),
     /// Show runs and go on with them
     #[command(subcommand)]
     Runs(runs::Runs),
+    /// Show what was learned, and change it
+    #[command(subcommand)]
+    Capabilities(capabilities::Capabilities),
+    /// Learn anew
+    #[command(subcommand)]
+    Learn(capabilities::Learn),
     /// Show what programs may do with tools, and check it
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -190,6 +197,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Analyse(analyse) => analyse::run(&here, analyse).await,
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
+        Command::Capabilities(capabilities) => capabilities::run(&here, capabilities).await,
+        Command::Learn(learn) => capabilities::learn(&here, learn).await,
         Command::Policy(policy) => policy::run(&here, policy).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Passphrase => passphrase::run(&here).await,

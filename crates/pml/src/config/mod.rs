@@ -120,7 +120,7 @@ pub use limits::{Durable, Limits, Runs};
 pub use load::load;
 pub use paths::{Env, Paths};
 pub use permission::{Approval, Pattern, Rule, Scope, Subject};
-pub use secret::{Secret, token};
+pub use secret::{Secret, known as known_secrets, token};
 pub use server::{Declared, Definitions, Server, Start, Transport};
 pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Serve};
 pub use watch::{POLL_INTERVAL, Watcher};

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::disk::{self, Creation};
 use super::error::Error;
 use super::paths::Paths;
+use super::server::Transport;
+use super::{Config, Env};
 
 /// A text that neither `Debug` nor `Display` shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,6 +37,40 @@ impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
+}
+
+/// Parts of the names of variables and headers whose values are nobody's business.
+const TELLING: &[&str] =
+    &["token", "secret", "password", "passwd", "key", "credential", "auth", "cookie", "private", "dsn", "pat"];
+
+/// The secrets this program knows: its own token, the headers it sends, and variables whose names say so. They are
+/// looked for in whatever is to be kept.
+pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {
+    let mut known: Vec<String> = Vec::new();
+    if let Ok(Some(bytes)) = disk::read(&paths.token()) {
+        known.extend(String::from_utf8(bytes).ok().map(|token| token.trim().to_owned()));
+    }
+    let tells = |name: &str| {
+        let name = name.to_lowercase();
+        let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+        words.into_iter().any(|word| TELLING.iter().any(|telling| word.ends_with(telling)))
+    };
+    known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.to_owned()));
+    for server in &config.servers {
+        match &server.transport {
+            Transport::Stdio { env, .. } => {
+                known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.clone()));
+            }
+            Transport::Http { headers, .. } => {
+                for (_, value) in headers.iter().filter(|(name, _)| tells(name)) {
+                    // After the word for how it is given, such as `Bearer`.
+                    known.extend(value.reveal().split_whitespace().last().map(str::to_owned));
+                    known.push(value.reveal().to_owned());
+                }
+            }
+        }
+    }
+    known
 }
 
 const TOKEN_BYTES: usize = 32;

@@ -1,17 +1,19 @@
-//! Finds tools for an intent.
+//! Finds tools and capabilities for an intent.
 //!
-//! Takes a snapshot of the catalogue and a request, gives one ranked page. It starts nothing and
+//! Takes a snapshot of the catalogue, the capabilities that memory found and a request, gives one ranked page. It starts nothing and
 //! remembers nothing.
 
 pub mod signature;
 
 use pml_graph::rank::{self, Evidence};
+use pml_model::capability::Source;
 use pml_model::json::without_hidden;
 use pml_model::name::{is_plain, shortened};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
+use crate::memory::Candidate;
 use crate::problem::{Code, Problem};
 
 /// What is looked for.
@@ -34,6 +36,13 @@ pub struct Request {
     pub detail: Detail,
 }
 
+impl Request {
+    /// The first results for an intent.
+    pub fn new(intent: String, limit: usize) -> Request {
+        Request { intent, filter: Filter::default(), limit, offset: 0, detail: Detail::default() }
+    }
+}
+
 /// Which results count.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -52,6 +61,8 @@ pub struct Filter {
 pub enum Kind {
     /// Tools of servers.
     Tool,
+    /// Procedures that worked before.
+    Capability,
     /// Everything there is.
     #[default]
     All,
@@ -113,6 +124,25 @@ pub struct Found {
     /// The schemas as the server gives them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schemas: Option<Schemas>,
+    /// Of a capability: what there is to know beside that.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<Learned>,
+}
+
+/// What is known of a capability.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Learned {
+    /// The beginning of what it runs.
+    pub source: String,
+    /// How often it worked of the times it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success_rate: Option<f64>,
+    /// How often it was used.
+    pub usage_count: u64,
+    /// What it takes; with full detail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<serde_json::Value>,
 }
 
 /// JSON Schemas of a tool.
@@ -125,32 +155,88 @@ pub struct Schemas {
     pub output: Option<Box<RawValue>>,
 }
 
-/// Finds what serves the intent, among the tools that are `visible`.
+/// Finds what serves the intent, among the tools that are `visible` and the capabilities that have to do with it.
 ///
 /// # Errors
 /// The intent is empty or too long, or a number is out of range.
-pub fn find(
+pub(crate) fn find(
     snapshot: &Snapshot,
+    capabilities: &[Candidate],
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     check(request)?;
     let evidence = Evidence { lexical: snapshot.index() };
-    let mut ranked = rank::rank(&request.intent, &evidence);
-    ranked.retain(|found| {
-        shown(found.score) >= request.filter.min_score && visible(&snapshot.tools[found.item])
-    });
+    let tools = rank::rank(&request.intent, &evidence).into_iter();
+    let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
+    let tools = tools.map(|found| (found.score, Item::Tool(found.item)));
+    let capabilities = capabilities.iter().map(|found| (found.score, Item::Capability(found)));
+    let wanted = |item: &Item<'_>| match request.filter.kind {
+        Kind::All => true,
+        Kind::Tool => matches!(item, Item::Tool(_)),
+        Kind::Capability => matches!(item, Item::Capability(_)),
+    };
+    // Of equals the one that worked before comes first; among each other both are in order already.
+    let mut ranked: Vec<(f64, Item<'_>)> = capabilities.chain(tools).collect();
+    ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+    ranked.retain(|(score, item)| wanted(item) && shown(*score) >= request.filter.min_score);
     let total = ranked.len();
     let page = ranked.iter().skip(request.offset).take(request.limit);
     let results = page
-        .map(|found| {
-            let reasons = rank::reasons(&request.intent, &evidence, found.item);
-            let reasons = reasons.iter().map(ToString::to_string).collect();
-            describe(&snapshot.tools[found.item], found.score, reasons, request.detail)
+        .map(|(score, item)| match item {
+            Item::Tool(item) => {
+                let reasons = rank::reasons(&request.intent, &evidence, *item);
+                let reasons = reasons.iter().map(ToString::to_string).collect();
+                describe(&snapshot.tools[*item], *score, reasons, request.detail)
+            }
+            Item::Capability(found) => learned(found, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
     Ok(Page { results, total, suggestions })
+}
+
+/// Something that was found.
+enum Item<'c> {
+    Tool(usize),
+    Capability(&'c Candidate),
+}
+
+/// How many characters of what a capability runs are shown.
+const SOURCE_CHARACTERS: usize = 400;
+
+fn learned(found: &Candidate, detail: Detail) -> Found {
+    let known = &found.known;
+    let statistics = &known.statistics;
+    let mut reasons = Vec::new();
+    if let Some(like) = &found.like {
+        reasons.push(format!("served “{}”, which is {:.2} alike", shorten(like), found.similarity));
+    }
+    let tried = statistics.success_count + statistics.failure_count;
+    if tried > 0 {
+        reasons.push(format!("worked {} of {tried} times", statistics.success_count));
+    }
+    let source = match &known.source {
+        Source::Code { code, .. } => code.clone(),
+        Source::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
+        Source::Tool { tool_id, .. } => tool_id.clone(),
+    };
+    Found {
+        kind: Kind::Capability,
+        id: known.id.to_string(),
+        name: known.name.clone(),
+        description: shorten(&known.description),
+        score: shown(found.score),
+        reasons,
+        signature: signature::capability(&known.name, &known.description, &known.parameters),
+        schemas: None,
+        learned: Some(Learned {
+            source: shortened(&source, SOURCE_CHARACTERS),
+            success_rate: statistics.success_rate(),
+            usage_count: statistics.usage_count,
+            parameters: (detail == Detail::Full).then(|| known.parameters.clone()),
+        }),
+    }
 }
 
 fn check(request: &Request) -> Result<(), Problem> {
@@ -185,6 +271,7 @@ fn describe(tool: &Tool, score: f64, reasons: Vec<String>, detail: Detail) -> Fo
         reasons,
         signature: signature::signature(tool.id.server.as_str(), &tool.identifier, definition),
         schemas,
+        learned: None,
     }
 }
 

@@ -60,10 +60,19 @@ pub fn signature(server: &str, identifier: &str, definition: &Definition) -> Str
     let start = tool_comment(definition.description.as_deref().unwrap_or_default())
         + &if is_identifier(server) { format!("mcp.{server}") } else { format!("mcp[{}]", quoted(server)) }
         + &format!(".{identifier}");
+    declared(&start, &input, output.as_ref())
+}
+
+/// The declaration of a capability as programs call it.
+pub fn capability(name: &str, description: &str, parameters: &Value) -> String {
+    declared(&format!("{}capabilities.{name}", tool_comment(description)), parameters, None)
+}
+
+fn declared(start: &str, input: &Value, output: Option<&Value>) -> String {
     let fits = DETAIL.iter().find_map(|detail| {
-        let arguments = arguments(&input, *detail);
+        let arguments = arguments(input, *detail);
         let result =
-            output.as_ref().map_or("unknown".to_owned(), |output| Printer::new(output, *detail).root().text);
+            output.map_or("unknown".to_owned(), |output| Printer::new(output, *detail).root().text);
         let size = start.len() + arguments.len() + result.len() + "(): Promise<>".len();
         (size <= MAX_BYTES).then(|| format!("{start}({arguments}): Promise<{result}>"))
     });

@@ -22,11 +22,13 @@ use super::dag::{Dag, Frames, Said, Word};
 use super::journal::{CallError, Delivered, History, Record};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
-use super::report::{Failure, Standing};
+use super::remember;
+use super::report::{Failure, Report, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
 use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::question::{by_rule, value_digest};
+use crate::cache::Ticket;
 use crate::config::Durable;
 use crate::tools::{self, Context, Mode, Outcome, Permit};
 
@@ -68,6 +70,8 @@ pub(super) struct Parts {
     /// For a program; the tasks of a DAG get theirs when they begin.
     pub(super) worker: Option<Worker>,
     pub(super) history: History,
+    /// What its result may be kept under.
+    pub(super) ticket: Option<Ticket>,
     pub(super) caller: Caller,
     pub(super) stops: Arc<Stops>,
     pub(super) standing: watch::Sender<Standing>,
@@ -81,6 +85,7 @@ pub(super) struct Driver {
     principal: Principal,
     plan: Arc<Plan>,
     lease: Lease,
+    ticket: Option<Ticket>,
     caller: Caller,
     /// Whom servers that are called can tell and ask nothing.
     silent: Caller,
@@ -156,6 +161,7 @@ impl Driver {
             principal: parts.principal,
             plan: parts.plan,
             lease: parts.lease,
+            ticket: parts.ticket,
             caller: parts.caller,
             silent: Caller::silent(),
             stops: parts.stops,
@@ -856,9 +862,14 @@ impl Driver {
         if let Some(dag) = &self.dag {
             dag.add_to(&mut report);
         }
+        let memory = self.memory(&report).await;
+        if let Some(memory) = &memory {
+            remember::tell(&self.app, memory, &self.plan, &mut report).await;
+        }
         let change = Change {
             state: Some(report.state),
             wake_at: Some(None),
+            memory,
             outcome: Some(raw(&report).get().as_bytes().to_vec()),
             error_code: report.error.as_ref().map(|error| error.code.clone()),
             calls: Some(self.observer.progress().calls),
@@ -867,7 +878,12 @@ impl Driver {
             ..Change::default()
         };
         match self.settle(change).await {
-            Ok(()) => {}
+            Ok(()) => {
+                if let Some(ticket) = &self.ticket {
+                    self.app.cache.put(&self.app, &self.plan, ticket, self.lease.run(), &report);
+                }
+                self.app.memory.left();
+            }
             Err(pml_store::Error::Fenced { .. }) => {
                 self.standing.send_replace(Standing::Elsewhere);
                 return Next::Left;
@@ -892,6 +908,22 @@ impl Driver {
         }
         self.standing.send_replace(Standing::Over(Arc::new(report)));
         Next::Left
+    }
+
+    /// What the run leaves behind.
+    async fn memory(&self, report: &Report) -> Option<Box<pml_store::Memory>> {
+        let wall = Duration::from_millis(self.plan.limits.wall_ms);
+        let active = wall.saturating_sub(self.deadline.saturating_duration_since(Instant::now()));
+        let over = remember::Over {
+            run: self.lease.run(),
+            principal: &self.principal,
+            plan: &self.plan,
+            observer: &self.observer,
+            report,
+            active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
+            approved: self.run.was_allowed(),
+        };
+        remember::memory(&self.app, &over).await
     }
 
     /// Leaves the run to another process.

@@ -12,6 +12,7 @@ mod keep;
 mod observe;
 mod path;
 mod plan;
+mod remember;
 pub mod replay;
 mod report;
 mod results;
@@ -32,6 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, blocking, now_ms, this_program};
+use crate::cache::Ticket;
 use crate::problem::{Code, Problem};
 pub use dag::schedule::Pause;
 pub(crate) use dag::{rehearse, schedule};
@@ -41,7 +43,7 @@ use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
 pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskCode, TaskWork, Understood, Work};
-pub use report::{Failure, Line, Progress, Report, Standing, Task, TaskStatus};
+pub use report::{Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, resume};
 
@@ -144,6 +146,8 @@ pub struct Asked {
     pub idempotency: Option<Idempotency>,
     /// How long it may wait for its turn.
     pub patience: Duration,
+    /// What its result may be kept under.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// What became of taking a run up again.
@@ -250,6 +254,7 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
             lease,
             worker,
             history: History::default(),
+            ticket: asked.ticket,
             caller: asked.caller,
             stops: Arc::default(),
             standing: watch::Sender::new(Standing::Running(Progress::default())),
@@ -428,7 +433,7 @@ pub fn no_run(id: &RunId) -> Problem {
         .hint("`pml runs list` shows the runs there are")
 }
 
-fn new_id() -> Result<RunId, Problem> {
+pub(crate) fn new_id() -> Result<RunId, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| {
         Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))

@@ -9,11 +9,12 @@ use pml_model::structure::NodeId;
 use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
-use super::journal::{Delivered, History, Part};
+use super::journal::{CallError, Delivered, History, Part};
 use super::path::{Path, Sites, Way};
 use super::plan::{Plan, source_line};
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
 use super::run::Issued;
+use crate::trace::{Ended as CallEnded, Recorder};
 
 /// How a program came to its end.
 #[derive(Debug, Clone)]
@@ -49,6 +50,7 @@ pub(super) struct Observer {
     /// Deliveries that are on their way to a program that is gone through again.
     coming: VecDeque<(i64, Delivered)>,
     caught_up: u32,
+    recorder: Recorder,
 }
 
 impl Observer {
@@ -67,12 +69,18 @@ impl Observer {
             lines: Vec::new(),
             coming: VecDeque::new(),
             caught_up: 0,
+            recorder: Recorder::default(),
         }
     }
 
     /// Its calls so far.
     pub(super) fn tasks(self) -> Vec<Task> {
         self.tasks
+    }
+
+    /// What is kept of its calls.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// How far it has come.
@@ -83,9 +91,12 @@ impl Observer {
     /// Takes in what was recorded of a run that is not gone through again.
     pub(super) fn remember(&mut self, history: &History) {
         for (index, call) in history.calls.iter().enumerate() {
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            let node_id = call.node.clone().and_then(|node| NodeId::try_from(node).ok());
+            self.recorder.issued(number, node_id, &call.tool, &call.arguments, call.at);
             self.tasks.push(Task {
-                call: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                node_id: call.node.clone().and_then(|node| NodeId::try_from(node).ok()),
+                call: number,
+                node_id,
                 tool: call.tool.clone(),
                 status: TaskStatus::Cancelled,
                 result_preview: None,
@@ -109,6 +120,7 @@ impl Observer {
             self.way.visit(node);
         }
         self.progress.calls += 1;
+        self.recorder.issued(seen.call, site, &tool, &seen.arguments, at);
         self.tasks.push(Task {
             call: seen.call,
             node_id: site,
@@ -136,12 +148,16 @@ impl Observer {
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
             Delivered::Result { value, parts, .. } => {
+                self.recorder.ended(task.call, &CallEnded::Result(value), at);
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
                 self.parts.extend(parts.iter().cloned());
             }
             Delivered::Error { error, .. } => {
+                let CallError { code, message, data, .. } = error;
+                let ended = CallEnded::Error { code, message, data: data.as_deref() };
+                self.recorder.ended(task.call, &ended, at);
                 task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
                 task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
                 if let Some(hint) = &error.hint {
@@ -162,10 +178,12 @@ impl Observer {
         let node_id = issued.node.clone().and_then(|node| NodeId::try_from(node).ok());
         self.lines.push(node_id.and_then(|node| self.plan.structure.node(node)).map(|node| node.at.line));
         self.progress.calls += 1;
+        let tool = self.plan.tools[issued.handle as usize].id.to_string();
+        self.recorder.issued(issued.call, node_id, &tool, &issued.arguments, at);
         self.tasks.push(Task {
             call: issued.call,
             node_id,
-            tool: self.plan.tools[issued.handle as usize].id.to_string(),
+            tool,
             status: TaskStatus::Cancelled,
             result_preview: None,
             result_size: None,
@@ -316,6 +334,10 @@ impl Observer {
             hint: self.hint.clone(),
             started_at: self.plan.start,
             ended_at,
+            capability_id: None,
+            withheld: Vec::new(),
+            next: Vec::new(),
+            cache_hit: None,
         }
     }
 }

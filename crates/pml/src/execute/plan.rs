@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::dag::schedule::Pause;
 use super::journal::Grant;
 use super::run::{Rule, Rules};
+use crate::capability::Learn;
 use crate::config::Limits;
 
 /// A program, analysed and allowed, with all it may use.
@@ -53,6 +54,12 @@ pub struct Plan {
     pub question: Option<Approval>,
     /// What it may use up.
     pub limits: Bounds,
+    /// The session it was asked for in.
+    #[serde(default)]
+    pub session: String,
+    /// What is to be learned of it; nothing where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learn: Option<Learn>,
 }
 
 /// What a plan runs.
@@ -233,11 +240,18 @@ impl Plan {
             opaque: Vec::new(),
             question: None,
             limits,
+            session: String::new(),
+            learn: None,
         }
     }
 
     fn strictest() -> Answerer {
         Answerer::Human
+    }
+
+    /// Whether somebody's word is waited for between its layers.
+    pub(crate) fn pauses(&self) -> bool {
+        self.dag().is_some_and(|dag| dag.pause != Pause::None)
     }
 
     /// Whether a person may have to allow something.
@@ -264,6 +278,7 @@ impl Plan {
             analysis_version: analysis.identity.analysis_version,
             work: Work::Code(analysis.program),
             structure: analysis.structure,
+            learn: None,
             ..self
         }
     }

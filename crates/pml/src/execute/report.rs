@@ -1,6 +1,6 @@
 //! What is told of a run when it is over.
 
-use pml_model::RunState;
+use pml_model::{CapabilityId, RunState};
 use pml_model::question::{LayerResult, Question};
 use pml_model::structure::NodeId;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::journal::Part;
 use super::path::Path;
+use crate::cache::Source;
 
 /// How many characters of a result stand in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;
@@ -47,6 +48,35 @@ pub struct Report {
     pub started_at: i64,
     /// When it ended.
     pub ended_at: i64,
+    /// What can be asked for by that name from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability_id: Option<CapabilityId>,
+    /// Parameters that have to be given each time, because what they were looks like a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
+    /// What usually comes next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<Next>,
+    /// Where the result was kept, where nothing was run for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_hit: Option<Source>,
+}
+
+/// Something that usually comes next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Next {
+    /// `capability` or `tool`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// What it is called.
+    pub name: String,
+    /// How likely, from 0 to 1.
+    pub confidence: f64,
+    /// Why.
+    pub reason: String,
 }
 
 /// Why a run has no result.
@@ -85,6 +115,18 @@ impl Report {
         Report::only(RunState::Failed, failure, started_at, ended_at)
     }
 
+    /// Of something whose result was known.
+    pub(crate) fn known(
+        result: Box<RawValue>,
+        from: Source,
+        capability_id: Option<CapabilityId>,
+        next: Vec<Next>,
+        now: i64,
+    ) -> Report {
+        let nothing = Report::only(RunState::Done, Failure::nothing_known(), now, None);
+        Report { result: Some(result), error: None, cache_hit: Some(from), capability_id, next, ..nothing }
+    }
+
     /// Of a run of which nothing is known but why it has no result.
     fn only(state: RunState, failure: Failure, started_at: i64, ended_at: Option<i64>) -> Report {
         Report {
@@ -100,6 +142,10 @@ impl Report {
             hint: None,
             started_at,
             ended_at: ended_at.unwrap_or(started_at),
+            capability_id: None,
+            withheld: Vec::new(),
+            next: Vec::new(),
+            cache_hit: None,
         }
     }
 

@@ -14,6 +14,7 @@ use super::driver::Parts;
 use super::journal::{Delivered, History, Record};
 use super::observe::{Ending, Observer};
 use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
+use super::remember;
 use super::report::{Failure, Progress, Standing};
 use super::{LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, go, no_run, standing, take_worker};
 use crate::app::{App, blocking, now_ms};
@@ -66,6 +67,8 @@ pub async fn resume(
             lease,
             worker,
             history,
+            // What was read before may have been written since.
+            ticket: None,
             caller,
             stops: Arc::default(),
             standing: watch::Sender::new(Standing::Running(Progress::default())),
@@ -128,8 +131,9 @@ enum TakenUp {
 }
 
 /// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
-async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
+async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
+    let principal = recorded.run.principal.clone();
     stricter(app, &mut plan.tools);
     if plan.engine != pml_sandbox::ENGINE && runs_programs(&plan, &history) {
         let failure = Failure::new(
@@ -137,10 +141,9 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         )
         .hint(again_or_not(&history));
-        end(app, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+        end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
         return Ok(TakenUp::Over);
     }
-    let principal = recorded.run.principal.clone();
     match answered(&recorded) {
         Some((id, Question::Approval(asked), Answer::Approval(decision))) => {
             let now = now_ms();
@@ -149,7 +152,7 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                 Decided::No(_) if !asked.begun => {
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
-                    end(app, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
+                    end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
                     return Ok(TakenUp::Over);
                 }
                 Decided::Yes(grants) => {
@@ -314,7 +317,8 @@ fn again_or_not(history: &History) -> &'static str {
 
 /// Ends a run that no driver has.
 async fn end(
-    app: &App,
+    app: &Arc<App>,
+    principal: &Principal,
     lease: &Lease,
     plan: &Plan,
     history: &History,
@@ -327,8 +331,22 @@ async fn end(
     if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
         dag.add_to(&mut report);
     }
+    let memory = remember::memory(
+        app,
+        &remember::Over {
+            run: lease.run(),
+            principal,
+            plan,
+            observer: &observer,
+            report: &report,
+            active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms)).unwrap_or(i64::MAX),
+            approved: !history.grants.is_empty(),
+        },
+    )
+    .await;
     let over = Change {
         state: Some(report.state),
+        memory,
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code),
         audit,
@@ -336,7 +354,9 @@ async fn end(
         at: now_ms(),
         ..Change::default()
     };
-    change(app, lease, Vec::new(), over).await
+    change(app, lease, Vec::new(), over).await?;
+    app.memory.left();
+    Ok(())
 }
 
 pub(super) async fn change(
@@ -371,7 +391,7 @@ pub async fn abort(
         Claim::Taken(lease) => {
             let (plan, history) = understood(&load(app, principal, id).await?)?;
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
+            end(app, principal, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
             standing(app, principal, id).await
         }
         Claim::Over(_) => standing(app, principal, id).await,

@@ -468,6 +468,11 @@ impl<E> Run<E> {
         self.grants.get(issued.grant? as usize).map(|(grant, _)| grant)
     }
 
+    /// Whether anybody allowed anything.
+    pub(super) fn was_allowed(&self) -> bool {
+        !self.grants.is_empty()
+    }
+
     /// Everything that was allowed, used up or not, in its order.
     pub(super) fn into_grants(self) -> Vec<Grant> {
         self.grants.into_iter().map(|(grant, _)| grant).collect()

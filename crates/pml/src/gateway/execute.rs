@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::reply::{refusal, reply};
+use super::reply::{refusal, reply, suggestions};
 use super::runs::read;
 use super::{Door, ask, is_callable};
 use crate::app::App;
@@ -32,7 +32,7 @@ const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 #[serde(deny_unknown_fields)]
 struct Request {
     intent: String,
-    implementation: Implementation,
+    implementation: Option<Implementation>,
     context: Option<Box<RawValue>>,
     #[serde(default)]
     options: Options,
@@ -49,6 +49,7 @@ struct Implementation {
     tool_id: Option<String>,
     #[serde(alias = "default_args")]
     default_args: Option<Box<RawValue>>,
+    id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +58,7 @@ enum Kind {
     Code,
     Dag,
     Tool,
+    Capability,
 }
 
 impl Implementation {
@@ -76,6 +78,7 @@ impl Implementation {
                     .map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
                 defaults: self.default_args.unwrap_or_else(empty_object),
             },
+            Kind::Capability => Asked::Capability(self.id.ok_or_else(|| missing("id"))?),
         })
     }
 }
@@ -91,6 +94,8 @@ struct Options {
     per_layer_validation: bool,
     #[serde(default, alias = "decision_points")]
     decision_points: Pause,
+    learn: Option<bool>,
+    cache: Option<bool>,
 }
 
 impl Options {
@@ -104,7 +109,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
         "properties": {
-            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "failed"] },
+            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "suggestions", "failed"] },
             "workflowId": { "type": "string" },
             "result": {},
             "error": { "type": "object" },
@@ -113,7 +118,10 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "console": { "type": "array", "items": { "type": "object" } },
             "progress": { "type": "object" },
             "question": { "type": "object" },
-            "layer": { "type": "object" }
+            "layer": { "type": "object" },
+            "capabilityId": { "type": "string" },
+            "next": { "type": "array", "items": { "type": "object" } },
+            "suggestions": { "type": "object" }
         },
         "required": ["status"]
     });
@@ -124,7 +132,8 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "Run TypeScript that calls tools of the connected servers, instead of calling them one by one. \
              `code` is the body of an async function: call `await mcp.server.tool({{…}})` as `pml_discover` shows it, \
              use `args` for `context`, and `return` what you need. Loops, conditions and `Promise.all` are welcome; \
-             there is no file, network or module access but through tools. Connected: {connected}."
+             there is no file, network or module access but through tools. Without `implementation` a procedure that worked \
+             for such an intent before is run with the values the intent names, or suggested. Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
@@ -133,7 +142,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                 "implementation": {
                     "type": "object",
                     "properties": {
-                        "type": { "enum": ["code", "dag", "tool"] },
+                        "type": { "enum": ["code", "dag", "tool", "capability"] },
                         "code": { "type": "string" },
                         "dagStructure": {
                             "type": "object",
@@ -141,7 +150,8 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                                  `{\"$ref\": \"t1.field\"}` and `{{t1.field}}` stand for results, `args` for `context`"
                         },
                         "toolId": { "type": "string" },
-                        "defaultArgs": { "type": "object" }
+                        "defaultArgs": { "type": "object" },
+                        "id": { "type": "string", "description": "of the capability, or its name" }
                     },
                     "required": ["type"],
                     "additionalProperties": false
@@ -157,12 +167,14 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         },
                         "detach": { "type": "boolean", "default": false, "description": "answer at once" },
                         "perLayerValidation": { "type": "boolean", "default": false, "description": "dag: show each layer's results before the next" },
-                        "decisionPoints": { "enum": ["none", "per_layer", "on_error"], "default": "none" }
+                        "decisionPoints": { "enum": ["none", "per_layer", "on_error"], "default": "none" },
+                        "learn": { "type": "boolean", "default": true },
+                        "cache": { "type": "boolean", "default": true }
                     },
                     "additionalProperties": false
                 }
             },
-            "required": ["intent", "implementation"],
+            "required": ["intent"],
             "additionalProperties": false
         },
         "outputSchema": outcome,
@@ -185,9 +197,10 @@ pub(super) async fn execute(
         Ok(idempotency) => idempotency,
         Err(problem) => return problem.to_tool_result(),
     };
-    let work = match asked.implementation.work(&asked.options) {
-        Ok(work) => work,
-        Err(problem) => return problem.to_tool_result(),
+    let work = match asked.implementation.map(|implementation| implementation.work(&asked.options)) {
+        Some(Ok(work)) => work,
+        Some(Err(problem)) => return problem.to_tool_result(),
+        None => Asked::Anything,
     };
     let patience = match asked.options.detach {
         true => Duration::ZERO,
@@ -206,6 +219,9 @@ pub(super) async fn execute(
         patience: patience.max(TURN),
         by: config.approvals.by.unwrap_or(door.by),
         dynamic: config.approvals.dynamic,
+        learn: asked.options.learn.unwrap_or(true),
+        capability: None,
+        cache: asked.options.cache.unwrap_or(true),
     };
     let executed = tokio::select! {
         executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,
@@ -220,6 +236,8 @@ pub(super) async fn execute(
         },
         Ok(Executed::Stands(id, standing)) => (id, standing),
         Ok(Executed::Refused(refused)) => return refusal(&refused),
+        Ok(Executed::Suggested(suggested)) => return suggestions(&suggested),
+        Ok(Executed::Known(known)) => (known.id, Standing::Over(Arc::new(known.report))),
         Err(problem) => return problem.to_tool_result(),
     };
     if asked.options.detach {

@@ -12,7 +12,7 @@ use super::{Door, execute, is_callable, runs};
 use crate::app::App;
 use crate::catalogue::Snapshot;
 use crate::config::Expose;
-use crate::discover::{Page, Request};
+use crate::discover::{Kind, Page, Request};
 use crate::flow;
 use crate::problem::{Code, Problem};
 
@@ -58,7 +58,7 @@ fn discover_definition(connected: &str) -> Box<RawValue> {
                 "filter": {
                     "type": "object",
                     "properties": {
-                        "type": { "enum": ["tool", "all"], "default": "all" },
+                        "type": { "enum": ["tool", "capability", "all"], "default": "all" },
                         "minScore": { "type": "number", "minimum": 0, "maximum": 1 }
                     },
                     "additionalProperties": false
@@ -151,7 +151,7 @@ pub(super) async fn call(
         );
     }
     match name {
-        "pml_discover" => Some(discover(app, arguments, &door.expose).await),
+        "pml_discover" => Some(discover(app, arguments, request, &door.expose).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
         "pml_continue" => Some(runs::go_on_with(app, arguments, request).await),
         "pml_replan" => Some(runs::replan(app, arguments, request, door).await),
@@ -161,7 +161,7 @@ pub(super) async fn call(
     }
 }
 
-async fn discover(app: &App, arguments: &RawValue, exposure: &Expose) -> Box<RawValue> {
+async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &Expose) -> Box<RawValue> {
     let wrong = |text: String| {
         Problem::new(Code::InvalidArguments, format!("the arguments of `pml_discover` are {text}"))
             .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
@@ -175,7 +175,7 @@ async fn discover(app: &App, arguments: &RawValue, exposure: &Expose) -> Box<Raw
         Ok(request) => request,
         Err(error) => return wrong(format!("wrong: {error}")),
     };
-    match flow::discover(app, &request, |tool| is_callable(&tool.id, exposure)).await {
+    match flow::discover(app, &asked.client.principal, &request, |tool| is_callable(&tool.id, exposure)).await {
         Ok(page) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));
@@ -193,7 +193,11 @@ fn text(page: &Page) -> String {
         .results
         .iter()
         .map(|found| {
-            format!("{} [{:.2}] call as `{}`\n{}\n", found.id, found.score, found.name, found.signature)
+            let call = match found.kind {
+                Kind::Capability => format!("run as capability `{}`", found.name),
+                Kind::Tool | Kind::All => format!("call as `{}`", found.name),
+            };
+            format!("{} [{:.2}] {call}\n{}\n", found.id, found.score, found.signature)
         })
         .collect();
     if page.total > page.results.len() {

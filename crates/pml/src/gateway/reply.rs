@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::approve::words;
 use crate::execute::{Failure, Report, Standing, Task};
+use crate::flow::Suggested;
 use crate::plan::Refused;
 
 /// How much of a result the text says; the structured content has all of it.
@@ -28,6 +29,28 @@ pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
         text.push_str(&format!("\nall {} reasons:\n{}", refused.all.len(), refused.all.join("\n")));
     }
     tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
+}
+
+/// What could be run instead of nothing, as the client is told of it.
+pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
+    let mut text = format!("nothing was run: {}", suggested.because);
+    for candidate in &suggested.candidates {
+        text.push_str(&format!("\n{} [{:.2}] {}", candidate.name, candidate.confidence, candidate.description));
+        for missing in &candidate.missing {
+            text.push_str(&format!("\n  needed: {}", missing.why));
+        }
+    }
+    if let Some(first) = suggested.candidates.first() {
+        text.push_str(&format!(
+            "\nRun one with {{\"implementation\": {{\"type\": \"capability\", \"id\": \"{}\"}}, \"context\": {{…}}}}.",
+            first.name
+        ));
+    }
+    let tools: Vec<&str> = suggested.tools.iter().map(|tool| tool.signature.as_str()).collect();
+    if !tools.is_empty() {
+        text.push_str(&format!("\nTools:\n{}", tools.join("\n")));
+    }
+    tool_result(&text, &json!({ "status": "suggestions", "suggestions": suggested }), &[], false)
 }
 
 /// How a run stands, as the client is told of it.
@@ -115,11 +138,29 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     if !report.console.is_empty() {
         body.set("console", raw(&report.console));
     }
+    if let Some(capability) = &report.capability_id {
+        body.set("capabilityId", raw(capability));
+    }
+    if let Some(hit) = &report.cache_hit {
+        body.set("cacheHit", raw(&hit.kind));
+        body.set("cacheAgeMs", raw(&hit.age_ms));
+    }
+    if !report.next.is_empty() {
+        body.set("next", raw(&report.next));
+    }
+    if !report.withheld.is_empty() {
+        body.set("withheld", raw(&report.withheld));
+    }
     if report.console_cut {
         body.set("consoleCut", raw(&true));
     }
     let content: Vec<&RawValue> = report.contents().collect();
-    result_of(&shortened(result, TEXT_CHARACTERS), &body.to_raw(), &content, false)
+    let mut text = shortened(result, TEXT_CHARACTERS);
+    if !report.withheld.is_empty() {
+        let names = report.withheld.join("`, `");
+        text.push_str(&format!("\nnot remembered, because it looks like a secret: `{names}`; it has to be given each time"));
+    }
+    result_of(&text, &body.to_raw(), &content, false)
 }
 
 fn failed(id: &RunId, report: &Report) -> Box<RawValue> {

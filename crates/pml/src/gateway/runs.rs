@@ -322,7 +322,7 @@ async fn candidates(
     flow::standing(app, &request.client.principal, id).await?;
     let wanted = serde_json::from_value(json!({ "intent": requirement }))
         .map_err(|error| Problem::new(Code::InvalidArguments, error.to_string()))?;
-    let page = flow::discover(app, &wanted, |tool| visible(&tool.id)).await?;
+    let page = flow::discover(app, &request.client.principal, &wanted, |tool| visible(&tool.id)).await?;
     let names: Vec<&str> = page.results.iter().map(|found| found.id.as_str()).collect();
     let text = format!(
         "{id} waits. Tools that could serve it: {}. Call `pml_replan` with `dagStructure`.",

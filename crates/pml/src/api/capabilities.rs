@@ -1,0 +1,222 @@
+//! `/api/capabilities` and `/api/traces`: what was learned, and from what.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
+use pml_model::capability::State as CapabilityState;
+use pml_model::json::empty_object;
+use pml_model::{CapabilityId, Principal, ToolId, TraceId};
+use pml_store::{Capabilities, Order, Traces};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{MAX_BODY_BYTES, json_of};
+use crate::app::App;
+use crate::execute::Pause;
+use crate::flow::{self, NewCapability};
+use crate::plan::Asked;
+use crate::problem::{Code, Problem};
+
+/// The most of anything on one page.
+const MOST: u32 = 200;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/capabilities", get(list).post(create))
+        .route("/api/capabilities/{name}", get(show).delete(delete))
+        .route("/api/capabilities/{name}/rename", post(rename))
+        .route("/api/capabilities/{name}/merge", post(merge))
+        .route("/api/traces/{capability}", get(traces))
+        .route("/api/trace/{id}", get(trace))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    state: Option<CapabilityState>,
+    #[serde(default)]
+    recent: bool,
+    limit: Option<u32>,
+    offset: Option<u32>,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Query(listing): Query<Listing>,
+) -> Response {
+    let wanted = Capabilities {
+        state: listing.state,
+        recent: listing.recent,
+        limit: listing.limit.unwrap_or(50).min(MOST),
+        offset: listing.offset.unwrap_or(0),
+    };
+    answer("capabilities", flow::capabilities(&app, &principal, wanted).await)
+}
+
+async fn show(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+) -> Response {
+    answer("capability", flow::capability(&app, &principal, &name).await)
+}
+
+/// A capability to be made: one of the three.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct New {
+    intent: String,
+    name: Option<String>,
+    code: Option<String>,
+    dag_structure: Option<Box<RawValue>>,
+    tool_id: Option<String>,
+    default_args: Option<Box<RawValue>>,
+}
+
+impl New {
+    fn work(&mut self) -> Result<Asked, Problem> {
+        match (self.code.take(), self.dag_structure.take(), self.tool_id.take()) {
+            (Some(code), None, None) => Ok(Asked::Code(code)),
+            (None, Some(dag), None) => Ok(Asked::Dag { document: dag.get().to_owned(), pause: Pause::None }),
+            (None, None, Some(tool)) => Ok(Asked::Tool {
+                tool: ToolId::parse(&tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
+                defaults: self.default_args.take().unwrap_or_else(empty_object),
+            }),
+            _ => Err(Problem::new(Code::InvalidRequest, "give one of `code`, `dagStructure` and `toolId`")),
+        }
+    }
+}
+
+async fn create(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    body: Body,
+) -> Response {
+    let made = async {
+        let mut new: New = read(body).await?;
+        let work = new.work()?;
+        let new = NewCapability { work, intent: new.intent, name: new.name };
+        let id = flow::make_capability(&app, &principal, new).await?;
+        flow::capability(&app, &principal, id.as_str()).await
+    };
+    answer("capability", made.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct To {
+    name: String,
+}
+
+async fn rename(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let renamed = async {
+        let to: To = read(body).await?;
+        let id = flow::rename_capability(&app, &principal, &name, &to.name).await?;
+        flow::capability(&app, &principal, id.as_str()).await
+    };
+    answer("capability", renamed.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    from: String,
+}
+
+async fn merge(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let merged = async {
+        let other: From = read(body).await?;
+        let id = flow::merge_capabilities(&app, &principal, &name, &other.from).await?;
+        flow::capability(&app, &principal, id.as_str()).await
+    };
+    answer("capability", merged.await)
+}
+
+async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+) -> Response {
+    answer("deleted", flow::delete_capability(&app, &principal, &name).await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    order: Option<String>,
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+async fn traces(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(capability): Path<String>,
+    Query(page): Query<Page>,
+) -> Response {
+    let found = async {
+        let id = match CapabilityId::parse(&capability) {
+            Ok(id) => id,
+            Err(_) => flow::capability(&app, &principal, &capability).await?.procedure.id,
+        };
+        let order = match page.order.as_deref() {
+            None | Some("newest") => Order::Newest,
+            Some("priority") => Order::Priority,
+            Some(_) => {
+                return Err(Problem::new(Code::InvalidRequest, "`order` is neither `newest` nor `priority`"));
+            }
+        };
+        let limit = page.limit.unwrap_or(20).min(MOST);
+        let after = page.cursor.as_deref().map(TraceId::written);
+        flow::traces(&app, &principal, Traces { capability: Some(id), order, limit, after }).await
+    };
+    answer("traces", found.await)
+}
+
+async fn trace(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+) -> Response {
+    answer("trace", flow::trace(&app, &principal, &id).await)
+}
+
+async fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Problem> {
+    let too_large =
+        |_| Problem::new(Code::TooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes"));
+    let body = to_bytes(body, MAX_BODY_BYTES).await.map_err(too_large)?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Problem::new(Code::InvalidRequest, format!("the body cannot be read: {error}")))
+}
+
+fn answer<T: Serialize>(what: &str, found: Result<T, Problem>) -> Response {
+    match found {
+        Ok(found) => json_of(StatusCode::OK, &json!({ "schemaVersion": 1, what: found })),
+        Err(problem) => {
+            let status = match problem.code {
+                Code::NotFound => StatusCode::NOT_FOUND,
+                Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+                Code::Storage | Code::Busy => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::BAD_REQUEST,
+            };
+            json_of(status, &json!({ "schemaVersion": 1, "error": problem }))
+        }
+    }
+}

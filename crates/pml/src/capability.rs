@@ -1,0 +1,256 @@
+//! Makes a procedure that can be found and run again of a run that worked.
+//!
+//! What is kept has no secrets in it, and what the program was written with stands as defaults of its parameters: the
+//! *template* is the same program with those literals taken from `args`.
+
+mod template;
+
+use std::collections::BTreeSet;
+
+use pml_analysis::{Catalogue, LiteralParameter, Parameters};
+use pml_model::CapabilityId;
+use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
+use pml_model::json::{Fields, raw};
+use pml_model::name::shortened;
+use pml_model::structure::{NodeId, Step, Structure};
+use pml_model::{Digest, Principal};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::execute::{Plan, Work};
+use crate::reuse;
+use crate::sanitise::Sanitiser;
+
+/// How many characters of an intent describe a procedure.
+const DESCRIPTION_CHARACTERS: usize = 300;
+/// The largest example of an argument that is kept.
+const EXAMPLE_BYTES: usize = 300;
+
+/// What is to be learned of a run. Kept with its plan, because another process may be the one that ends it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Learn {
+    /// Hash of what the program means.
+    pub identity: String,
+    /// What it takes, JSON Schema.
+    pub parameters: Value,
+    /// What it was written with that could as well be given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub literals: Vec<Literal>,
+    /// The capability it runs, where it runs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<CapabilityId>,
+}
+
+/// A literal that could as well be an argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Literal {
+    /// The name of the parameter.
+    pub name: String,
+    /// What is written; nothing where it is a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Where: first byte and the byte after the last.
+    pub written: Vec<(u32, u32)>,
+    /// Which arguments of which nodes it becomes.
+    pub fills: Vec<(NodeId, Vec<Step>)>,
+}
+
+impl From<&LiteralParameter> for Literal {
+    fn from(literal: &LiteralParameter) -> Literal {
+        Literal {
+            name: literal.name.clone(),
+            value: literal.default.clone(),
+            written: literal.written.iter().map(|at| (at.start, at.end)).collect(),
+            fills: literal.fills.iter().map(|fill| (fill.node, fill.path.clone())).collect(),
+        }
+    }
+}
+
+impl Learn {
+    /// Of a program or document with these parameters.
+    pub fn new(identity: &str, parameters: &Parameters) -> Learn {
+        Learn {
+            identity: identity.to_owned(),
+            parameters: parameters.schema.clone(),
+            literals: parameters.literals.iter().map(Literal::from).collect(),
+            capability: None,
+        }
+    }
+
+    /// Of one call of a tool, which takes `schema`.
+    pub fn delegation(tool: &str, defaults: &RawValue, schema: &RawValue) -> Learn {
+        let canonical = pml_model::json::canonical(defaults.get()).unwrap_or_default();
+        let mut parameters: Value = serde_json::from_str(schema.get()).unwrap_or_else(|_| json!({}));
+        let given = Fields::parse(defaults.get()).unwrap_or_default();
+        for (name, value) in given.iter() {
+            parameters["properties"][name]["default"] = serde_json::from_str(value.get()).unwrap_or_default();
+            without_required(&mut parameters, name);
+        }
+        let identity = Digest::of(format!("tool\n{tool}\n{canonical}").as_bytes()).as_str().to_owned();
+        Learn { identity, parameters, literals: Vec::new(), capability: None }
+    }
+
+    /// The capability it is a run of.
+    pub fn capability_of(&self, principal: &Principal) -> CapabilityId {
+        self.capability.clone().unwrap_or_else(|| CapabilityId::of(principal, &self.identity))
+    }
+
+    /// Of a run of something that is known.
+    pub fn known(capability: CapabilityId) -> Learn {
+        Learn {
+            identity: String::new(),
+            parameters: json!({}),
+            literals: Vec::new(),
+            capability: Some(capability),
+        }
+    }
+}
+
+fn without_required(schema: &mut Value, name: &str) {
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|required| required != name);
+    }
+}
+
+/// The procedure that a run carried out, free of secrets. Nothing where it cannot be kept without one.
+pub(crate) fn procedure(
+    plan: &Plan,
+    learn: &Learn,
+    owner: &Principal,
+    hint: Option<&RawValue>,
+    sanitiser: &Sanitiser,
+    catalogue: &Catalogue,
+) -> Option<Procedure> {
+    let hint: Hint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
+    let (source, structure) = source(plan, learn, sanitiser, catalogue)?;
+    let tools = tools(plan);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
+    let intent = sanitiser.text(&plan.intent);
+    let said = hint.description.as_deref().map(|text| sanitiser.text(text).into_owned());
+    Some(Procedure {
+        id: CapabilityId::of(owner, &learn.identity),
+        owner: owner.clone(),
+        suggested_name: reuse::name_for(hint.name.as_deref(), &intent, &names),
+        description: shortened(&said.unwrap_or_else(|| intent.into_owned()), DESCRIPTION_CHARACTERS),
+        source,
+        code_hash: plan.code_hash.clone(),
+        identity: learn.identity.clone(),
+        analysis_version: plan.analysis_version,
+        tools_used: tools,
+        dependencies: Vec::new(),
+        parameters_schema: parameters(learn, sanitiser),
+        static_structure: structure,
+        origin: Origin::Emergent,
+        cache_config: CacheConfig::default(),
+    })
+}
+
+/// What a program says of itself.
+#[derive(Default, Deserialize)]
+struct Hint {
+    name: Option<String>,
+    description: Option<String>,
+}
+
+/// The tools it calls: those it declares, and of one whose calls cannot be known, none but the granted ones it names.
+fn tools(plan: &Plan) -> Vec<ToolUse> {
+    let declared: BTreeSet<&str> = plan.structure.nodes.iter().filter_map(tool_of).collect();
+    let mut seen = BTreeSet::new();
+    plan.tools
+        .iter()
+        .map(|tool| ToolUse { id: tool.id.to_string(), digest: tool.digest.clone() })
+        .filter(|tool| plan.opaque.is_empty() || declared.contains(tool.id.as_str()))
+        .filter(|tool| seen.insert(tool.id.clone()))
+        .collect()
+}
+
+fn tool_of(node: &pml_model::structure::Node) -> Option<&str> {
+    match &node.kind {
+        pml_model::structure::NodeKind::Task { tool, .. } if node.kind.is_call() => Some(tool),
+        _ => None,
+    }
+}
+
+/// What is run and what it can do, without secrets.
+fn source(
+    plan: &Plan,
+    learn: &Learn,
+    sanitiser: &Sanitiser,
+    catalogue: &Catalogue,
+) -> Option<(Source, Structure)> {
+    let has_secret = learn.literals.iter().any(|literal| is_secret(literal, sanitiser))
+        || matches!(sanitiser.text(&plan.source), std::borrow::Cow::Owned(_));
+    let structure = || plan.structure.clone();
+    match &plan.work {
+        Work::Code(_) => {
+            let template = template::of(&plan.source, &learn.literals, &plan.structure, catalogue);
+            if !has_secret {
+                let (code, template) = (plan.source.clone(), template.map(|(text, _)| text));
+                return Some((Source::Code { code, template }, structure()));
+            }
+            let (code, structure) = template?;
+            let clean = matches!(sanitiser.text(&code), std::borrow::Cow::Borrowed(_));
+            clean.then_some((Source::Code { code, template: None }, structure))
+        }
+        Work::Dag(dag) if dag.single => {
+            let asked = Fields::parse(&plan.source).ok()?;
+            let tool_id: String = asked.read("tool")?;
+            let default_args = sanitiser.json(asked.get("arguments")?).value;
+            Some((Source::Tool { tool_id, default_args }, structure()))
+        }
+        Work::Dag(_) if has_secret => None,
+        Work::Dag(_) => {
+            let dag_structure = RawValue::from_string(plan.source.trim().to_owned()).ok()?;
+            Some((Source::Dag { dag_structure, template: None }, structure()))
+        }
+    }
+}
+
+fn is_secret(literal: &Literal, sanitiser: &Sanitiser) -> bool {
+    literal.value.as_ref().is_none_or(|value| sanitiser.json(&raw(value)).changed)
+}
+
+/// What it takes; a secret is to be given each time.
+fn parameters(learn: &Learn, sanitiser: &Sanitiser) -> Value {
+    let mut schema = learn.parameters.clone();
+    let mut to_be_given = Vec::new();
+    if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, member) in members {
+            let Some(default) = member.get("default") else { continue };
+            let named = raw(&json!({ name: default }));
+            if sanitiser.json(&named).changed {
+                member.as_object_mut().map(|member| member.remove("default"));
+                to_be_given.push(name.clone());
+            }
+        }
+    }
+    if !to_be_given.is_empty() && schema.is_object() {
+        let mut required: Vec<Value> = schema["required"].as_array().cloned().unwrap_or_default();
+        required.extend(to_be_given.into_iter().map(Value::from));
+        schema["required"] = Value::from(required);
+    }
+    schema
+}
+
+/// The names of the parameters that have to be given each time because what was given is a secret.
+pub(crate) fn withheld(learn: &Learn) -> Vec<&str> {
+    learn.literals.iter().filter(|literal| literal.value.is_none()).map(|literal| literal.name.as_str()).collect()
+}
+
+/// What the parameters of a run were, as far as it may be kept: examples for later.
+pub(crate) fn values(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
+    let mut values = Map::new();
+    let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
+    let given = given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
+    let written = learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
+    for (name, value) in given.chain(written) {
+        let text = raw(&json!({ name: value }));
+        if text.get().len() <= EXAMPLE_BYTES && !sanitiser.json(&text).changed {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    values
+}

@@ -1,0 +1,328 @@
+//! `pml capabilities`: what was learned, and what to do with it; `pml learn`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use pml_model::ToolId;
+use pml_model::capability::{Capability, Source};
+use pml_model::json::empty_object;
+use pml_model::name::{printable, shortened};
+use pml_model::structure::NodeId;
+use pml_model::trace::Trace;
+use pml_store::Capabilities as Wanted;
+use serde_json::{Value, json};
+
+use super::runs::when;
+use super::{Here, analyse, out};
+use crate::app::{App, Role};
+use crate::execute::Pause;
+use crate::flow::{self, NewCapability};
+use crate::plan::Asked;
+use crate::problem::{Code, Problem};
+
+/// What to do with capabilities.
+#[derive(Debug, Subcommand)]
+pub(super) enum Capabilities {
+    /// List them by name
+    List(List),
+    /// Show one: what it runs, what it takes, what was learned, its latest runs
+    Show {
+        /// Its name or id
+        name: String,
+    },
+    /// Write one down without running it
+    Create(Create),
+    /// Give one another name
+    Rename {
+        /// Its name or id
+        name: String,
+        /// The new name
+        to: String,
+    },
+    /// Let what one was run for count for another, and forget the one
+    Merge {
+        /// The one that stays
+        into: String,
+        /// The one that goes
+        from: String,
+    },
+    /// Forget one; its traces stay
+    Delete {
+        /// Its name or id
+        name: String,
+    },
+}
+
+/// Arguments of `pml capabilities list`.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// The latest used first
+    #[arg(long)]
+    recent: bool,
+    /// How many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// How many to pass over
+    #[arg(long, default_value_t = 0)]
+    offset: u32,
+}
+
+/// Arguments of `pml capabilities create`.
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// What it is for
+    intent: String,
+    /// What programs call it by; made from the intent otherwise
+    #[arg(long)]
+    name: Option<String>,
+    /// A program, TypeScript; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dag", "tool"], required_unless_present_any = ["dag", "tool"])]
+    code: Option<PathBuf>,
+    /// A DAG document, JSON; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "tool")]
+    dag: Option<PathBuf>,
+    /// One call of this tool, server:tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// With --tool: what it is given where the caller does not say otherwise, a JSON object
+    #[arg(long, value_name = "JSON", requires = "tool")]
+    defaults: Option<String>,
+}
+
+/// What to do with what was learned.
+#[derive(Debug, Subcommand)]
+pub(super) enum Learn {
+    /// Learn everything anew from the traces
+    Rebuild,
+}
+
+pub(super) async fn learn(here: &Here, learn: Learn) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let Learn::Rebuild = learn;
+    let learned = flow::relearn(&app).await;
+    app.close().await;
+    let traces = learned?;
+    if here.json {
+        out::json(&json!({ "traces": traces }));
+    } else {
+        out::line(format!("learned anew from {traces} traces"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn run(here: &Here, capabilities: Capabilities) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let done = carry_out(here, &app, capabilities).await;
+    app.close().await;
+    done
+}
+
+async fn carry_out(here: &Here, app: &Arc<App>, capabilities: Capabilities) -> Result<ExitCode, Problem> {
+    let principal = &app.principal;
+    match capabilities {
+        Capabilities::List(list) => return self::list(here, app, &list).await,
+        Capabilities::Show { name } => return show(here, app, &name).await,
+        Capabilities::Create(create) => {
+            let work = work(here, &create)?;
+            let new = NewCapability { work, intent: create.intent, name: create.name };
+            let id = flow::make_capability(app, principal, new).await?;
+            let made = flow::capability(app, principal, id.as_str()).await?;
+            told(here, &made, &format!("made {} ({id})", made.name));
+        }
+        Capabilities::Rename { name, to } => {
+            let id = flow::rename_capability(app, principal, &name, &to).await?;
+            let renamed = flow::capability(app, principal, id.as_str()).await?;
+            told(here, &renamed, &format!("{id} is called {to} from now on"));
+        }
+        Capabilities::Merge { into, from } => {
+            let id = flow::merge_capabilities(app, principal, &into, &from).await?;
+            let merged = flow::capability(app, principal, id.as_str()).await?;
+            told(here, &merged, &format!("{} counts as {} from now on", printable(&from), merged.name));
+        }
+        Capabilities::Delete { name } => {
+            let id = flow::delete_capability(app, principal, &name).await?;
+            if here.json {
+                out::json(&json!({ "deleted": id }));
+            } else {
+                out::line(format!("{} is forgotten; its traces stay", printable(&name)));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(here: &Here, capability: &Capability, text: &str) {
+    if here.json {
+        out::json(capability);
+    } else {
+        out::line(text);
+    }
+}
+
+fn work(here: &Here, create: &Create) -> Result<Asked, Problem> {
+    if let Some(tool) = &create.tool {
+        let tool = ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        let defaults = match &create.defaults {
+            None => empty_object(),
+            Some(text) => serde_json::from_str(text).map_err(|error| {
+                Problem::new(Code::InvalidRequest, format!("`--defaults` is not JSON: {error}"))
+            })?,
+        };
+        return Ok(Asked::Tool { tool, defaults });
+    }
+    if let Some(file) = &create.dag {
+        let (_, document) = analyse::read(here, file)?;
+        return Ok(Asked::Dag { document, pause: Pause::None });
+    }
+    let file = create.code.clone().unwrap_or_else(|| PathBuf::from("-"));
+    analyse::read(here, &file).map(|(_, code)| Asked::Code(code))
+}
+
+async fn list(here: &Here, app: &App, list: &List) -> Result<ExitCode, Problem> {
+    let wanted = Wanted { state: None, recent: list.recent, limit: list.limit, offset: list.offset };
+    let all = flow::capabilities(app, &app.principal, wanted).await?;
+    if here.json {
+        out::json(&all);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if all.is_empty() {
+        out::note("nothing was learned yet; a program that works is remembered: `pml execute \"what it is for\" --code FILE`");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    out::line(out::table(&["name", "state", "worked", "used", "for"], &rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(capability: &Capability) -> Vec<String> {
+    let statistics = &capability.statistics;
+    let tried = statistics.success_count + statistics.failure_count;
+    vec![
+        capability.name.clone(),
+        capability.state.as_str().to_owned(),
+        format!("{} of {tried}", statistics.success_count),
+        statistics.last_used.map_or_else(|| "never".to_owned(), when),
+        printable(&shortened(&capability.procedure.description, 60)),
+    ]
+}
+
+async fn show(here: &Here, app: &App, name: &str) -> Result<ExitCode, Problem> {
+    let capability = flow::capability(app, &app.principal, name).await?;
+    let traces = flow::recent_traces(app, &app.principal, &capability.procedure.id, 10).await?;
+    if here.json {
+        let mut shown = serde_json::to_value(&capability).unwrap_or_default();
+        shown["recentTraces"] = serde_json::to_value(&traces).unwrap_or_default();
+        out::json(&shown);
+        return Ok(ExitCode::SUCCESS);
+    }
+    head(&capability);
+    source(&capability.procedure.source);
+    parameters(&capability);
+    learned(&capability);
+    if !traces.is_empty() {
+        title("latest runs");
+        let rows: Vec<Vec<String>> = traces.iter().map(trace_row).collect();
+        out::line(out::table(&["when", "how", "took", "surprise", "for"], &rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn title(text: &str) {
+    out::line(format!("\n{}{text}{}", out::BOLD, out::RESET));
+}
+
+fn head(capability: &Capability) {
+    let statistics = &capability.statistics;
+    out::line(format!("{}{}{} {}", out::BOLD, capability.name, out::RESET, capability.procedure.id));
+    out::line(printable(&capability.procedure.description));
+    let because = capability.degraded_because.as_deref().map(|why| format!(": {}", printable(why)));
+    let tried = statistics.success_count + statistics.failure_count;
+    out::line(format!(
+        "{}{}; worked {} of {tried} times, {:.0} ms on average",
+        capability.state.as_str(),
+        because.unwrap_or_default(),
+        statistics.success_count,
+        statistics.avg_duration_ms
+    ));
+    let tools: Vec<&str> = capability.procedure.tools_used.iter().map(|tool| tool.id.as_str()).collect();
+    if !tools.is_empty() {
+        out::line(format!("calls {}", tools.join(", ")));
+    }
+    if capability.intents.len() > 1 {
+        title("was run for");
+        for intent in &capability.intents {
+            out::line(format!("  {} ({} times)", printable(&intent.text), intent.count));
+        }
+    }
+}
+
+fn source(source: &Source) {
+    title("source");
+    match source {
+        Source::Code { code, .. } => code.lines().for_each(|line| out::line(format!("  {}", printable(line)))),
+        Source::Dag { dag_structure, .. } => out::line(format!("  {}", dag_structure.get())),
+        Source::Tool { tool_id, default_args } => out::line(format!("  {tool_id} {}", default_args.get())),
+    }
+}
+
+fn parameters(capability: &Capability) {
+    let schema = &capability.procedure.parameters_schema;
+    let Some(members) = schema["properties"].as_object().filter(|members| !members.is_empty()) else { return };
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    title("parameters");
+    let rows: Vec<Vec<String>> = members
+        .iter()
+        .map(|(name, member)| {
+            let default = member.get("default").map(|default| shortened(&default.to_string(), 40));
+            let needed = if required.contains(&name.as_str()) { "needed".to_owned() } else { String::new() };
+            let kind = member["type"].as_str().unwrap_or("any").to_owned();
+            vec![format!("  {}", printable(name)), kind, default.map_or(needed, |text| printable(&text))]
+        })
+        .collect();
+    out::line(out::table(&["  name", "type", "default"], &rows));
+}
+
+fn learned(capability: &Capability) {
+    let learning = &capability.learning;
+    if learning.paths.is_empty() {
+        return;
+    }
+    title("ways it went");
+    let rows: Vec<Vec<String>> = learning
+        .paths
+        .iter()
+        .map(|path| {
+            let usual = if path.path == learning.dominant_path { "usual" } else { "" };
+            vec![
+                format!("  {}", nodes(&path.path)),
+                path.count.to_string(),
+                format!("{:.2}", path.success_rate),
+                format!("{:.0} ms", path.avg_duration_ms),
+                usual.to_owned(),
+            ]
+        })
+        .collect();
+    out::line(out::table(&["  path", "times", "success", "took", ""], &rows));
+    for decision in &learning.decision_stats {
+        let outcomes = decision.outcomes.iter().map(|(outcome, stats)| format!("{outcome} {}", stats.count));
+        let outcomes: Vec<String> = outcomes.collect();
+        out::line(format!("  {} {}: {}", decision.node_id, printable(&decision.condition), outcomes.join(", ")));
+    }
+}
+
+fn nodes(path: &[NodeId]) -> String {
+    let nodes: Vec<String> = path.iter().map(ToString::to_string).collect();
+    shortened(&nodes.join(" "), 60)
+}
+
+fn trace_row(trace: &Trace) -> Vec<String> {
+    vec![
+        when(trace.created_at),
+        trace.status.as_str().to_owned(),
+        format!("{} ms", trace.duration_ms),
+        trace.priority.map(|priority| format!("{priority:.2}")).unwrap_or_default(),
+        printable(&shortened(&trace.intent, 60)),
+    ]
+}

@@ -1,0 +1,99 @@
+//! What a run that is over leaves in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pml_model::trace::Status;
+use pml_model::{Digest, Principal, RunId};
+use pml_store::Memory;
+
+use super::observe::Observer;
+use super::plan::{Plan, Work};
+use super::report::Report;
+use crate::app::App;
+use crate::capability::{self, Learn};
+use crate::trace::About;
+
+/// A run that is over.
+pub(super) struct Over<'o> {
+    pub(super) run: &'o RunId,
+    pub(super) principal: &'o Principal,
+    pub(super) plan: &'o Plan,
+    pub(super) observer: &'o Observer,
+    pub(super) report: &'o Report,
+    /// How long it was worked on.
+    pub(super) active_ms: i64,
+    /// A person allowed what it did.
+    pub(super) approved: bool,
+}
+
+/// What is to be stored with the end of the run.
+pub(super) async fn memory(app: &Arc<App>, over: &Over<'_>) -> Option<Box<Memory>> {
+    let learn = over.plan.learn.as_ref()?;
+    let sanitiser = app.memory.sanitiser();
+    let digest = |tool: &str| definition(over.plan, tool);
+    let mut trace = over.observer.recorder().trace(&About {
+        run: over.run,
+        principal: over.principal,
+        session: &over.plan.session,
+        intent: &over.plan.intent,
+        code_hash: &over.plan.code_hash,
+        structure: &over.plan.structure,
+        arguments: &over.plan.arguments,
+        tasks: tasks(over.plan),
+        digest: &digest,
+        report: over.report,
+        active_ms: over.active_ms,
+        approved: over.approved,
+        sanitiser: &sanitiser,
+    });
+    let id = learn.capability_of(over.principal);
+    let known = learn.capability.is_some() || app.memory.is_active(over.principal, &id).await;
+    let hint = over.report.hint.as_deref();
+    let procedure = (!known)
+        .then(|| {
+            let tools = app.known_tools();
+            capability::procedure(over.plan, learn, over.principal, hint, &sanitiser, &tools)
+        })
+        .flatten();
+    trace.capability_id = (known || procedure.is_some()).then_some(id);
+    Some(Box::new(Memory {
+        procedure: procedure.map(Box::new),
+        activates: activates(over, learn, trace.status),
+        values: capability::values(over.plan, learn, &sanitiser),
+        trace: Box::new(trace),
+    }))
+}
+
+/// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.
+fn activates(over: &Over<'_>, learn: &Learn, status: Status) -> bool {
+    let undeclared = || {
+        matches!(over.plan.work, Work::Code(_)) && over.report.tasks.iter().any(|task| task.node_id.is_none())
+    };
+    learn.capability.is_none() && status.evidence() == Some(true) && !undeclared()
+}
+
+fn definition(plan: &Plan, tool: &str) -> Digest {
+    let granted = plan.tools.iter().find(|granted| granted.id.to_string() == tool);
+    granted.map_or_else(|| Digest::of(b""), |granted| granted.digest.clone())
+}
+
+fn tasks(plan: &Plan) -> HashMap<pml_model::structure::NodeId, String> {
+    let tasks = plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
+    tasks.iter().map(|task| (task.node, task.id.clone())).collect()
+}
+
+/// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.
+pub(super) async fn tell(app: &Arc<App>, memory: &Memory, plan: &Plan, report: &mut Report) {
+    let trace = &memory.trace;
+    if trace.status.evidence() != Some(true) {
+        return;
+    }
+    report.capability_id.clone_from(&trace.capability_id);
+    if memory.procedure.is_some() {
+        let withheld = plan.learn.as_ref().map(capability::withheld).unwrap_or_default();
+        report.withheld = withheld.into_iter().map(str::to_owned).collect();
+    }
+    let last = trace.body.task_results.last().map(|task| task.tool.as_str());
+    report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last).await;
+}

@@ -1,0 +1,239 @@
+//! What was learned is used again: a capability that is asked for by name, or one that serves an intent.
+
+use std::sync::Arc;
+
+use pml_model::capability::{Source, State};
+use pml_model::json::{Fields, raw};
+use pml_model::{CapabilityId, ToolId};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::approve::Mode;
+use crate::catalogue::Tool;
+use crate::discover::{self, Found};
+use crate::execute::Pause;
+use crate::memory::{Candidate, Known};
+use crate::plan::{Asked, Execution};
+use crate::problem::{Code, Problem};
+use crate::reuse::{self, Binding, Procedure};
+
+/// How sure it must be that a capability is what is asked for, for it to be run without being named.
+const SURE: f64 = 0.85;
+/// How many capabilities and tools are suggested.
+const SUGGESTED: usize = 5;
+/// How often a capability with tools that a person is asked about must have worked to be run without being named.
+const TRIED: u64 = 3;
+
+/// What came of looking for something to run.
+pub(super) enum Recalled {
+    /// This is run.
+    Run(Box<Execution>),
+    /// This is what there is; somebody has to choose.
+    Suggested(Box<Suggested>),
+}
+
+/// What could be run, and what is missing.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suggested {
+    /// Why nothing was run.
+    pub because: String,
+    /// How sure it is that the first candidate is meant, from 0 to 1.
+    pub confidence: f64,
+    /// Capabilities, best first.
+    pub candidates: Vec<Suggestion>,
+    /// Tools, best first.
+    pub tools: Vec<Found>,
+}
+
+/// A capability that could be run.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suggestion {
+    /// Its id.
+    pub id: CapabilityId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// How sure it is that it is meant.
+    pub confidence: f64,
+    /// An intent it served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<String>,
+    /// What it would be run with.
+    pub arguments: Map<String, Value>,
+    /// What has to be given before it can be run, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
+    /// What it takes.
+    pub parameters: Value,
+}
+
+/// Something that has to be given.
+#[derive(Debug, Serialize)]
+pub struct Missing {
+    /// The parameter; nothing where something was said that has no place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What to do, in a sentence.
+    pub why: String,
+}
+
+/// What is to be run, where a capability is asked for or anything that serves.
+pub(super) async fn recall(
+    app: &Arc<App>,
+    asked: Execution,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Result<Recalled, Problem> {
+    match &asked.work {
+        Asked::Code(_) | Asked::Dag { .. } | Asked::Tool { .. } => Ok(Recalled::Run(Box::new(asked))),
+        Asked::Capability(name) => by_name(app, &name.clone(), asked).await,
+        Asked::Anything => by_intent(app, asked, visible).await,
+    }
+}
+
+async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalled, Problem> {
+    let known = app.memory.named(&asked.principal, name).await?;
+    let Some(known) = known.filter(|known| known.state != State::Planned) else {
+        return Err(Problem::new(Code::NotFound, format!("there is no capability `{}`", pml_model::name::printable(name)))
+            .hint("`pml_discover` finds capabilities by what they are for"));
+    };
+    let binding = bound(app, &known, &asked)?;
+    if binding.runs() {
+        return run(known.as_ref(), &binding, asked);
+    }
+    let because = format!("`{}` needs to be told more", known.name);
+    let candidate = Candidate { similarity: 1.0, like: known.intents.first().cloned(), score: 1.0, known };
+    let suggestion = suggestion(&candidate, &binding);
+    Ok(Recalled::Suggested(Box::new(Suggested {
+        because,
+        confidence: 1.0,
+        candidates: vec![suggestion],
+        tools: Vec::new(),
+    })))
+}
+
+async fn by_intent(
+    app: &Arc<App>,
+    asked: Execution,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Result<Recalled, Problem> {
+    let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
+    let tools = discover::find(&app.catalogue.snapshot(), &[], &request, |tool: &Tool| visible(&tool.id))?.results;
+    let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
+    found.sort_by(|one, other| confidence(other).total_cmp(&confidence(one)));
+    found.truncate(SUGGESTED);
+    let mut bindings = Vec::with_capacity(found.len());
+    for candidate in &found {
+        bindings.push(bound(app, &candidate.known, &asked)?);
+    }
+    let because = match (found.first(), bindings.first()) {
+        (None, _) | (_, None) => "nothing that was learned serves this; write a program over these tools".to_owned(),
+        (Some(best), Some(binding)) => match kept_from(app, best, binding, found.get(1)) {
+            None => return run(&best.known.clone(), binding, asked),
+            Some(because) => because,
+        },
+    };
+    let candidates: Vec<Suggestion> =
+        found.iter().zip(&bindings).map(|(candidate, binding)| suggestion(candidate, binding)).collect();
+    let confidence = candidates.first().map_or(0.0, |first| first.confidence);
+    Ok(Recalled::Suggested(Box::new(Suggested { because, confidence, candidates, tools })))
+}
+
+/// How sure it is that running this is what is wanted.
+fn confidence(candidate: &Candidate) -> f64 {
+    candidate.similarity * candidate.known.reliability()
+}
+
+/// Why the best capability is not simply run.
+fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candidate>) -> Option<String> {
+    let known = &best.known;
+    if confidence(best) < SURE {
+        return Some(format!("it is not sure enough that `{}` is meant", known.name));
+    }
+    // One that is as good would do something else.
+    if let Some(next) = next.filter(|next| confidence(next) >= confidence(best)) {
+        return Some(format!("`{}` and `{}` serve this alike", known.name, next.known.name));
+    }
+    if !binding.runs() {
+        return Some(format!("`{}` needs to be told more", known.name));
+    }
+    let asks = verdicts(app, known).any(|verdict| verdict.is_none_or(|verdict| verdict.mode != Mode::Auto));
+    if asks && !known.approved && known.statistics.success_count < TRIED {
+        return Some(format!("`{}` calls tools that a person is asked about, and is too new to be run unnamed", known.name));
+    }
+    None
+}
+
+fn verdicts<'k>(app: &App, known: &'k Known) -> impl Iterator<Item = Option<crate::approve::Verdict>> + 'k {
+    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    known.tools.iter().map(move |tool| {
+        let id = ToolId::parse(&tool.id).ok()?;
+        let tool = snapshot.tool(&id).ok()?;
+        Some(policy.of(&id, &tool.definition.annotations))
+    })
+}
+
+/// What the capability would be run with.
+fn bound(app: &App, known: &Known, asked: &Execution) -> Result<Binding, Problem> {
+    let context = context(asked)?;
+    let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
+    let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
+    let procedure =
+        Procedure { parameters: &known.parameters, intents: &intents, examples: &known.examples, reads_only };
+    Ok(reuse::bind(&procedure, &asked.intent, &context))
+}
+
+fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
+    serde_json::from_str(asked.arguments.get()).map_err(|_| {
+        Problem::new(Code::InvalidArguments, "`context` is not a JSON object")
+            .hint("give the arguments as {\"path\": \"notes.txt\"}")
+    })
+}
+
+fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
+    let missing = binding.missing.iter().map(|missing| Missing {
+        name: Some(missing.name.clone()),
+        why: missing.why.clone(),
+    });
+    let unplaced = binding.unplaced.iter().map(|text| Missing {
+        name: None,
+        why: format!("it is not clear what `{text}` is for; give it in `context` by name"),
+    });
+    let known = &candidate.known;
+    Suggestion {
+        id: known.id.clone(),
+        name: known.name.clone(),
+        description: known.description.clone(),
+        confidence: (confidence(candidate) * 1000.0).round() / 1000.0,
+        served: candidate.like.clone(),
+        arguments: binding.arguments.clone(),
+        missing: missing.chain(unplaced).collect(),
+        parameters: known.parameters.clone(),
+    }
+}
+
+/// The capability as it is run.
+fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalled, Problem> {
+    asked.capability = Some(known.id.clone());
+    asked.arguments = raw(&binding.arguments);
+    asked.work = match &known.source {
+        Source::Code { code, template } => Asked::Code(template.as_ref().unwrap_or(code).clone()),
+        Source::Dag { dag_structure, template } => {
+            let document = template.as_ref().unwrap_or(dag_structure).get().to_owned();
+            Asked::Dag { document, pause: Pause::None }
+        }
+        Source::Tool { tool_id, default_args } => {
+            let tool = ToolId::parse(tool_id).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+            // What it was made with is among the arguments already, where it still counts.
+            let mut defaults = Fields::parse(default_args.get()).unwrap_or_default();
+            for name in binding.arguments.keys() {
+                defaults.remove(name);
+            }
+            Asked::Tool { tool, defaults: defaults.to_raw() }
+        }
+    };
+    Ok(Recalled::Run(Box::new(asked)))
+}

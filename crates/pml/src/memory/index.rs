@@ -1,0 +1,224 @@
+//! The capabilities there are, ready to be found.
+//!
+//! Most stand in one large index of words that is made anew now and then; those whose words changed since stand in a small
+//! one. Which of the words' owners are still there, and how they do, is looked up.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use pml_graph::lexical::{self, Document};
+use pml_graph::rank::{self, Evidence};
+use pml_model::capability::{Capability, Source, State, Statistics, ToolUse};
+use pml_model::{CapabilityId, Principal};
+use pml_store::CapabilityChanges;
+use serde_json::Value;
+
+use crate::reuse;
+
+/// How many of the best by their words are looked at more closely.
+const CLOSELY: usize = 40;
+/// How many intents of a capability are kept in memory.
+const MOST_INTENTS: usize = 20;
+/// How many may stand in the small index.
+const MOST_RECENT: usize = 128;
+/// What is expected to be good enough to count fully.
+const GOOD: f64 = 0.8;
+
+/// What is known of a capability to find it and to decide whether it can be used.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) id: CapabilityId,
+    pub(crate) owner: Principal,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) intents: Vec<String>,
+    pub(crate) parameters: Value,
+    pub(crate) examples: BTreeMap<String, Vec<Value>>,
+    pub(crate) tools: Vec<ToolUse>,
+    pub(crate) source: Source,
+    pub(crate) code_hash: String,
+    pub(crate) state: State,
+    pub(crate) statistics: Statistics,
+    pub(crate) approved: bool,
+}
+
+impl Known {
+    fn words(&self) -> (&str, &str, &[String]) {
+        (&self.name, &self.description, &self.intents)
+    }
+
+    /// How much of what it seems to promise it keeps, from 0 to 1.
+    pub(crate) fn reliability(&self) -> f64 {
+        (self.statistics.success() / GOOD).min(1.0)
+    }
+}
+
+impl From<Capability> for Known {
+    fn from(capability: Capability) -> Known {
+        // The first intent is the one whose literals are the defaults.
+        let mut intents = capability.intents;
+        intents.sort_by_key(|intent| intent.first_at);
+        Known {
+            id: capability.procedure.id,
+            owner: capability.procedure.owner,
+            name: capability.name,
+            description: capability.procedure.description,
+            intents: intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect(),
+            parameters: capability.procedure.parameters_schema,
+            examples: capability.examples,
+            tools: capability.procedure.tools_used,
+            source: capability.procedure.source,
+            code_hash: capability.procedure.code_hash,
+            state: capability.state,
+            statistics: capability.statistics,
+            approved: capability.approved,
+        }
+    }
+}
+
+/// A capability that may be what is looked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) known: Arc<Known>,
+    /// How sure it is that this is what is asked for, from 0 to 1, whatever becomes of running it.
+    pub(crate) similarity: f64,
+    /// The intent it served that is most like the one at hand.
+    pub(crate) like: Option<String>,
+    /// Its place among results, from 0 to 1.
+    pub(crate) score: f64,
+}
+
+/// All capabilities.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    version: i64,
+    all: HashMap<CapabilityId, Arc<Known>>,
+    by_name: HashMap<(Principal, String), CapabilityId>,
+    most: Segment,
+    recent: Segment,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    words: lexical::Index,
+    items: Vec<CapabilityId>,
+}
+
+impl Segment {
+    fn build<'k>(all: impl Iterator<Item = &'k Arc<Known>>) -> Segment {
+        let all: Vec<&Arc<Known>> = all.collect();
+        let texts: Vec<(String, Vec<&str>)> = all.iter().map(|known| (text(known), parameters(known))).collect();
+        let documents = all.iter().zip(&texts).map(|(known, (text, parameters))| Document {
+            server: "",
+            name: &known.name,
+            description: text,
+            parameter_names: parameters.clone(),
+            parameter_descriptions: Vec::new(),
+            outputs: "",
+        });
+        Segment { words: lexical::Index::build(documents), items: all.iter().map(|known| known.id.clone()).collect() }
+    }
+
+    fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
+        let ranked = rank::rank(intent, &Evidence { lexical: &self.words });
+        ranked.into_iter().take(CLOSELY).map(|found| (&self.items[found.item], found.score))
+    }
+}
+
+fn text(known: &Known) -> String {
+    let tools = known.tools.iter().map(|tool| tool.id.as_str());
+    let all: Vec<&str> =
+        std::iter::once(known.description.as_str()).chain(known.intents.iter().map(String::as_str)).chain(tools).collect();
+    all.join("\n")
+}
+
+fn parameters(known: &Known) -> Vec<&str> {
+    let members = known.parameters.get("properties").and_then(Value::as_object);
+    members.into_iter().flat_map(|members| members.keys().map(String::as_str)).collect()
+}
+
+impl Index {
+    /// The state of the database it was made from.
+    pub(super) fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Takes in what changed.
+    pub(super) fn take(&mut self, changes: CapabilityChanges) {
+        self.version = changes.version;
+        for gone in changes.gone {
+            if let Some(known) = self.all.remove(&gone) {
+                self.by_name.remove(&(known.owner.clone(), known.name.clone()));
+            }
+        }
+        let mut reworded: Vec<CapabilityId> = Vec::new();
+        for capability in changes.changed {
+            let known = Arc::new(Known::from(capability));
+            let before = self.all.insert(known.id.clone(), Arc::clone(&known));
+            if let Some(before) = &before {
+                self.by_name.remove(&(before.owner.clone(), before.name.clone()));
+            }
+            self.by_name.insert((known.owner.clone(), known.name.clone()), known.id.clone());
+            if before.is_none_or(|before| before.words() != known.words()) {
+                reworded.push(known.id.clone());
+            }
+        }
+        self.place(reworded);
+    }
+
+    fn place(&mut self, reworded: Vec<CapabilityId>) {
+        if reworded.is_empty() {
+            return;
+        }
+        let mut recent: HashSet<CapabilityId> = self.recent.items.iter().cloned().collect();
+        recent.extend(reworded);
+        if recent.len() > MOST_RECENT {
+            self.most = Segment::build(self.all.values());
+            self.recent = Segment::default();
+        } else {
+            self.recent = Segment::build(recent.iter().filter_map(|id| self.all.get(id)));
+        }
+    }
+
+    /// The one of that id.
+    pub(super) fn get(&self, principal: &Principal, id: &CapabilityId) -> Option<&Arc<Known>> {
+        self.all.get(id).filter(|known| known.owner == *principal)
+    }
+
+    /// The one of that name or id.
+    pub(super) fn named(&self, principal: &Principal, name: &str) -> Option<Arc<Known>> {
+        let id = match CapabilityId::parse(name) {
+            Ok(id) => id,
+            Err(_) => self.by_name.get(&(principal.clone(), name.to_owned()))?.clone(),
+        };
+        self.get(principal, &id).cloned()
+    }
+
+    /// Those that have something to do with `intent`, best first.
+    pub(super) fn find(&self, principal: &Principal, intent: &str) -> Vec<Candidate> {
+        let mut found: HashMap<&CapabilityId, f64> = HashMap::new();
+        for (id, score) in self.most.best(intent).chain(self.recent.best(intent)) {
+            let best = found.entry(id).or_default();
+            *best = best.max(score);
+        }
+        let usable = |known: &&Arc<Known>| known.owner == *principal && known.state == State::Active;
+        let known = found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
+        let mut candidates: Vec<Candidate> = known.map(|(known, score)| candidate(known, intent, score)).collect();
+        candidates.sort_by(|one, other| {
+            other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
+        });
+        candidates
+    }
+}
+
+fn candidate(known: &Arc<Known>, intent: &str, words: f64) -> Candidate {
+    let alike = known.intents.iter().map(|served| (reuse::similarity(served, intent), served));
+    let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
+    let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
+    Candidate {
+        known: Arc::clone(known),
+        similarity,
+        like: best.map(|(_, served)| served.clone()),
+        score: words.max(similarity) * known.reliability(),
+    }
+}

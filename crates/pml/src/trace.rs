@@ -1,0 +1,280 @@
+//! Makes the trace of a run: what is kept of it for good.
+//!
+//! A [`Recorder`] is told of every call and its end, live or from the journal, and at the end turns that into a
+//! [`Trace`] without secrets. What depended on what is found in the values as they were; what is kept is what is left of
+//! them then.
+
+mod edges;
+
+use std::collections::HashMap;
+
+use pml_model::json::raw;
+use pml_model::structure::{NodeId, NodeKind, Structure};
+use pml_model::trace::{Body, Decision, ErrorType, Failed, Status, TaskResult, Trace};
+use pml_model::{Digest, Principal, RunId, RunState, TraceId};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::error_type;
+use crate::execute::{Failure, Path, Report, TaskStatus};
+use crate::sanitise::Sanitiser;
+
+/// The largest result that is kept whole.
+const MOST_BYTES: usize = 10 * 1024;
+/// How many calls of one node are kept, and how many of a run: those of a loop are much alike.
+const MOST_OF_A_NODE: u32 = 20;
+const MOST_CALLS: usize = 500;
+/// How many characters of an error are kept.
+const MESSAGE_CHARACTERS: usize = 500;
+
+/// Is told of the calls of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    calls: Vec<Call>,
+    /// Where the calls that are kept stand, by number.
+    places: HashMap<u32, usize>,
+    of_node: HashMap<Option<NodeId>, u32>,
+    omitted: u32,
+    /// Counts what happens: times are too coarse to tell what came first.
+    moment: u64,
+}
+
+#[derive(Debug)]
+struct Call {
+    number: u32,
+    node: Option<NodeId>,
+    tool: String,
+    arguments: String,
+    end: Option<End>,
+    asked_at: i64,
+    ended_at: Option<i64>,
+    began: u64,
+    ended: Option<u64>,
+    attempt: u32,
+}
+
+#[derive(Debug)]
+enum End {
+    Result { kept: Option<Box<RawValue>>, size: usize, values: edges::Values },
+    Error { code: String, message: String, data: Option<String> },
+}
+
+/// How a call ended.
+pub(crate) enum Ended<'e> {
+    /// With a result.
+    Result(&'e RawValue),
+    /// With an error.
+    Error {
+        /// For programs.
+        code: &'e str,
+        /// For people.
+        message: &'e str,
+        /// What the tool said beside that; JSON.
+        data: Option<&'e str>,
+    },
+}
+
+impl Recorder {
+    /// A call was asked for.
+    pub(crate) fn issued(&mut self, number: u32, node: Option<NodeId>, tool: &str, arguments: &str, at: i64) {
+        self.moment += 1;
+        let of_node = self.of_node.entry(node).or_default();
+        *of_node += 1;
+        if *of_node > MOST_OF_A_NODE || self.calls.len() >= MOST_CALLS {
+            self.omitted += 1;
+            return;
+        }
+        self.places.insert(number, self.calls.len());
+        self.calls.push(Call {
+            number,
+            node,
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            end: None,
+            asked_at: at,
+            ended_at: None,
+            began: self.moment,
+            ended: None,
+            attempt: *of_node,
+        });
+    }
+
+    /// A call ended.
+    pub(crate) fn ended(&mut self, number: u32, ended: &Ended<'_>, at: i64) {
+        self.moment += 1;
+        let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else { return };
+        (call.ended_at, call.ended) = (Some(at), Some(self.moment));
+        call.end = Some(match ended {
+            Ended::Result(value) => {
+                let size = value.get().len();
+                let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
+                // What is small is gone through when it is known to matter.
+                let values = if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
+                End::Result { kept, size, values }
+            }
+            Ended::Error { code, message, data } => End::Error {
+                code: (*code).to_owned(),
+                message: (*message).to_owned(),
+                data: data.map(str::to_owned),
+            },
+        });
+    }
+
+    /// What is kept of the run.
+    pub(crate) fn trace(&self, about: &About<'_>) -> Trace {
+        let report = about.report;
+        let task_results: Vec<TaskResult> = self.calls.iter().map(|call| self.task(call, about)).collect();
+        let error = report.error.as_ref().map(|failure| about.failed(failure));
+        Trace {
+            id: TraceId::of(about.run),
+            workflow_id: about.run.clone(),
+            principal: about.principal.clone(),
+            session: about.session.to_owned(),
+            capability_id: None,
+            plan_hash: about.code_hash.to_owned(),
+            intent: about.sanitiser.text(about.intent).into_owned(),
+            status: status(report, error.as_ref()),
+            error,
+            duration_ms: about.active_ms,
+            created_at: report.ended_at,
+            parent_trace_id: None,
+            learn_seq: None,
+            priority: None,
+            cached: false,
+            exploratory: false,
+            approved: about.approved,
+            body: Body {
+                executed_path: report.path.nodes.clone(),
+                decisions: decisions(&report.path, about.structure, about.sanitiser),
+                edges: edges::between(&self.calls),
+                task_results,
+                omitted: self.omitted,
+                initial_context: Some(bounded(about.sanitiser.json(about.arguments).value)),
+            },
+        }
+    }
+
+    fn task(&self, call: &Call, about: &About<'_>) -> TaskResult {
+        let arguments = RawValue::from_string(call.arguments.clone()).unwrap_or_else(|_| raw(&json!({})));
+        let cleaned = about.sanitiser.json(&arguments);
+        let mut altered = cleaned.changed || cleaned.value.get().len() > MOST_BYTES;
+        let (result, error) = match &call.end {
+            Some(End::Result { kept: Some(value), .. }) => {
+                let cleaned = about.sanitiser.json(value);
+                altered |= cleaned.changed;
+                (Some(cleaned.value), None)
+            }
+            Some(End::Result { kept: None, size, .. }) => {
+                altered = true;
+                (Some(truncated(*size)), None)
+            }
+            Some(End::Error { code, message, data }) => {
+                let kind = error_type::of(code, message, data.as_deref());
+                (None, Some(about.error(code, message, kind, None)))
+            }
+            None => (None, None),
+        };
+        TaskResult {
+            call: call.number,
+            node_id: call.node,
+            task_id: call.node.and_then(|node| about.tasks.get(&node).cloned()),
+            tool: call.tool.clone(),
+            tool_digest: (about.digest)(&call.tool),
+            args: bounded(cleaned.value),
+            result,
+            success: matches!(call.end, Some(End::Result { .. })),
+            error,
+            started_at: call.asked_at,
+            duration_ms: call.ended_at.map(|at| at - call.asked_at),
+            // Only the tasks of a document are tried again; a program comes to a place as often as it likes.
+            attempt: if about.tasks.is_empty() { 1 } else { call.attempt },
+            layer: None,
+            altered,
+        }
+    }
+}
+
+/// What else there is to say of a run.
+pub(crate) struct About<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) principal: &'a Principal,
+    pub(crate) session: &'a str,
+    pub(crate) intent: &'a str,
+    pub(crate) code_hash: &'a str,
+    pub(crate) structure: &'a Structure,
+    pub(crate) arguments: &'a RawValue,
+    /// The tasks of a document, by their nodes.
+    pub(crate) tasks: HashMap<NodeId, String>,
+    /// The definition a tool had.
+    pub(crate) digest: &'a dyn Fn(&str) -> Digest,
+    pub(crate) report: &'a Report,
+    /// How long it was worked on.
+    pub(crate) active_ms: i64,
+    /// A person allowed what it did.
+    pub(crate) approved: bool,
+    pub(crate) sanitiser: &'a Sanitiser,
+}
+
+impl About<'_> {
+    fn failed(&self, failure: &Failure) -> Failed {
+        let kind = error_type::of(&failure.code, &failure.message, None);
+        self.error(&failure.code, &failure.message, kind, failure.node_id.clone())
+    }
+
+    fn error(&self, code: &str, message: &str, kind: ErrorType, node_id: Option<String>) -> Failed {
+        let message = self.sanitiser.text(message);
+        Failed {
+            code: code.to_owned(),
+            message: pml_model::name::shortened(&message, MESSAGE_CHARACTERS),
+            error_type: kind,
+            node_id,
+        }
+    }
+}
+
+/// What a run says of its procedure.
+fn status(report: &Report, error: Option<&Failed>) -> Status {
+    match report.state {
+        RunState::Done => {
+            let failed =
+                |task: &crate::execute::Task| matches!(task.status, TaskStatus::Error | TaskStatus::Unknown);
+            if report.tasks.iter().any(failed) { Status::Partial } else { Status::Success }
+        }
+        RunState::Cancelled | RunState::Aborted => Status::Cancelled,
+        RunState::Expired => Status::Blocked,
+        RunState::Failed | RunState::Running | RunState::Waiting | RunState::Interrupted => match error {
+            Some(error) if error.code == "DIVERGED" => Status::Diverged,
+            Some(error) if error_type::is_blocked(error.error_type, &error.code) => Status::Blocked,
+            Some(error) if error.code == "TIMEOUT" => Status::Timeout,
+            Some(_) | None => Status::Failed,
+        },
+    }
+}
+
+fn decisions(path: &Path, structure: &Structure, sanitiser: &Sanitiser) -> Vec<Decision> {
+    let condition = |node: NodeId| match structure.node(node).map(|node| &node.kind) {
+        Some(NodeKind::Decision { condition, .. }) => sanitiser.text(condition).into_owned(),
+        Some(_) | None => String::new(),
+    };
+    path.decisions
+        .iter()
+        .map(|decided| Decision {
+            node_id: decided.node,
+            condition: condition(decided.node),
+            outcome: sanitiser.text(&decided.outcome).into_owned(),
+            times: decided.times,
+        })
+        .collect()
+}
+
+/// A value, where it is small enough to be kept.
+fn bounded(value: Box<RawValue>) -> Box<RawValue> {
+    if value.get().len() <= MOST_BYTES { value } else { truncated(value.get().len()) }
+}
+
+fn truncated(size: usize) -> Box<RawValue> {
+    raw(&json!({ "_truncated": true, "_originalSize": size }))
+}
+
+#[cfg(test)]
+mod tests;

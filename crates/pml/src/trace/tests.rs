@@ -1,0 +1,90 @@
+//! Traces of made-up runs.
+
+use pml_model::json::raw;
+use pml_model::trace::EdgeKind;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Calls in the words of a little language: `a` is asked for with arguments, ends with a result.
+struct Told {
+    recorder: Recorder,
+}
+
+impl Told {
+    fn new() -> Told {
+        Told { recorder: Recorder::default() }
+    }
+
+    fn asks(mut self, number: u32, arguments: &Value) -> Told {
+        let node = NodeId::try_from(format!("n{number}")).unwrap();
+        self.recorder.issued(number, Some(node), "fs:read", &arguments.to_string(), 0);
+        self
+    }
+
+    fn gets(mut self, number: u32, result: &Value) -> Told {
+        self.recorder.ended(number, &Ended::Result(&raw(result)), 0);
+        self
+    }
+
+    fn edges(&self, kind: EdgeKind) -> Vec<(u32, u32)> {
+        let edges = edges::between(&self.recorder.calls);
+        let numbers = edges.iter().filter(|edge| edge.kind == kind);
+        numbers.map(|edge| (edge.from + 1, edge.to + 1)).collect()
+    }
+}
+
+#[test]
+fn what_overlaps_has_no_order() {
+    let none = json!({});
+    let told = Told::new().asks(1, &none).asks(2, &none).gets(2, &none).gets(1, &none).asks(3, &none);
+    assert_eq!(told.edges(EdgeKind::Sequence), [(1, 3), (2, 3)]);
+}
+
+#[test]
+fn order_is_told_once() {
+    let none = json!({});
+    let one_by_one = (1..=4).fold(Told::new(), |told, number| told.asks(number, &none).gets(number, &none));
+    assert_eq!(one_by_one.edges(EdgeKind::Sequence), [(1, 2), (2, 3), (3, 4)]);
+    // The second goes on while the third begins and ends.
+    let told = Told::new().asks(1, &none).gets(1, &none).asks(2, &none).asks(3, &none);
+    let told = told.gets(3, &none).asks(4, &none).gets(2, &none).gets(4, &none);
+    assert_eq!(told.edges(EdgeKind::Sequence), [(1, 2), (1, 3), (3, 4)]);
+}
+
+#[test]
+fn values_tell_where_they_come_from() {
+    let first = json!({ "items": [{ "id": 48_213, "name": "x" }], "ok": true, "n": 3 });
+    let told = Told::new().asks(1, &json!({ "path": "a.txt" })).gets(1, &first);
+    let told = told.asks(2, &json!({ "n": 3, "flag": true, "name": "x" })).gets(2, &json!({ "text": "hello there" }));
+    let told = told.asks(3, &json!({ "issue": 48_213, "body": { "text": "hello there" } }));
+    assert_eq!(told.edges(EdgeKind::Dependency), [(1, 3), (2, 3)]);
+}
+
+#[test]
+fn what_is_only_handed_back_comes_from_elsewhere() {
+    let path = json!({ "path": "notes/today.md" });
+    let told = Told::new().asks(1, &path).gets(1, &path).asks(2, &path);
+    assert_eq!(told.edges(EdgeKind::Dependency), []);
+}
+
+#[test]
+fn members_count_in_any_order_and_items_do_not() {
+    let given = |second: &Value| {
+        let told = Told::new().asks(1, &json!({})).gets(1, &json!({ "point": { "x": 1.5, "y": 1 }, "list": [1.5, 2] }));
+        told.asks(2, second).edges(EdgeKind::Dependency)
+    };
+    assert_eq!(given(&json!({ "at": { "y": 1, "x": 1.5 } })), [(1, 2)]);
+    assert_eq!(given(&json!({ "at": { "y": 1.5, "x": 1 } })), [(1, 2)], "1.5 alone tells");
+    assert_eq!(given(&json!({ "at": [2, 1] })), []);
+}
+
+#[test]
+fn calls_of_a_loop_are_not_all_kept() {
+    let mut recorder = Recorder::default();
+    for number in 1..=100 {
+        recorder.issued(number, NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", 0);
+        recorder.ended(number, &Ended::Result(&raw(&json!(number))), 1);
+    }
+    assert_eq!((recorder.calls.len(), recorder.omitted), (MOST_OF_A_NODE as usize, 80));
+}
