@@ -124,7 +124,7 @@ pub struct Procedure {
 
 /// What is run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase", try_from = "WrittenSource")]
 pub enum Source {
     /// A program.
     Code {
@@ -149,6 +149,38 @@ pub enum Source {
         /// What it is given where the caller does not say otherwise.
         default_args: Box<RawValue>,
     },
+}
+
+/// What is run, as it is written. Raw values cannot be read from an enum that carries its tag inside.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenSource {
+    r#type: String,
+    code: Option<String>,
+    dag_structure: Option<Box<RawValue>>,
+    tool_id: Option<String>,
+    default_args: Option<Box<RawValue>>,
+    template: Option<Box<RawValue>>,
+}
+
+impl TryFrom<WrittenSource> for Source {
+    type Error = String;
+
+    fn try_from(written: WrittenSource) -> Result<Source, String> {
+        let WrittenSource { r#type, code, dag_structure, tool_id, default_args, template } = written;
+        match (r#type.as_str(), code, dag_structure, tool_id, default_args) {
+            ("code", Some(code), ..) => {
+                let text = template.map(|template| serde_json::from_str(template.get())).transpose();
+                Ok(Source::Code { code, template: text.map_err(|error| error.to_string())? })
+            }
+            ("dag", _, Some(dag_structure), ..) => Ok(Source::Dag { dag_structure, template }),
+            ("tool", _, _, Some(tool_id), Some(default_args)) => Ok(Source::Tool { tool_id, default_args }),
+            _ => Err(format!(
+                "`{}` is not what a capability runs: `code`, `dag` or `tool` with what belongs to it",
+                crate::name::printable(&r#type)
+            )),
+        }
+    }
 }
 
 /// A tool that a capability calls.
@@ -291,6 +323,23 @@ mod tests {
         assert_ne!(mine, CapabilityId::of(&Principal("other".to_owned()), "abc"));
         assert_ne!(mine, CapabilityId::of(&Principal::local(), "abd"));
         assert!(CapabilityId::parse("cap_12").is_err());
+    }
+
+    #[test]
+    fn what_is_run_is_read_as_it_is_written() {
+        for text in [
+            r#"{"type":"code","code":"return 1"}"#,
+            r#"{"type":"code","code":"return 1","template":"return args.one"}"#,
+            r#"{"type":"dag","dagStructure":{"tasks": [1.50]}}"#,
+            r#"{"type":"dag","dagStructure":{},"template":{"tasks": []}}"#,
+            r#"{"type":"tool","toolId":"fs:read","defaultArgs":{"path": "a"}}"#,
+        ] {
+            let source: Source = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&source).unwrap(), text);
+        }
+        for text in [r#"{"type":"tool","code":"return 1"}"#, r#"{"type":"other"}"#] {
+            assert!(serde_json::from_str::<Source>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod capability;
 pub mod json;
 pub mod learning;
 pub mod name;
+pub mod observed;
 pub mod question;
 pub mod run;
 pub mod structure;

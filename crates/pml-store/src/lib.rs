@@ -16,6 +16,7 @@ mod catalogue;
 mod database;
 mod epoch;
 mod error;
+mod memory;
 mod rule;
 mod run;
 mod seal;
@@ -34,6 +35,10 @@ pub use catalogue::{
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
 };
 pub use error::Error;
+pub use memory::{
+    CacheDrop, CacheKey, CachedResult, Capabilities, CapabilityChanges, Dropped, Learned, LearnedEdge, Made,
+    Memory, ObservedSchema, Order, Renamed, Traces,
+};
 pub use rule::{ApprovalRule, NewRule};
 pub use run::{
     Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewRun, Recorded,

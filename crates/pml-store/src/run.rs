@@ -19,7 +19,7 @@ use pml_model::{Digest, Principal, RunId, RunState};
 pub(crate) use read::run_id;
 
 use crate::seal::Key;
-use crate::{Audit, Process};
+use crate::{Audit, Memory, Process};
 
 /// What kind of plan a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -207,6 +207,8 @@ pub struct Change {
     pub calls: Option<u32>,
     /// No process works on it any more: anyone may claim it.
     pub release: bool,
+    /// What is kept of it for good; stored with its end.
+    pub memory: Option<Box<Memory>>,
     /// What the audit log is told with it.
     pub audit: Vec<Audit>,
     /// When.

@@ -12,6 +12,7 @@ use super::read::{run_id, state};
 use super::{Change, Entry, Lease, NewRun};
 use crate::audit::Log;
 use crate::database::MAX_BODY_BYTES;
+use crate::memory::Remembered;
 use crate::seal::{Key, Place};
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};
@@ -99,6 +100,7 @@ struct Append {
 struct SealedChange {
     change: Change,
     question: Option<Option<(String, Vec<u8>)>>,
+    memory: Option<Remembered>,
 }
 
 impl Append {
@@ -188,12 +190,14 @@ impl SealedChange {
             // A run that is over asks nothing.
             None => change.state.filter(|state| state.is_over()).map(|_| None),
         };
-        Ok(SealedChange { change, question })
+        let memory = change.memory.take().map(|memory| Remembered::of(*memory)).transpose()?;
+        Ok(SealedChange { change, question, memory })
     }
 
     fn bytes(&self) -> usize {
         let question = self.question.as_ref().and_then(Option::as_ref);
-        self.change.outcome.as_ref().map_or(0, Vec::len) + question.map_or(0, |(_, body)| body.len())
+        let memory = self.memory.as_ref().map_or(0, Remembered::bytes);
+        self.change.outcome.as_ref().map_or(0, Vec::len) + question.map_or(0, |(_, body)| body.len()) + memory
     }
 
     fn store(&self, connection: &Connection, number: i64) -> rusqlite::Result<()> {
@@ -234,6 +238,9 @@ impl SealedChange {
             ])?;
         if let Some(outcome) = &change.outcome {
             put_body(connection, number, "outcome", outcome)?;
+        }
+        if let Some(memory) = &self.memory {
+            memory.store(connection)?;
         }
         match &self.question {
             Some(Some((_, body))) => put_body(connection, number, "question", body),

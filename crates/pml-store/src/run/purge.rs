@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, params};
 
+use crate::memory::forget_plans;
 use crate::{Error, Store};
 
 /// How many runs go in one transaction, so that others are not kept waiting.
@@ -9,11 +10,13 @@ const TOGETHER: u32 = 16;
 
 impl Store {
     /// Destroys the keys of the runs that ended `keep_ms` ago or earlier, with all that they sealed,
-    /// and says how many runs that were. Their rows stay.
+    /// and says how many runs that were. Their rows stay. Procedures that never worked and were not run
+    /// for 30 days go too.
     ///
     /// # Errors
     /// The change could not be stored; what went before stays gone.
     pub fn purge(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
+        while self.write(move |connection| forget_plans(connection, now))? > 0 {}
         let mut purged = 0;
         loop {
             let ended = now.saturating_sub(keep_ms);

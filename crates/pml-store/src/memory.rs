@@ -1,0 +1,82 @@
+//! The memory: traces of runs, the procedures they were runs of, and what is learned from them.
+//!
+//! A finished run leaves its trace and its procedure in the transaction that ends it. Numbers are learned
+//! afterwards, from one trace after the other in the order they were stored and up to a mark that moves in
+//! the same transaction: whoever learns, and however often it is stopped, each trace counts once, and
+//! learning everything anew gives the same numbers. Nothing here is sealed: what comes in is free of secrets.
+
+mod cache;
+mod capability;
+mod edge;
+mod learn;
+mod lesson;
+mod manage;
+mod observed;
+mod trace;
+
+use pml_model::capability::Procedure;
+use pml_model::trace::Trace;
+use rusqlite::Connection;
+use serde_json::{Map, Value};
+
+pub use cache::{CacheDrop, CacheKey, CachedResult, Dropped};
+pub use capability::{Capabilities, CapabilityChanges};
+pub use edge::LearnedEdge;
+pub use learn::Learned;
+pub use manage::{Made, Renamed};
+pub use observed::ObservedSchema;
+pub use trace::{Order, Traces};
+
+pub(crate) use manage::forget_plans;
+pub(crate) use trace::Remembered;
+
+use crate::{Error, Store, Urgency};
+
+/// What a finished run leaves behind.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// What was run; `None` where nothing is to be remembered of it but the trace.
+    pub procedure: Option<Box<Procedure>>,
+    /// This run makes the procedure active.
+    pub activates: bool,
+    /// What the parameters were given, by name; kept as examples where it worked.
+    pub values: Map<String, Value>,
+    /// What happened.
+    pub trace: Box<Trace>,
+}
+
+impl Store {
+    /// Stores a trace that belongs to no lease: an answer from a cache, a part of a run, an imported one.
+    /// Storing one that is there already changes nothing.
+    pub fn remember(
+        &self,
+        memory: Memory,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        match Remembered::of(memory) {
+            Ok(remembered) => {
+                let bytes = remembered.bytes();
+                let work = move |connection: &Connection| remembered.store(connection);
+                self.inner.writer.enqueue(bytes, urgency, work, done);
+            }
+            Err(error) => done(Err(error)),
+        }
+    }
+}
+
+/// Counts a change of capabilities, and gives the number that those changed carry.
+fn next_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("UPDATE memory SET version = version + 1 RETURNING version")?
+        .query_row([], |row| row.get(0))
+}
+
+/// Says that a capability changed.
+fn touch(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+    let version = next_version(connection)?;
+    connection
+        .prepare_cached("UPDATE capability SET version = ?2 WHERE number = ?1")?
+        .execute([capability, version])
+        .map(drop)
+}

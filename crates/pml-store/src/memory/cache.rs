@@ -1,0 +1,313 @@
+//! Results of capabilities that need not be worked out again.
+
+use std::collections::HashSet;
+
+use pml_model::capability::{Procedure, ToolUse};
+use pml_model::{CapabilityId, Digest, Principal};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::value::RawValue;
+
+use super::capability::{capability_id, json, resolve};
+use crate::catalogue::unexpected;
+use crate::{Error, Store, Urgency};
+
+/// What a result is kept under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CacheKey {
+    /// Whose it is.
+    pub principal: Principal,
+    /// What was run.
+    pub capability: CapabilityId,
+    /// Digest of what it was given.
+    pub parameters: Digest,
+    /// What had been written until then; with another, the result may be another.
+    pub epoch: String,
+}
+
+/// A result that was kept.
+#[derive(Debug, Clone)]
+pub struct CachedResult {
+    /// What came out.
+    pub result: Box<RawValue>,
+    /// When.
+    pub at: i64,
+    /// How often it was asked for before.
+    pub hit_count: u64,
+}
+
+/// Which results are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped<'a> {
+    /// Those of a capability.
+    Capability(&'a CapabilityId),
+    /// Those of capabilities that call this tool, `server:tool`.
+    Tool(&'a str),
+    /// All.
+    All,
+    /// Those that were kept long enough.
+    Expired,
+}
+
+/// That results were dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheDrop {
+    /// When.
+    pub at: i64,
+    /// Why.
+    pub because: String,
+    /// Which: the id of a capability, a tool, `all` or `expired`.
+    pub what: String,
+    /// How many.
+    pub entries: u64,
+}
+
+impl Store {
+    /// The result kept under `key`, if it still counts. Counts the hit.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cached(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
+        let found = self.read(|connection| find(connection, key, now))?;
+        if found.is_some() {
+            let key = key.clone();
+            let count = move |connection: &Connection| {
+                connection
+                    .prepare_cached(
+                        "UPDATE cached_result SET hit_count = hit_count + 1
+                         WHERE principal = ?1 AND capability = ?2 AND parameters = ?3",
+                    )?
+                    .execute([&key.principal.0, key.capability.as_str(), key.parameters.as_str()])
+                    .map(drop)
+            };
+            // Nobody's answer depends on the count.
+            self.inner.writer.enqueue(0, Urgency::Lazy, count, drop);
+        }
+        Ok(found)
+    }
+
+    /// Keeps a result until `expires_at` in place of an earlier one for the same parameters. Beyond
+    /// `most` results of the capability the oldest go. What has no capability is not kept.
+    pub fn cache(
+        &self,
+        key: &CacheKey,
+        result: &RawValue,
+        now: i64,
+        expires_at: i64,
+        most: u32,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        let (key, result) = (key.clone(), result.get().to_owned());
+        let bytes = result.len();
+        let work = move |connection: &Connection| keep(connection, &key, &result, (now, expires_at), most);
+        self.inner.writer.enqueue(bytes, Urgency::Lazy, work, done);
+    }
+
+    /// Drops results of the principal and says how many.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn drop_cached(
+        &self,
+        principal: &Principal,
+        which: Dropped<'_>,
+        because: &str,
+        now: i64,
+    ) -> Result<u64, Error> {
+        let (principal, which, because) = (principal.clone(), OwnedDropped::from(which), because.to_owned());
+        self.write(move |connection| drop_results(connection, &principal, which.borrowed(), &because, now))
+    }
+
+    /// What was dropped of the principal's results, latest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cache_log(&self, principal: &Principal, limit: u32) -> Result<Vec<CacheDrop>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT at, because, what, entries FROM cache_drop WHERE principal = ?1
+                     ORDER BY number DESC LIMIT ?2",
+                )?
+                .query_map(params![principal.0, limit], |row| {
+                    Ok(CacheDrop {
+                        at: row.get(0)?,
+                        because: row.get(1)?,
+                        what: row.get(2)?,
+                        entries: row.get(3)?,
+                    })
+                })?
+                .collect()
+        })
+    }
+}
+
+/// As [`Dropped`], for the thread that writes.
+enum OwnedDropped {
+    Capability(CapabilityId),
+    Tool(String),
+    All,
+    Expired,
+}
+
+impl From<Dropped<'_>> for OwnedDropped {
+    fn from(which: Dropped<'_>) -> OwnedDropped {
+        match which {
+            Dropped::Capability(id) => OwnedDropped::Capability(id.clone()),
+            Dropped::Tool(tool) => OwnedDropped::Tool(tool.to_owned()),
+            Dropped::All => OwnedDropped::All,
+            Dropped::Expired => OwnedDropped::Expired,
+        }
+    }
+}
+
+impl OwnedDropped {
+    fn borrowed(&self) -> Dropped<'_> {
+        match self {
+            OwnedDropped::Capability(id) => Dropped::Capability(id),
+            OwnedDropped::Tool(tool) => Dropped::Tool(tool),
+            OwnedDropped::All => Dropped::All,
+            OwnedDropped::Expired => Dropped::Expired,
+        }
+    }
+}
+
+fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<Option<CachedResult>> {
+    connection
+        .prepare_cached(
+            "SELECT result, at, hit_count FROM cached_result
+             WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5",
+        )?
+        .query_row(
+            params![key.principal.0, key.capability.as_str(), key.parameters.as_str(), key.epoch, now],
+            |row| {
+                let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected(0, error))?;
+                Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)? })
+            },
+        )
+        .optional()
+}
+
+fn keep(
+    connection: &Connection,
+    key: &CacheKey,
+    result: &str,
+    (now, expires_at): (i64, i64),
+    most: u32,
+) -> rusqlite::Result<()> {
+    if resolve(connection, &key.principal, &key.capability)?.is_none() {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO cached_result (principal, capability, parameters, epoch, result, at, expires_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            key.principal.0,
+            key.capability.as_str(),
+            key.parameters.as_str(),
+            key.epoch,
+            result,
+            now,
+            expires_at
+        ])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM cached_result WHERE principal = ?1 AND capability = ?2 AND parameters IN (
+                SELECT parameters FROM cached_result WHERE principal = ?1 AND capability = ?2
+                ORDER BY at DESC, parameters = ?4 DESC, parameters LIMIT -1 OFFSET ?3)",
+        )?
+        .execute(params![key.principal.0, key.capability.as_str(), most, key.parameters.as_str()])
+        .map(drop)
+}
+
+/// Drops results and logs how many.
+pub(super) fn drop_results(
+    connection: &Connection,
+    principal: &Principal,
+    which: Dropped<'_>,
+    because: &str,
+    now: i64,
+) -> rusqlite::Result<u64> {
+    let (what, entries) = match which {
+        Dropped::Capability(id) => (id.as_str(), drop_of(connection, principal, std::slice::from_ref(id))?),
+        Dropped::Tool(tool) => (tool, drop_of(connection, principal, &users(connection, principal, tool)?)?),
+        Dropped::All => ("all", drop_until(connection, principal, i64::MAX)?),
+        Dropped::Expired => ("expired", drop_until(connection, principal, now)?),
+    };
+    if entries > 0 {
+        connection
+            .prepare_cached(
+                "INSERT INTO cache_drop (principal, at, because, what, entries) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![principal.0, now, because, what, entries as i64])?;
+    }
+    Ok(entries as u64)
+}
+
+/// Drops the results of capabilities and of those that were merged into them.
+fn drop_of(
+    connection: &Connection,
+    principal: &Principal,
+    capabilities: &[CapabilityId],
+) -> rusqlite::Result<usize> {
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM cached_result WHERE principal = ?1 AND (capability = ?2 OR capability IN (
+            SELECT capability_alias.id FROM capability_alias
+            JOIN capability ON capability.number = capability_alias.capability
+            WHERE capability.id = ?2 AND capability.principal = ?1))",
+    )?;
+    capabilities.iter().map(|id| delete.execute([principal.0.as_str(), id.as_str()])).sum()
+}
+
+fn drop_until(connection: &Connection, principal: &Principal, time: i64) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached("DELETE FROM cached_result WHERE principal = ?1 AND expires_at <= ?2")?
+        .execute(params![principal.0, time])
+}
+
+/// The capabilities with results that call a tool, themselves or through others.
+fn users(connection: &Connection, principal: &Principal, tool: &str) -> rusqlite::Result<Vec<CapabilityId>> {
+    let cached: Vec<CapabilityId> = connection
+        .prepare_cached("SELECT DISTINCT capability FROM cached_result WHERE principal = ?1")?
+        .query_map([&principal.0], |row| capability_id(row, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut users = Vec::new();
+    for id in cached {
+        if calls(connection, principal, &id, tool)? {
+            users.push(id);
+        }
+    }
+    Ok(users)
+}
+
+/// Whether a capability calls a tool. Of one that is not there itself that cannot be told, so it may.
+fn calls(
+    connection: &Connection,
+    principal: &Principal,
+    id: &CapabilityId,
+    tool: &str,
+) -> rusqlite::Result<bool> {
+    let (mut seen, mut waiting) = (HashSet::new(), vec![id.clone()]);
+    while let Some(id) = waiting.pop() {
+        if !seen.insert(id.clone()) {
+            continue;
+        }
+        let procedure = connection
+            .prepare_cached(
+                "SELECT tools, procedure FROM capability
+                 JOIN capability_procedure ON capability_procedure.capability = capability.number
+                 WHERE capability.id = ?1 AND capability.principal = ?2",
+            )?
+            .query_row([id.as_str(), &principal.0], |row| {
+                Ok((json::<Vec<ToolUse>>(row, 0)?, json::<Procedure>(row, 1)?))
+            })
+            .optional()?;
+        let Some((tools, procedure)) = procedure else { return Ok(true) };
+        if tools.iter().any(|used| used.id == tool) {
+            return Ok(true);
+        }
+        waiting.extend(procedure.dependencies);
+    }
+    Ok(false)
+}

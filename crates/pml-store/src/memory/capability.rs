@@ -1,0 +1,347 @@
+//! Capabilities as rows: how a procedure that was run becomes one, and how they are read.
+
+use pml_model::Principal;
+use pml_model::capability::{Capability, CapabilityId, Intent, Procedure, State, Statistics, ToolUse};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{next_version, touch};
+use crate::catalogue::unexpected;
+use crate::{Error, Store};
+
+/// How many of the things it was run for a capability is given with.
+const INTENTS: u32 = 50;
+
+/// Which capabilities are asked for.
+#[derive(Debug, Clone)]
+pub struct Capabilities {
+    /// Those that stand so alone.
+    pub state: Option<State>,
+    /// Those used last first; by name otherwise.
+    pub recent: bool,
+    /// How many at most.
+    pub limit: u32,
+    /// How many are left out before.
+    pub offset: u32,
+}
+
+/// What became of capabilities, of all principals.
+#[derive(Debug, Clone)]
+pub struct CapabilityChanges {
+    /// Up to which version.
+    pub version: i64,
+    /// Those that are new or another.
+    pub changed: Vec<Capability>,
+    /// Those that are no more.
+    pub gone: Vec<CapabilityId>,
+}
+
+impl Store {
+    /// A capability; one that was merged into another is that other.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn capability(&self, principal: &Principal, id: &CapabilityId) -> Result<Option<Capability>, Error> {
+        self.read(|connection| match resolve(connection, principal, id)? {
+            Some((number, _)) => find(connection, "capability.number = ?1", [number]),
+            None => Ok(None),
+        })
+    }
+
+    /// The capability the principal calls so.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn capability_named(&self, principal: &Principal, name: &str) -> Result<Option<Capability>, Error> {
+        self.read(|connection| {
+            let condition = "capability.principal = ?1 AND capability.name = ?2";
+            find(connection, condition, [principal.0.as_str(), name])
+        })
+    }
+
+    /// The principal's capabilities, a page at a time.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn capabilities(
+        &self,
+        principal: &Principal,
+        wanted: &Capabilities,
+    ) -> Result<Vec<Capability>, Error> {
+        let state = if wanted.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
+        let order = if wanted.recent { "last_used DESC, name" } else { "name" };
+        self.read(|connection| {
+            let statement = format!(
+                "{SELECT} WHERE capability.principal = ?1 AND {state} ORDER BY {order} LIMIT ?3 OFFSET ?4"
+            );
+            let wanted = params![principal.0, wanted.state.map(State::as_str), wanted.limit, wanted.offset];
+            connection
+                .prepare_cached(&statement)?
+                .query_map(wanted, |row| capability(connection, row))?
+                .collect()
+        })
+    }
+
+    /// A number that grows whenever a capability of anybody changes.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn capability_version(&self) -> Result<i64, Error> {
+        self.read(version)
+    }
+
+    /// What changed of all principals' capabilities after `since`, everything where that is 0.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn capabilities_since(&self, since: i64) -> Result<CapabilityChanges, Error> {
+        self.read(|connection| {
+            let changed = connection
+                .prepare_cached(&format!("{SELECT} WHERE version > ?1 ORDER BY capability.number"))?
+                .query_map([since], |row| capability(connection, row))?
+                .collect::<rusqlite::Result<_>>()?;
+            let gone = connection
+                .prepare_cached("SELECT id FROM capability_gone WHERE version > ?1 ORDER BY id")?
+                .query_map([since], |row| capability_id(row, 0))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok(CapabilityChanges { version: version(connection)?, changed, gone })
+        })
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT version FROM memory")?.query_row([], |row| row.get(0))
+}
+
+/// The number of the capability that runs of `id` count for, and whether it is the very one.
+pub(super) fn resolve(
+    connection: &Connection,
+    principal: &Principal,
+    id: &CapabilityId,
+) -> rusqlite::Result<Option<(i64, bool)>> {
+    connection
+        .prepare_cached(
+            "SELECT number, 1 FROM capability WHERE id = ?1 AND principal = ?2
+             UNION ALL SELECT capability, 0 FROM capability_alias WHERE id = ?1 AND principal = ?2",
+        )?
+        .query_row([id.as_str(), &principal.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+fn find(
+    connection: &Connection,
+    condition: &str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<Option<Capability>> {
+    connection
+        .prepare_cached(&format!("{SELECT} WHERE {condition}"))?
+        .query_row(params, |row| capability(connection, row))
+        .optional()
+}
+
+/// The columns of [`capability`].
+const SELECT: &str = "SELECT capability.number, capability.id, name, state, degraded_because, usage_count,
+    success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used, learning, promoted_at, created_at,
+    approved, examples, tools, procedure
+    FROM capability JOIN capability_procedure ON capability_procedure.capability = capability.number";
+
+fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capability> {
+    let state = row.get_ref(3)?.as_str()?;
+    let mut procedure: Procedure = json(row, 17)?;
+    procedure.tools_used = json::<Vec<ToolUse>>(row, 16)?;
+    add_examples(&mut procedure.parameters_schema, json(row, 15)?);
+    Ok(Capability {
+        procedure,
+        name: row.get(2)?,
+        state: State::parse(state)
+            .ok_or_else(|| unexpected(3, format!("`{state}` is no state of a capability")))?,
+        degraded_because: row.get(4)?,
+        intents: intents(connection, row.get(0)?)?,
+        statistics: Statistics {
+            usage_count: row.get(5)?,
+            success_count: row.get(6)?,
+            failure_count: row.get(7)?,
+            failures_in_a_row: row.get(8)?,
+            avg_duration_ms: row.get(9)?,
+            last_used: row.get(10)?,
+        },
+        learning: json(row, 11)?,
+        promoted_at: row.get(12)?,
+        created_at: row.get(13)?,
+        approved: row.get(14)?,
+    })
+}
+
+/// Shows what parameters were given before.
+fn add_examples(schema: &mut Value, examples: Map<String, Value>) {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (name, values) in examples {
+        if let Some(Value::Object(property)) = properties.get_mut(&name) {
+            property.insert("examples".to_owned(), values);
+        }
+    }
+}
+
+fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Intent>> {
+    let intent = |row: &Row<'_>| {
+        Ok(Intent { text: row.get(0)?, count: row.get(1)?, first_at: row.get(2)?, last_at: row.get(3)? })
+    };
+    connection
+        .prepare_cached(
+            "SELECT text, count, first_at, last_at FROM capability_intent
+             WHERE capability = ?1 ORDER BY last_at DESC, text LIMIT ?2",
+        )?
+        .query_map([capability, i64::from(INTENTS)], intent)?
+        .collect()
+}
+
+pub(super) fn capability_id(row: &Row<'_>, column: usize) -> rusqlite::Result<CapabilityId> {
+    CapabilityId::parse(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
+}
+
+/// A column of JSON.
+pub(super) fn json<T: for<'a> Deserialize<'a>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
+}
+
+/// Lets a capability be found by what it was run for; how often it was is for learning to count.
+pub(super) fn add_intent(
+    connection: &Connection,
+    capability: i64,
+    text: &str,
+    at: i64,
+) -> rusqlite::Result<()> {
+    let added = connection
+        .prepare_cached(
+            "INSERT INTO capability_intent (capability, text, count, first_at, last_at) VALUES (?1, ?2, 0, ?3, ?3)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![capability, text, at])?;
+    if added > 0 { touch(connection, capability) } else { Ok(()) }
+}
+
+/// A procedure to be stored, written out.
+pub(super) struct NewProcedure {
+    pub(super) id: CapabilityId,
+    pub(super) owner: Principal,
+    pub(super) suggested_name: String,
+    tools: String,
+    procedure: String,
+}
+
+impl NewProcedure {
+    pub(super) fn of(procedure: Procedure) -> NewProcedure {
+        let text = |value: serde_json::Result<String>| value.expect("a procedure is plain data");
+        NewProcedure {
+            tools: text(serde_json::to_string(&procedure.tools_used)),
+            procedure: text(serde_json::to_string(&procedure)),
+            id: procedure.id,
+            owner: procedure.owner,
+            suggested_name: procedure.suggested_name,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.tools.len() + self.procedure.len()
+    }
+
+    /// Stores what was run where it is not known yet. Gives the number of the capability its runs count
+    /// for and whether that is the very one.
+    pub(super) fn put(
+        &self,
+        connection: &Connection,
+        promoted_at: Option<i64>,
+        approved: bool,
+        now: i64,
+    ) -> rusqlite::Result<(i64, bool)> {
+        let Some((number, own)) = resolve(connection, &self.owner, &self.id)? else {
+            let name = free_name(connection, &self.owner, &self.suggested_name)?;
+            return Ok((self.insert(connection, &name, promoted_at, approved, now)?, true));
+        };
+        // A person who allowed one procedure has not allowed another that it was merged into.
+        let approved = approved && own;
+        let mut changed = connection
+            .prepare_cached(
+                "UPDATE capability SET promoted_at = coalesce(promoted_at, ?2), approved = max(approved, ?3)
+                 WHERE number = ?1 AND ((promoted_at IS NULL AND ?2 IS NOT NULL) OR approved < ?3)",
+            )?
+            .execute(params![number, promoted_at, approved])?;
+        if own && promoted_at.is_some() {
+            changed += connection
+                .prepare_cached(
+                    "UPDATE capability_procedure SET tools = ?2 WHERE capability = ?1 AND tools <> ?2",
+                )?
+                .execute(params![number, self.tools])?;
+        }
+        if changed > 0 {
+            touch(connection, number)?;
+        }
+        Ok((number, own))
+    }
+
+    /// Stores it as a new capability under a name that is free.
+    pub(super) fn insert(
+        &self,
+        connection: &Connection,
+        name: &str,
+        promoted_at: Option<i64>,
+        approved: bool,
+        now: i64,
+    ) -> rusqlite::Result<i64> {
+        let version = next_version(connection)?;
+        connection
+            .prepare_cached(
+                "INSERT INTO capability (id, principal, name, created_at, promoted_at, approved, version)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![self.id.as_str(), self.owner.0, name, now, promoted_at, approved, version])?;
+        let number = connection.last_insert_rowid();
+        connection
+            .prepare_cached(
+                "INSERT INTO capability_procedure (capability, tools, procedure) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![number, self.tools, self.procedure])?;
+        connection
+            .prepare_cached("DELETE FROM capability_gone WHERE id = ?1")?
+            .execute([self.id.as_str()])?;
+        Ok(number)
+    }
+}
+
+/// Whether the principal has a capability of that name, and which.
+pub(super) fn holder(
+    connection: &Connection,
+    principal: &Principal,
+    name: &str,
+) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT number FROM capability WHERE principal = ?1 AND name = ?2")?
+        .query_row([principal.0.as_str(), name], |row| row.get(0))
+        .optional()
+}
+
+/// The wanted name, or where that is taken the same with a number behind it.
+pub(super) fn free_name(
+    connection: &Connection,
+    principal: &Principal,
+    wanted: &str,
+) -> rusqlite::Result<String> {
+    let between = if wanted.ends_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+    let numbered = |number: u64| match number {
+        1 => wanted.to_owned(),
+        _ => format!("{wanted}{between}{number}"),
+    };
+    let is_taken =
+        |number| Ok::<_, rusqlite::Error>(holder(connection, principal, &numbered(number))?.is_some());
+    // Many may have the same wish, so the end of the taken ones is not looked for one by one.
+    let (mut taken, mut free) = (0, 1);
+    while is_taken(free)? {
+        (taken, free) = (free, free * 2);
+    }
+    while free - taken > 1 {
+        let middle = taken + (free - taken) / 2;
+        if is_taken(middle)? { taken = middle } else { free = middle }
+    }
+    Ok(numbered(free))
+}

@@ -1,0 +1,130 @@
+//! What was learned to come after what.
+
+use std::collections::HashMap;
+
+use pml_model::Principal;
+use pml_model::trace::EdgeKind;
+use rusqlite::{Connection, Row, params};
+
+use crate::catalogue::unexpected;
+use crate::{Error, Store};
+
+/// That one thing came after another: tools are `server:tool`, capabilities are given by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnedEdge {
+    /// What came first.
+    pub from: String,
+    /// What came then.
+    pub to: String,
+    /// What tied them together.
+    pub kind: EdgeKind,
+    /// In how many traces.
+    pub count: u64,
+}
+
+impl Store {
+    /// What came after `item`, most frequent first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn edges_from(
+        &self,
+        principal: &Principal,
+        item: &str,
+        kind: Option<EdgeKind>,
+        limit: u32,
+    ) -> Result<Vec<LearnedEdge>, Error> {
+        let of = if kind.is_some() { "kind = ?3" } else { "?3 IS NULL" };
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "{SELECT} WHERE principal = ?1 AND source = ?2 AND {of}
+                     ORDER BY count DESC, target, kind LIMIT ?4"
+                ))?
+                .query_map(params![principal.0, item, kind.map(EdgeKind::as_str), limit], edge)?
+                .collect()
+        })
+    }
+
+    /// All that the principal's traces tell of what comes after what.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!("{SELECT} WHERE principal = ?1 ORDER BY source, kind, target"))?
+                .query_map([&principal.0], edge)?
+                .collect()
+        })
+    }
+}
+
+/// The columns of [`edge`].
+const SELECT: &str = "SELECT source, target, kind, count FROM edge";
+
+fn edge(row: &Row<'_>) -> rusqlite::Result<LearnedEdge> {
+    let word = row.get_ref(2)?.as_str()?;
+    let kind = EdgeKind::parse(word).ok_or_else(|| unexpected(2, format!("`{word}` is no kind of edge")))?;
+    Ok(LearnedEdge { from: row.get(0)?, to: row.get(1)?, kind, count: row.get(3)? })
+}
+
+/// How much oftener things came after one another.
+#[derive(Default)]
+pub(super) struct Edges(HashMap<(String, String, EdgeKind), HashMap<Principal, u64>>);
+
+impl Edges {
+    pub(super) fn add(&mut self, principal: &Principal, from: String, to: String, kind: EdgeKind) {
+        let counts = self.0.entry((from, to, kind)).or_default();
+        match counts.get_mut(principal) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(principal.clone(), 1)),
+        }
+    }
+
+    pub(super) fn store(self, connection: &Connection) -> rusqlite::Result<()> {
+        for ((from, to, kind), counts) in self.0 {
+            for (principal, count) in counts {
+                put(connection, &principal, (&from, &to, kind.as_str()), count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put(
+    connection: &Connection,
+    principal: &Principal,
+    (from, to, kind): (&str, &str, &str),
+    count: u64,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO edge (principal, source, kind, target, count) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        )?
+        .execute(params![principal.0, from, kind, to, count])
+        .map(drop)
+}
+
+/// Takes all edges of `item` away; they are then those of `other`, where there is one.
+pub(super) fn move_edges(
+    connection: &Connection,
+    principal: &Principal,
+    item: &str,
+    other: Option<&str>,
+) -> rusqlite::Result<()> {
+    let edges: Vec<LearnedEdge> = connection
+        .prepare_cached(&format!("{SELECT} WHERE principal = ?1 AND (source = ?2 OR target = ?2)"))?
+        .query_map([principal.0.as_str(), item], edge)?
+        .collect::<rusqlite::Result<_>>()?;
+    connection
+        .prepare_cached("DELETE FROM edge WHERE principal = ?1 AND (source = ?2 OR target = ?2)")?
+        .execute([principal.0.as_str(), item])?;
+    let Some(other) = other else { return Ok(()) };
+    let moved = |end: String| if end == item { other.to_owned() } else { end };
+    for LearnedEdge { from, to, kind, count } in edges {
+        put(connection, principal, (&moved(from), &moved(to), kind.as_str()), count)?;
+    }
+    Ok(())
+}

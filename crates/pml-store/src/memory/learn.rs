@@ -1,0 +1,144 @@
+//! Learns from traces, each once, in the order they were stored.
+//!
+//! What a batch of traces changes is held in memory and written once, in the transaction that moves the
+//! mark of what was learned. Every number depends on the traces alone and on their order, never on how
+//! they were divided into batches.
+
+mod batch;
+mod known;
+
+use pml_model::CapabilityId;
+use rusqlite::{Connection, params};
+
+use batch::Batch;
+
+use crate::{Error, Store, Urgency};
+
+/// How many traces are held in memory at once.
+const CHUNK: usize = 500;
+
+/// What was learned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learned {
+    /// From how many traces.
+    pub traces: usize,
+    /// There are more.
+    pub left: bool,
+    /// The capabilities of which more is known now.
+    pub changed: Vec<CapabilityId>,
+}
+
+impl Store {
+    /// Learns from up to `limit` traces that were not learned from, oldest first, of all principals.
+    ///
+    /// # Errors
+    /// The change could not be stored; nothing was learned then.
+    pub fn learn(&self, limit: usize, now: i64) -> Result<Learned, Error> {
+        // Asking costs others nothing, and mostly there is nothing to learn.
+        if limit == 0 || !self.read(|connection| is_left(connection, mark(connection)?.learned_to))? {
+            return Ok(Learned { traces: 0, left: limit == 0, changed: Vec::new() });
+        }
+        self.change(Urgency::Soon, move |connection| Ok(learn(connection, limit, now)?))
+    }
+
+    /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
+    /// stopped in the middle, [`Store::learn`] goes on.
+    ///
+    /// # Errors
+    /// A change could not be stored.
+    pub fn relearn(&self, now: i64) -> Result<usize, Error> {
+        self.write(forget)?;
+        let mut traces = 0;
+        loop {
+            let learned = self.learn(CHUNK, now)?;
+            traces += learned.traces;
+            if !learned.left {
+                return Ok(traces);
+            }
+        }
+    }
+}
+
+/// How far learning is.
+struct Mark {
+    learned_to: i64,
+    effects_to: i64,
+}
+
+fn mark(connection: &Connection) -> rusqlite::Result<Mark> {
+    connection
+        .prepare_cached("SELECT learned_to, effects_to FROM memory")?
+        .query_row([], |row| Ok(Mark { learned_to: row.get(0)?, effects_to: row.get(1)? }))
+}
+
+fn is_left(connection: &Connection, learned_to: i64) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM trace WHERE seq > ?1 LIMIT 1")?.exists([learned_to])
+}
+
+fn learn(connection: &Connection, limit: usize, now: i64) -> rusqlite::Result<Learned> {
+    let mut mark = mark(connection)?;
+    let mut batch = Batch::new(connection, mark.effects_to, now);
+    let mut traces = 0;
+    while traces < limit {
+        let rows = batch::rows_after(connection, mark.learned_to, CHUNK.min(limit - traces))?;
+        let Some(last) = rows.last() else { break };
+        mark.learned_to = last.seq;
+        traces += rows.len();
+        for row in &rows {
+            batch.learn(row)?;
+        }
+    }
+    let changed = batch.store()?;
+    connection
+        .prepare_cached("UPDATE memory SET learned_to = ?1, effects_to = max(effects_to, ?1)")?
+        .execute([mark.learned_to])?;
+    Ok(Learned { traces, left: is_left(connection, mark.learned_to)?, changed })
+}
+
+/// Folds the traces of one capability anew, as far as they were learned from.
+pub(super) fn relearn_one(connection: &Connection, capability: i64, now: i64) -> rusqlite::Result<()> {
+    let learned_to = mark(connection)?.learned_to;
+    forget_capabilities(connection, "WHERE capability.number = ?1", "WHERE capability = ?1", &[capability])?;
+    // Nothing beyond the numbers happens for traces that were learned from before.
+    let mut batch = Batch::new(connection, learned_to, now);
+    let mut seq = 0;
+    loop {
+        let rows = batch::rows_of(connection, capability, seq, learned_to, CHUNK)?;
+        let Some(last) = rows.last() else { break };
+        seq = last.seq;
+        for row in &rows {
+            batch.learn_capability(row)?;
+        }
+    }
+    batch.store().map(drop)
+}
+
+/// Forgets everything that was learned. What has happened because of it stays.
+fn forget(connection: &Connection) -> rusqlite::Result<()> {
+    forget_capabilities(connection, "", "", &[])?;
+    connection.execute("DELETE FROM observed", params![])?;
+    connection.execute("DELETE FROM edge", params![])?;
+    connection.execute("UPDATE memory SET learned_to = 0", params![]).map(drop)
+}
+
+fn forget_capabilities(
+    connection: &Connection,
+    which: &str,
+    whose: &str,
+    params: &[i64],
+) -> rusqlite::Result<()> {
+    let params = rusqlite::params_from_iter(params);
+    connection.execute(
+        &format!(
+            "UPDATE capability SET usage_count = 0, success_count = 0, failure_count = 0, failures_in_a_row = 0,
+                avg_duration_ms = 0, last_used = NULL, failing = NULL, worked_seq = 0,
+                learning = '{NOTHING}', examples = '{{}}' {which}"
+        ),
+        params.clone(),
+    )?;
+    // The texts stay: some were given by hand, and the times they have are those of the traces.
+    connection.execute(&format!("UPDATE capability_intent SET count = 0 {whose}"), params).map(drop)
+}
+
+/// What is known of ways before any was gone, as the table has it for a new capability.
+const NOTHING: &str = r#"{"paths":[],"dominantPath":[],"decisionStats":[]}"#;

@@ -1,0 +1,298 @@
+//! What people and the program do to capabilities on their own account: make, rename, delete, merge, and
+//! mark as broken. Traces stay whatever is done, so that numbers can always be made anew from them.
+
+use pml_model::Principal;
+use pml_model::capability::{CapabilityId, Procedure};
+use pml_model::trace::Status;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::cache::{self, Dropped};
+use super::capability::{NewProcedure, add_intent, capability_id, free_name, holder, resolve};
+use super::edge::move_edges;
+use super::learn::relearn_one;
+use super::{next_version, touch};
+use crate::{Error, Store};
+
+/// How long a procedure that never worked is kept after it was last run.
+const PLAN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// How many plans go in one transaction, so that others are not kept waiting.
+const TOGETHER: u32 = 64;
+
+/// What became of making a capability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Made {
+    /// It is there, under its own id, and active.
+    New,
+    /// There is one already that does the same. It is active from now on if it was a plan.
+    Known(CapabilityId),
+    /// Another one is called so; nothing was made.
+    NameTaken,
+}
+
+/// What became of renaming a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renamed {
+    /// It is called so now.
+    Done,
+    /// Another one is called so.
+    NameTaken,
+    /// The principal has no such capability.
+    Unknown,
+}
+
+impl Store {
+    /// Makes a capability that nobody has run. Where no name is given it gets the one it suggests.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn make_capability(
+        &self,
+        procedure: Procedure,
+        name: Option<String>,
+        intent: &str,
+        now: i64,
+    ) -> Result<Made, Error> {
+        let (procedure, intent) = (NewProcedure::of(procedure), intent.to_owned());
+        self.write(move |connection| {
+            if let Some((number, _)) = resolve(connection, &procedure.owner, &procedure.id)? {
+                procedure.put(connection, Some(now), false, now)?;
+                return Ok(Made::Known(id_of(connection, number)?));
+            }
+            let owner = &procedure.owner;
+            let name = match name {
+                Some(name) if holder(connection, owner, &name)?.is_some() => return Ok(Made::NameTaken),
+                Some(name) => name,
+                None => free_name(connection, owner, &procedure.suggested_name)?,
+            };
+            let number = procedure.insert(connection, &name, Some(now), false, now)?;
+            if !intent.is_empty() {
+                add_intent(connection, number, &intent, now)?;
+            }
+            Ok(Made::New)
+        })
+    }
+
+    /// Gives a capability another name.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn rename_capability(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        name: &str,
+    ) -> Result<Renamed, Error> {
+        let (principal, id, name) = (principal.clone(), id.clone(), name.to_owned());
+        self.write(move |connection| {
+            let Some(number) = find(connection, &principal, &id)? else { return Ok(Renamed::Unknown) };
+            match holder(connection, &principal, &name)? {
+                Some(other) if other == number => return Ok(Renamed::Done),
+                Some(_) => return Ok(Renamed::NameTaken),
+                None => {}
+            }
+            connection
+                .prepare_cached("UPDATE capability SET name = ?2 WHERE number = ?1")?
+                .execute(params![number, name])?;
+            touch(connection, number)?;
+            Ok(Renamed::Done)
+        })
+    }
+
+    /// Deletes a capability with what was learned of it, and says whether there was one. Its traces stay
+    /// and are those of no capability; what is run again later starts anew.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn delete_capability(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(move |connection| match find(connection, &principal, &id)? {
+            Some(number) => {
+                delete(connection, &principal, &id, number, now)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        })
+    }
+
+    /// Makes one capability of two that do the same, and says whether there were two. All of `from`
+    /// counts for `into` from now on, but for the ways it went: its nodes are others.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn merge_capabilities(
+        &self,
+        principal: &Principal,
+        into: &CapabilityId,
+        from: &CapabilityId,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let (principal, into, from) = (principal.clone(), into.clone(), from.clone());
+        self.write(move |connection| {
+            let (found, other) = (find(connection, &principal, &into)?, find(connection, &principal, &from)?);
+            match (found, other) {
+                (Some(number), Some(other)) if number != other => {
+                    merge(connection, &principal, (&into, number), (&from, other), now)?;
+                    Ok(true)
+                }
+                _ => Ok(false),
+            }
+        })
+    }
+
+    /// Marks a capability as degraded for a reason that its traces do not tell, drops its kept results, and
+    /// says whether anything changed. A plan is never degraded.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn degrade(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        because: &str,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let (principal, id, because) = (principal.clone(), id.clone(), because.to_owned());
+        self.write(move |connection| {
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE capability SET outside_because = ?3,
+                        outside_seq = (SELECT coalesce(max(seq), 0) FROM trace)
+                     WHERE id = ?1 AND principal = ?2 AND promoted_at IS NOT NULL
+                        AND degraded_because IS NOT ?3
+                     RETURNING number",
+                )?
+                .query_row([id.as_str(), &principal.0, &because], |row| row.get(0))
+                .optional()?;
+            let Some(number) = changed else { return Ok(false) };
+            touch(connection, number)?;
+            cache::drop_results(connection, &principal, Dropped::Capability(&id), &because, now)?;
+            Ok(true)
+        })
+    }
+
+    /// Takes back what [`Store::degrade`] did, and says whether there was anything to take back. One that
+    /// failed too often stays degraded until it works again.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn recover(&self, principal: &Principal, id: &CapabilityId) -> Result<bool, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(move |connection| {
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE capability SET outside_because = NULL
+                     WHERE id = ?1 AND principal = ?2 AND outside_because IS NOT NULL
+                        AND worked_seq <= outside_seq
+                     RETURNING number",
+                )?
+                .query_row([id.as_str(), &principal.0], |row| row.get(0))
+                .optional()?;
+            let Some(number) = changed else { return Ok(false) };
+            touch(connection, number)?;
+            Ok(true)
+        })
+    }
+}
+
+/// Deletes some of the procedures that never worked and were not run for a long time; says how many.
+pub(crate) fn forget_plans(connection: &Connection, now: i64) -> rusqlite::Result<usize> {
+    let old: Vec<(i64, CapabilityId, Principal)> = connection
+        .prepare_cached(
+            "SELECT number, id, principal FROM capability
+             WHERE promoted_at IS NULL AND created_at <= ?1 AND coalesce(last_used, created_at) <= ?1 LIMIT ?2",
+        )?
+        .query_map(params![now.saturating_sub(PLAN_MS), TOGETHER], |row| {
+            Ok((row.get(0)?, capability_id(row, 1)?, Principal(row.get(2)?)))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for (number, id, principal) in &old {
+        delete(connection, principal, id, *number, now)?;
+    }
+    Ok(old.len())
+}
+
+/// The number of the capability with this very id.
+fn find(connection: &Connection, principal: &Principal, id: &CapabilityId) -> rusqlite::Result<Option<i64>> {
+    Ok(resolve(connection, principal, id)?.filter(|(_, own)| *own).map(|(number, _)| number))
+}
+
+fn id_of(connection: &Connection, number: i64) -> rusqlite::Result<CapabilityId> {
+    connection
+        .prepare_cached("SELECT id FROM capability WHERE number = ?1")?
+        .query_row([number], |row| capability_id(row, 0))
+}
+
+fn delete(
+    connection: &Connection,
+    principal: &Principal,
+    id: &CapabilityId,
+    number: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
+    cache::drop_results(connection, principal, Dropped::Capability(id), "it was deleted", now)?;
+    move_edges(connection, principal, id.as_str(), None)?;
+    // What learning finds for a trace without a capability.
+    let telling: Vec<String> = Status::ALL
+        .into_iter()
+        .filter(|status| status.evidence().is_some())
+        .map(|status| format!("'{}'", status.as_str()))
+        .collect();
+    connection
+        .prepare_cached(&format!(
+            "UPDATE trace SET capability = NULL, priority = CASE
+                WHEN priority IS NULL THEN NULL
+                WHEN NOT cached AND status IN ({}) THEN 1.0
+                ELSE 0.0 END
+             WHERE capability = ?1",
+            telling.join(", ")
+        ))?
+        .execute([number])?;
+    leave(connection, id, number)
+}
+
+/// Takes a row away to which nothing refers any more.
+fn leave(connection: &Connection, id: &CapabilityId, number: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM capability WHERE number = ?1")?.execute([number])?;
+    let version = next_version(connection)?;
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO capability_gone (id, version) VALUES (?1, ?2)")?
+        .execute(params![id.as_str(), version])
+        .map(drop)
+}
+
+fn merge(
+    connection: &Connection,
+    principal: &Principal,
+    (into, number): (&CapabilityId, i64),
+    (from, other): (&CapabilityId, i64),
+    now: i64,
+) -> rusqlite::Result<()> {
+    cache::drop_results(connection, principal, Dropped::Capability(from), "it was merged", now)?;
+    move_edges(connection, principal, from.as_str(), Some(into.as_str()))?;
+    for statement in [
+        "UPDATE trace SET capability = ?1, own = 0 WHERE capability = ?2",
+        "UPDATE capability_alias SET capability = ?1 WHERE capability = ?2",
+        "INSERT INTO capability_intent (capability, text, count, first_at, last_at)
+            SELECT ?1, text, 0, first_at, last_at FROM capability_intent WHERE capability = ?2
+            ON CONFLICT DO UPDATE SET first_at = min(first_at, excluded.first_at),
+                last_at = max(last_at, excluded.last_at)",
+        "UPDATE capability SET created_at = min(capability.created_at, other.created_at),
+            promoted_at = coalesce(min(capability.promoted_at, other.promoted_at), capability.promoted_at,
+                other.promoted_at)
+            FROM capability AS other WHERE capability.number = ?1 AND other.number = ?2",
+    ] {
+        connection.prepare_cached(statement)?.execute([number, other])?;
+    }
+    leave(connection, from, other)?;
+    connection
+        .prepare_cached("INSERT INTO capability_alias (id, principal, capability) VALUES (?1, ?2, ?3)")?
+        .execute(params![from.as_str(), principal.0, number])?;
+    relearn_one(connection, number, now)?;
+    touch(connection, number)
+}

@@ -1,0 +1,107 @@
+//! What tools were seen to return.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use pml_model::observed::Shape;
+use pml_model::{Digest, Principal};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+use super::capability::json;
+use crate::catalogue::digest;
+use crate::{Error, Store};
+
+/// A schema that was inferred from results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedSchema {
+    /// JSON Schema.
+    pub schema: Value,
+    /// From how many results.
+    pub count: u64,
+}
+
+impl From<Shape> for ObservedSchema {
+    fn from(shape: Shape) -> ObservedSchema {
+        ObservedSchema { schema: shape.schema(), count: shape.count() }
+    }
+}
+
+impl Store {
+    /// What a tool was seen to return while its definition was the one with this digest.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn observed(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        digest: &Digest,
+    ) -> Result<Option<ObservedSchema>, Error> {
+        let key = (principal.clone(), tool.to_owned(), digest.clone());
+        Ok(self.read(|connection| find(connection, &key))?.map(ObservedSchema::from))
+    }
+
+    /// What all tools were seen to return, by tool and digest of its definition.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn observed_all(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<(String, Digest, ObservedSchema)>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT tool, digest, shape FROM observed WHERE principal = ?1")?
+                .query_map([&principal.0], |row| {
+                    Ok((row.get(0)?, digest(row, 1)?, ObservedSchema::from(json::<Shape>(row, 2)?)))
+                })?
+                .collect()
+        })
+    }
+}
+
+type Key = (Principal, String, Digest);
+
+fn find(connection: &Connection, (principal, tool, digest): &Key) -> rusqlite::Result<Option<Shape>> {
+    connection
+        .prepare_cached("SELECT shape FROM observed WHERE principal = ?1 AND tool = ?2 AND digest = ?3")?
+        .query_row([principal.0.as_str(), tool, digest.as_str()], |row| json(row, 0))
+        .optional()
+}
+
+/// What tools were seen to return, with what was added.
+#[derive(Default)]
+pub(super) struct Seen(HashMap<Key, Shape>);
+
+impl Seen {
+    pub(super) fn add(
+        &mut self,
+        connection: &Connection,
+        principal: &Principal,
+        tool: String,
+        digest: Digest,
+        shape: &Shape,
+    ) -> rusqlite::Result<()> {
+        let known = match self.0.entry((principal.clone(), tool, digest)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let known = find(connection, vacant.key())?.unwrap_or_default();
+                vacant.insert(known)
+            }
+        };
+        known.merge(shape);
+        Ok(())
+    }
+
+    pub(super) fn store(self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut put = connection.prepare_cached(
+            "INSERT OR REPLACE INTO observed (principal, tool, digest, shape) VALUES (?1, ?2, ?3, ?4)",
+        )?;
+        for ((principal, tool, digest), shape) in self.0 {
+            let text = serde_json::to_string(&shape).expect("a shape is plain data");
+            put.execute(params![principal.0, tool, digest.as_str(), text])?;
+        }
+        Ok(())
+    }
+}
