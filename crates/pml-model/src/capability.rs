@@ -1,7 +1,5 @@
 //! Capabilities: procedures that worked, kept to be found and used again.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -70,9 +68,6 @@ pub struct Capability {
     pub degraded_because: Option<String>,
     /// What it was run for, most recent first.
     pub intents: Vec<Intent>,
-    /// What its parameters were in runs that worked, oldest first.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub examples: BTreeMap<String, Vec<Value>>,
     /// How it does.
     #[serde(flatten)]
     pub statistics: Statistics,

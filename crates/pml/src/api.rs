@@ -29,7 +29,11 @@ const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// The routes.
 pub fn router(app: Arc<App>) -> Router {
-    Router::new().route("/api/analyse", post(analyse)).merge(approvals::router()).merge(capabilities::router()).with_state(app)
+    Router::new()
+        .route("/api/analyse", post(analyse))
+        .merge(approvals::router())
+        .merge(capabilities::router())
+        .with_state(app)
 }
 
 /// What is to be analysed: one of them.

@@ -29,7 +29,8 @@ const MOST_BYTES: usize = 256 * 1024;
 
 /// Words in the name of a tool that tell of something that changes by itself.
 const CHANGING: &[&str] = &[
-    "clock", "current", "date", "latest", "live", "now", "poll", "random", "status", "time", "today", "uuid", "watch",
+    "clock", "current", "date", "latest", "live", "now", "poll", "random", "status", "time", "today", "uuid",
+    "watch",
 ];
 
 /// Words of a program that make it depend on more than what it is given.
@@ -112,10 +113,8 @@ fn only_reads(app: &App, plan: &Plan) -> bool {
             let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
             words.any(|word| CHANGING.contains(&word))
         };
-        let verdict: Option<Verdict> = snapshot
-            .tool(&granted.id)
-            .ok()
-            .map(|tool| policy.of(&granted.id, &tool.definition.annotations));
+        let verdict: Option<Verdict> =
+            snapshot.tool(&granted.id).ok().map(|tool| policy.of(&granted.id, &tool.definition.annotations));
         verdict.is_some_and(|verdict| verdict.read_only) && !changes_by_itself
     })
 }
@@ -178,10 +177,16 @@ impl Cache {
 
     /// Keeps the result of a run, if nothing failed in it, nothing was written since it began and there is no secret in it.
     pub(crate) fn put(&self, app: &App, plan: &Plan, ticket: &Ticket, run: &RunId, report: &Report) {
-        let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else { return };
+        let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
+            return;
+        };
         let worked = report.tasks.iter().all(|task| task.status == TaskStatus::Success);
         let steady = epoch(app, plan).as_ref() == Some(&ticket.epoch);
-        if !worked || !steady || report.contents().next().is_some() || app.memory.sanitiser().json(result).changed {
+        if !worked
+            || !steady
+            || report.contents().next().is_some()
+            || app.memory.sanitiser().json(result).changed
+        {
             return;
         }
         let kept = Kept {
@@ -212,7 +217,12 @@ impl Ticket {
     /// The key in the database, where it is a capability's.
     fn stored(&self) -> Option<CacheKey> {
         let (capability, parameters) = self.capability.clone()?;
-        Some(CacheKey { principal: self.principal.clone(), capability, parameters, epoch: self.epoch.clone() })
+        Some(CacheKey {
+            principal: self.principal.clone(),
+            capability,
+            parameters,
+            epoch: self.epoch.clone(),
+        })
     }
 }
 
@@ -240,12 +250,8 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         approved: false,
         body: Body::default(),
     };
-    let memory = Memory {
-        procedure: None,
-        activates: false,
-        values: serde_json::Map::new(),
-        trace: Box::new(trace),
-    };
+    let memory =
+        Memory { procedure: None, activates: false, values: serde_json::Map::new(), trace: Box::new(trace) };
     app.store.remember(memory, Urgency::Soon, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "that a result was used again could not be recorded");

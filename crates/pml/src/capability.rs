@@ -237,15 +237,22 @@ fn parameters(learn: &Learn, sanitiser: &Sanitiser) -> Value {
 
 /// The names of the parameters that have to be given each time because what was given is a secret.
 pub(crate) fn withheld(learn: &Learn) -> Vec<&str> {
-    learn.literals.iter().filter(|literal| literal.value.is_none()).map(|literal| literal.name.as_str()).collect()
+    learn
+        .literals
+        .iter()
+        .filter(|literal| literal.value.is_none())
+        .map(|literal| literal.name.as_str())
+        .collect()
 }
 
 /// What the parameters of a run were, as far as it may be kept: examples for later.
 pub(crate) fn values(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
     let mut values = Map::new();
     let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
-    let given = given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
-    let written = learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
+    let given =
+        given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
+    let written =
+        learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
     for (name, value) in given.chain(written) {
         let text = raw(&json!({ name: value }));
         if text.get().len() <= EXAMPLE_BYTES && !sanitiser.json(&text).changed {

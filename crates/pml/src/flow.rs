@@ -29,12 +29,12 @@ use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
-use recall::Recalled;
 pub use approvals::{By, Open, answer, asking, open_question};
 pub use capabilities::{
-    NewCapability, capabilities, capability, delete_capability, make_capability, merge_capabilities, recent_traces, relearn,
-    rename_capability, trace, traces,
+    NewCapability, capabilities, capability, delete_capability, make_capability, merge_capabilities,
+    recent_traces, relearn, rename_capability, trace, traces,
 };
+use recall::Recalled;
 pub use recall::{Missing, Suggested, Suggestion};
 pub use replan::replan;
 
@@ -160,7 +160,12 @@ pub async fn execute(
 }
 
 /// A result that was known, as if it had been run.
-async fn known(app: &Arc<App>, principal: &Principal, plan: &Plan, hit: cache::Hit) -> Result<Box<Known>, Problem> {
+async fn known(
+    app: &Arc<App>,
+    principal: &Principal,
+    plan: &Plan,
+    hit: cache::Hit,
+) -> Result<Box<Known>, Problem> {
     let id = execute::new_id()?;
     cache::note_use(app, plan, principal, &id);
     let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));

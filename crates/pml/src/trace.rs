@@ -102,14 +102,17 @@ impl Recorder {
     /// A call ended.
     pub(crate) fn ended(&mut self, number: u32, ended: &Ended<'_>, at: i64) {
         self.moment += 1;
-        let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else { return };
+        let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else {
+            return;
+        };
         (call.ended_at, call.ended) = (Some(at), Some(self.moment));
         call.end = Some(match ended {
             Ended::Result(value) => {
                 let size = value.get().len();
                 let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
                 // What is small is gone through when it is known to matter.
-                let values = if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
+                let values =
+                    if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
                 End::Result { kept, size, values }
             }
             Ended::Error { code, message, data } => End::Error {

@@ -86,7 +86,8 @@ impl New {
             (Some(code), None, None) => Ok(Asked::Code(code)),
             (None, Some(dag), None) => Ok(Asked::Dag { document: dag.get().to_owned(), pause: Pause::None }),
             (None, None, Some(tool)) => Ok(Asked::Tool {
-                tool: ToolId::parse(&tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
+                tool: ToolId::parse(&tool)
+                    .map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
                 defaults: self.default_args.take().unwrap_or_else(empty_object),
             }),
             _ => Err(Problem::new(Code::InvalidRequest, "give one of `code`, `dagStructure` and `toolId`")),

@@ -198,7 +198,9 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
             }
         },
         Executed::Refused(refused) => Ok(Went::Refused(refused.problem)),
-        Executed::Stands(..) => Err(failed("a run that was never asked for is known")),
+        Executed::Stands(..) | Executed::Suggested(_) | Executed::Known(_) => {
+            Err(failed("a run that was never asked for is known"))
+        }
     }
 }
 

@@ -168,7 +168,7 @@ fn ranking(snapshot: &Snapshot, lines: &[Line]) -> Result<(Duration, Duration), 
         let request =
             Request { intent, filter: Filter::default(), limit: 10, offset: 0, detail: Detail::Brief };
         let started = Instant::now();
-        discover::find(snapshot, &request, |_| true)?;
+        discover::find(snapshot, &[], &request, |_| true)?;
         times.push(started.elapsed());
     }
     Ok((quantile(&mut times, 0.5), quantile(&mut times, 0.95)))

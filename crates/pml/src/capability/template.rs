@@ -34,7 +34,8 @@ pub(super) fn of(
 }
 
 fn replaced(source: &str, literals: &[Literal]) -> Option<String> {
-    let places = literals.iter().flat_map(|literal| literal.written.iter().map(move |at| (*at, &literal.name)));
+    let places =
+        literals.iter().flat_map(|literal| literal.written.iter().map(move |at| (*at, &literal.name)));
     let mut places: Vec<((u32, u32), &String)> = places.collect();
     places.sort_unstable();
     let mut text = String::with_capacity(source.len() + 16 * places.len());
@@ -55,9 +56,10 @@ fn alike(one: &Node, other: &Node) -> bool {
     one.id == other.id
         && match (&one.kind, &other.kind) {
             (NodeKind::Task { tool: one, .. }, NodeKind::Task { tool: other, .. })
-            | (NodeKind::Capability { capability: one, .. }, NodeKind::Capability { capability: other, .. }) => {
-                one == other
-            }
+            | (
+                NodeKind::Capability { capability: one, .. },
+                NodeKind::Capability { capability: other, .. },
+            ) => one == other,
             (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
         }
 }
@@ -69,7 +71,9 @@ fn at<'a>(argument: &'a Argument, path: &[Step]) -> Option<&'a Argument> {
         (Argument::Object { fields, .. }, Step::Key(key)) => {
             at(&fields.iter().rfind(|field| field.name == *key)?.value, rest)
         }
-        (Argument::Array { items }, Step::Index(index)) => at(items.get(usize::try_from(*index).ok()?)?, rest),
+        (Argument::Array { items }, Step::Index(index)) => {
+            at(items.get(usize::try_from(*index).ok()?)?, rest)
+        }
         _ => None,
     }
 }
@@ -123,7 +127,8 @@ mod tests {
     #[test]
     fn what_would_be_another_program_has_no_template() {
         assert_eq!(template("return 1"), None);
-        let shadowed = "const f = async (args: any) => mcp.fs.read({ path: 'a.txt' }); return f({ path: 'c.txt' })";
+        let shadowed =
+            "const f = async (args: any) => mcp.fs.read({ path: 'a.txt' }); return f({ path: 'c.txt' })";
         assert_eq!(template(shadowed), None);
         assert_eq!(template("enum E { A = 'a.txt' } return mcp.fs.read({ path: E.A })"), None);
     }

@@ -188,7 +188,9 @@ async fn list(here: &Here, app: &App, list: &List) -> Result<ExitCode, Problem> 
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {
-        out::note("nothing was learned yet; a program that works is remembered: `pml execute \"what it is for\" --code FILE`");
+        out::note(
+            "nothing was learned yet; a program that works is remembered: `pml execute \"what it is for\" --code FILE`",
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
@@ -261,7 +263,9 @@ fn head(capability: &Capability) {
 fn source(source: &Source) {
     title("source");
     match source {
-        Source::Code { code, .. } => code.lines().for_each(|line| out::line(format!("  {}", printable(line)))),
+        Source::Code { code, .. } => {
+            code.lines().for_each(|line| out::line(format!("  {}", printable(line))))
+        }
         Source::Dag { dag_structure, .. } => out::line(format!("  {}", dag_structure.get())),
         Source::Tool { tool_id, default_args } => out::line(format!("  {tool_id} {}", default_args.get())),
     }
@@ -269,8 +273,11 @@ fn source(source: &Source) {
 
 fn parameters(capability: &Capability) {
     let schema = &capability.procedure.parameters_schema;
-    let Some(members) = schema["properties"].as_object().filter(|members| !members.is_empty()) else { return };
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(members) = schema["properties"].as_object().filter(|members| !members.is_empty()) else {
+        return;
+    };
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     title("parameters");
     let rows: Vec<Vec<String>> = members
         .iter()
@@ -308,7 +315,12 @@ fn learned(capability: &Capability) {
     for decision in &learning.decision_stats {
         let outcomes = decision.outcomes.iter().map(|(outcome, stats)| format!("{outcome} {}", stats.count));
         let outcomes: Vec<String> = outcomes.collect();
-        out::line(format!("  {} {}: {}", decision.node_id, printable(&decision.condition), outcomes.join(", ")));
+        out::line(format!(
+            "  {} {}: {}",
+            decision.node_id,
+            printable(&decision.condition),
+            outcomes.join(", ")
+        ));
     }
 }
 

@@ -71,8 +71,7 @@ pub fn capability(name: &str, description: &str, parameters: &Value) -> String {
 fn declared(start: &str, input: &Value, output: Option<&Value>) -> String {
     let fits = DETAIL.iter().find_map(|detail| {
         let arguments = arguments(input, *detail);
-        let result =
-            output.map_or("unknown".to_owned(), |output| Printer::new(output, *detail).root().text);
+        let result = output.map_or("unknown".to_owned(), |output| Printer::new(output, *detail).root().text);
         let size = start.len() + arguments.len() + result.len() + "(): Promise<>".len();
         (size <= MAX_BYTES).then(|| format!("{start}({arguments}): Promise<{result}>"))
     });

@@ -862,9 +862,11 @@ impl Driver {
         if let Some(dag) = &self.dag {
             dag.add_to(&mut report);
         }
-        let memory = self.memory(&report).await;
+        let (app, principal, plan) = (Arc::clone(&self.app), self.principal.clone(), Arc::clone(&self.plan));
+        let known = remember::is_known(&app, &principal, &plan).await;
+        let memory = self.memory(&report, known);
         if let Some(memory) = &memory {
-            remember::tell(&self.app, memory, &self.plan, &mut report).await;
+            remember::tell(&app, memory, &plan, &mut report).await;
         }
         let change = Change {
             state: Some(report.state),
@@ -911,7 +913,7 @@ impl Driver {
     }
 
     /// What the run leaves behind.
-    async fn memory(&self, report: &Report) -> Option<Box<pml_store::Memory>> {
+    fn memory(&self, report: &Report, known: bool) -> Option<Box<pml_store::Memory>> {
         let wall = Duration::from_millis(self.plan.limits.wall_ms);
         let active = wall.saturating_sub(self.deadline.saturating_duration_since(Instant::now()));
         let over = remember::Over {
@@ -923,7 +925,7 @@ impl Driver {
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
         };
-        remember::memory(&self.app, &over).await
+        remember::memory(&self.app, &over, known)
     }
 
     /// Leaves the run to another process.

@@ -27,8 +27,17 @@ pub(super) struct Over<'o> {
     pub(super) approved: bool,
 }
 
-/// What is to be stored with the end of the run.
-pub(super) async fn memory(app: &Arc<App>, over: &Over<'_>) -> Option<Box<Memory>> {
+/// Whether the procedure of a plan is there already, and works.
+pub(super) async fn is_known(app: &Arc<App>, principal: &Principal, plan: &Plan) -> bool {
+    match &plan.learn {
+        Some(Learn { capability: Some(_), .. }) => true,
+        Some(learn) => app.memory.is_active(principal, &learn.capability_of(principal)).await,
+        None => false,
+    }
+}
+
+/// What is to be stored with the end of the run; its procedure too, unless that is `known`.
+pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
     let learn = over.plan.learn.as_ref()?;
     let sanitiser = app.memory.sanitiser();
     let digest = |tool: &str| definition(over.plan, tool);
@@ -48,7 +57,6 @@ pub(super) async fn memory(app: &Arc<App>, over: &Over<'_>) -> Option<Box<Memory
         sanitiser: &sanitiser,
     });
     let id = learn.capability_of(over.principal);
-    let known = learn.capability.is_some() || app.memory.is_active(over.principal, &id).await;
     let hint = over.report.hint.as_deref();
     let procedure = (!known)
         .then(|| {

@@ -1,8 +1,8 @@
 //! What is told of a run when it is over.
 
-use pml_model::{CapabilityId, RunState};
 use pml_model::question::{LayerResult, Question};
 use pml_model::structure::NodeId;
+use pml_model::{CapabilityId, RunState};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

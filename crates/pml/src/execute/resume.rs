@@ -331,6 +331,7 @@ async fn end(
     if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
         dag.add_to(&mut report);
     }
+    let known = remember::is_known(app, principal, plan).await;
     let memory = remember::memory(
         app,
         &remember::Over {
@@ -339,11 +340,12 @@ async fn end(
             plan,
             observer: &observer,
             report: &report,
-            active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms)).unwrap_or(i64::MAX),
+            active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms))
+                .unwrap_or(i64::MAX),
             approved: !history.grants.is_empty(),
         },
-    )
-    .await;
+        known,
+    );
     let over = Change {
         state: Some(report.state),
         memory,

@@ -156,7 +156,7 @@ pub async fn rename_capability(
     check_name(name)?;
     let id = capability(app, principal, which).await?.procedure.id;
     let (store, whose, of, new) = (app.store.clone(), principal.clone(), id.clone(), name.to_owned());
-    match blocking(move || store.rename_capability(&whose, &of, &new, now_ms())).await? {
+    match blocking(move || store.rename_capability(&whose, &of, &new)).await? {
         Renamed::Done => Ok(id),
         Renamed::NameTaken => Err(taken(name)),
         Renamed::Unknown => Err(Problem::new(Code::NotFound, format!("capability `{id}` is gone"))),
@@ -167,7 +167,11 @@ pub async fn rename_capability(
 ///
 /// # Errors
 /// There is none.
-pub async fn delete_capability(app: &App, principal: &Principal, which: &str) -> Result<CapabilityId, Problem> {
+pub async fn delete_capability(
+    app: &App,
+    principal: &Principal,
+    which: &str,
+) -> Result<CapabilityId, Problem> {
     let id = capability(app, principal, which).await?.procedure.id;
     let (store, whose, of) = (app.store.clone(), principal.clone(), id.clone());
     blocking(move || store.delete_capability(&whose, &of, now_ms())).await?;
@@ -210,10 +214,14 @@ fn check_name(name: &str) -> Result<(), Problem> {
     if begins && name.len() <= 64 && characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Ok(());
     }
-    Err(Problem::new(Code::InvalidRequest, format!("`{}` cannot be the name of a capability", printable(name)))
-        .hint("letters, digits and `_`, a letter first, at most 64: programs call it as `capabilities.name`"))
+    Err(Problem::new(
+        Code::InvalidRequest,
+        format!("`{}` cannot be the name of a capability", printable(name)),
+    )
+    .hint("letters, digits and `_`, a letter first, at most 64: programs call it as `capabilities.name`"))
 }
 
 fn taken(name: &str) -> Problem {
-    Problem::new(Code::InvalidRequest, format!("another capability is called `{name}`")).hint("choose another name")
+    Problem::new(Code::InvalidRequest, format!("another capability is called `{name}`"))
+        .hint("choose another name")
 }

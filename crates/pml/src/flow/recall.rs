@@ -97,8 +97,11 @@ pub(super) async fn recall(
 async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalled, Problem> {
     let known = app.memory.named(&asked.principal, name).await?;
     let Some(known) = known.filter(|known| known.state != State::Planned) else {
-        return Err(Problem::new(Code::NotFound, format!("there is no capability `{}`", pml_model::name::printable(name)))
-            .hint("`pml_discover` finds capabilities by what they are for"));
+        return Err(Problem::new(
+            Code::NotFound,
+            format!("there is no capability `{}`", pml_model::name::printable(name)),
+        )
+        .hint("`pml_discover` finds capabilities by what they are for"));
     };
     let binding = bound(app, &known, &asked)?;
     if binding.runs() {
@@ -121,7 +124,8 @@ async fn by_intent(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<Recalled, Problem> {
     let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
-    let tools = discover::find(&app.catalogue.snapshot(), &[], &request, |tool: &Tool| visible(&tool.id))?.results;
+    let tools =
+        discover::find(&app.catalogue.snapshot(), &[], &request, |tool: &Tool| visible(&tool.id))?.results;
     let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
     found.sort_by(|one, other| confidence(other).total_cmp(&confidence(one)));
     found.truncate(SUGGESTED);
@@ -130,7 +134,9 @@ async fn by_intent(
         bindings.push(bound(app, &candidate.known, &asked)?);
     }
     let because = match (found.first(), bindings.first()) {
-        (None, _) | (_, None) => "nothing that was learned serves this; write a program over these tools".to_owned(),
+        (None, _) | (_, None) => {
+            "nothing that was learned serves this; write a program over these tools".to_owned()
+        }
         (Some(best), Some(binding)) => match kept_from(app, best, binding, found.get(1)) {
             None => return run(&best.known.clone(), binding, asked),
             Some(because) => because,
@@ -162,7 +168,10 @@ fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candi
     }
     let asks = verdicts(app, known).any(|verdict| verdict.is_none_or(|verdict| verdict.mode != Mode::Auto));
     if asks && !known.approved && known.statistics.success_count < TRIED {
-        return Some(format!("`{}` calls tools that a person is asked about, and is too new to be run unnamed", known.name));
+        return Some(format!(
+            "`{}` calls tools that a person is asked about, and is too new to be run unnamed",
+            known.name
+        ));
     }
     None
 }
@@ -194,10 +203,10 @@ fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
 }
 
 fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
-    let missing = binding.missing.iter().map(|missing| Missing {
-        name: Some(missing.name.clone()),
-        why: missing.why.clone(),
-    });
+    let missing = binding
+        .missing
+        .iter()
+        .map(|missing| Missing { name: Some(missing.name.clone()), why: missing.why.clone() });
     let unplaced = binding.unplaced.iter().map(|text| Missing {
         name: None,
         why: format!("it is not clear what `{text}` is for; give it in `context` by name"),
@@ -226,7 +235,8 @@ fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalle
             Asked::Dag { document, pause: Pause::None }
         }
         Source::Tool { tool_id, default_args } => {
-            let tool = ToolId::parse(tool_id).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+            let tool =
+                ToolId::parse(tool_id).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
             // What it was made with is among the arguments already, where it still counts.
             let mut defaults = Fields::parse(default_args.get()).unwrap_or_default();
             for name in binding.arguments.keys() {

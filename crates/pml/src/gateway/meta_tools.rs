@@ -175,7 +175,8 @@ async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &
         Ok(request) => request,
         Err(error) => return wrong(format!("wrong: {error}")),
     };
-    match flow::discover(app, &asked.client.principal, &request, |tool| is_callable(&tool.id, exposure)).await {
+    match flow::discover(app, &asked.client.principal, &request, |tool| is_callable(&tool.id, exposure)).await
+    {
         Ok(page) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));

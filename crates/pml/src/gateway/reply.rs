@@ -35,7 +35,10 @@ pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
 pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
     let mut text = format!("nothing was run: {}", suggested.because);
     for candidate in &suggested.candidates {
-        text.push_str(&format!("\n{} [{:.2}] {}", candidate.name, candidate.confidence, candidate.description));
+        text.push_str(&format!(
+            "\n{} [{:.2}] {}",
+            candidate.name, candidate.confidence, candidate.description
+        ));
         for missing in &candidate.missing {
             text.push_str(&format!("\n  needed: {}", missing.why));
         }
@@ -158,7 +161,9 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     let mut text = shortened(result, TEXT_CHARACTERS);
     if !report.withheld.is_empty() {
         let names = report.withheld.join("`, `");
-        text.push_str(&format!("\nnot remembered, because it looks like a secret: `{names}`; it has to be given each time"));
+        text.push_str(&format!(
+            "\nnot remembered, because it looks like a secret: `{names}`; it has to be given each time"
+        ));
     }
     result_of(&text, &body.to_raw(), &content, false)
 }

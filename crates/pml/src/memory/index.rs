@@ -64,8 +64,8 @@ impl From<Capability> for Known {
             name: capability.name,
             description: capability.procedure.description,
             intents: intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect(),
+            examples: examples(&capability.procedure.parameters_schema),
             parameters: capability.procedure.parameters_schema,
-            examples: capability.examples,
             tools: capability.procedure.tools_used,
             source: capability.procedure.source,
             code_hash: capability.procedure.code_hash,
@@ -74,6 +74,14 @@ impl From<Capability> for Known {
             approved: capability.approved,
         }
     }
+}
+
+/// What the parameters were in runs that worked.
+fn examples(schema: &Value) -> BTreeMap<String, Vec<Value>> {
+    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let given = members
+        .filter_map(|(name, member)| Some((name.clone(), member.get("examples")?.as_array()?.clone())));
+    given.collect()
 }
 
 /// A capability that may be what is looked for.
@@ -107,7 +115,8 @@ struct Segment {
 impl Segment {
     fn build<'k>(all: impl Iterator<Item = &'k Arc<Known>>) -> Segment {
         let all: Vec<&Arc<Known>> = all.collect();
-        let texts: Vec<(String, Vec<&str>)> = all.iter().map(|known| (text(known), parameters(known))).collect();
+        let texts: Vec<(String, Vec<&str>)> =
+            all.iter().map(|known| (text(known), parameters(known))).collect();
         let documents = all.iter().zip(&texts).map(|(known, (text, parameters))| Document {
             server: "",
             name: &known.name,
@@ -116,7 +125,10 @@ impl Segment {
             parameter_descriptions: Vec::new(),
             outputs: "",
         });
-        Segment { words: lexical::Index::build(documents), items: all.iter().map(|known| known.id.clone()).collect() }
+        Segment {
+            words: lexical::Index::build(documents),
+            items: all.iter().map(|known| known.id.clone()).collect(),
+        }
     }
 
     fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
@@ -127,8 +139,10 @@ impl Segment {
 
 fn text(known: &Known) -> String {
     let tools = known.tools.iter().map(|tool| tool.id.as_str());
-    let all: Vec<&str> =
-        std::iter::once(known.description.as_str()).chain(known.intents.iter().map(String::as_str)).chain(tools).collect();
+    let all: Vec<&str> = std::iter::once(known.description.as_str())
+        .chain(known.intents.iter().map(String::as_str))
+        .chain(tools)
+        .collect();
     all.join("\n")
 }
 
@@ -202,8 +216,10 @@ impl Index {
             *best = best.max(score);
         }
         let usable = |known: &&Arc<Known>| known.owner == *principal && known.state == State::Active;
-        let known = found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
-        let mut candidates: Vec<Candidate> = known.map(|(known, score)| candidate(known, intent, score)).collect();
+        let known =
+            found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
+        let mut candidates: Vec<Candidate> =
+            known.map(|(known, score)| candidate(known, intent, score)).collect();
         candidates.sort_by(|one, other| {
             other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
         });

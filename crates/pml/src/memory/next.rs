@@ -45,7 +45,12 @@ impl Memory {
         }
     }
 
-    fn told(&self, principal: &Principal, after_run: &[LearnedEdge], after_tool: &[LearnedEdge]) -> Vec<Next> {
+    fn told(
+        &self,
+        principal: &Principal,
+        after_run: &[LearnedEdge],
+        after_tool: &[LearnedEdge],
+    ) -> Vec<Next> {
         let mut next = self.likely(principal, after_run, "this");
         let by_tool = self.likely(principal, after_tool, "its last tool");
         let is_new = |one: &Next| next.iter().all(|known| known.id != one.id);
@@ -66,7 +71,10 @@ impl Memory {
                 id: edge.to.clone(),
                 name,
                 confidence: ((edge.count as f64 / (all as f64 + DOUBT)) * 100.0).round() / 100.0,
-                reason: format!("came next {} of the {all} {times} that something followed {what}", edge.count),
+                reason: format!(
+                    "came next {} of the {all} {times} that something followed {what}",
+                    edge.count
+                ),
             })
         });
         next.collect()

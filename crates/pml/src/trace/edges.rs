@@ -99,7 +99,9 @@ fn by_time(calls: &[Call]) -> Vec<TraceEdge> {
         // Whatever had ended when the last of these began is told by way of it.
         let Some(last) = before().map(|(_, call, _)| call.began).max() else { continue };
         edges.extend(
-            before().filter(|(_, _, ended)| *ended > last).map(|(from, ..)| edge(from, to, EdgeKind::Sequence)),
+            before()
+                .filter(|(_, _, ended)| *ended > last)
+                .map(|(from, ..)| edge(from, to, EdgeKind::Sequence)),
         );
     }
     edges

@@ -56,7 +56,9 @@ fn order_is_told_once() {
 fn values_tell_where_they_come_from() {
     let first = json!({ "items": [{ "id": 48_213, "name": "x" }], "ok": true, "n": 3 });
     let told = Told::new().asks(1, &json!({ "path": "a.txt" })).gets(1, &first);
-    let told = told.asks(2, &json!({ "n": 3, "flag": true, "name": "x" })).gets(2, &json!({ "text": "hello there" }));
+    let told = told
+        .asks(2, &json!({ "n": 3, "flag": true, "name": "x" }))
+        .gets(2, &json!({ "text": "hello there" }));
     let told = told.asks(3, &json!({ "issue": 48_213, "body": { "text": "hello there" } }));
     assert_eq!(told.edges(EdgeKind::Dependency), [(1, 3), (2, 3)]);
 }
@@ -71,7 +73,9 @@ fn what_is_only_handed_back_comes_from_elsewhere() {
 #[test]
 fn members_count_in_any_order_and_items_do_not() {
     let given = |second: &Value| {
-        let told = Told::new().asks(1, &json!({})).gets(1, &json!({ "point": { "x": 1.5, "y": 1 }, "list": [1.5, 2] }));
+        let told = Told::new()
+            .asks(1, &json!({}))
+            .gets(1, &json!({ "point": { "x": 1.5, "y": 1 }, "list": [1.5, 2] }));
         told.asks(2, second).edges(EdgeKind::Dependency)
     };
     assert_eq!(given(&json!({ "at": { "y": 1, "x": 1.5 } })), [(1, 2)]);
