@@ -229,6 +229,8 @@ pub struct Reached {
     pub outcome: i32,
     /// How often since it was last told.
     pub count: u64,
+    /// How many calls had been made when it was first reached since then.
+    pub after: u32,
 }
 
 /// What kind of place was reached.

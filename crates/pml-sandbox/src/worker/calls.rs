@@ -25,6 +25,10 @@ struct Open<'js> {
 }
 
 impl Calls<'_> {
+    pub(super) fn made(&self) -> u32 {
+        self.made.get()
+    }
+
     pub(super) fn open(&self) -> usize {
         self.open.borrow().len()
     }

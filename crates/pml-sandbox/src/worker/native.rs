@@ -38,9 +38,12 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, world: &Rc<World<'js>>) -> rquickjs
     let own = Rc::clone(world);
     add(&native, "at", 2, move |point: u32, context: u32| own.site.set((point, context)))?;
     let own = Rc::clone(world);
-    add(&native, "reached", 5, move |kind: usize, point: u32, context: u32, outcome: i32, count: f64| {
-        own.reached(Reached { kind: KINDS[kind], point, context, outcome, count: count as u64 });
-    })?;
+    let reached = move |kind: usize, point: u32, context: u32, outcome: i32, count: f64, after: u32| {
+        own.reached(Reached { kind: KINDS[kind], point, context, outcome, count: count as u64, after });
+    };
+    add(&native, "reached", 6, reached)?;
+    let own = Rc::clone(world);
+    add(&native, "made", 0, move || own.calls.made())?;
     Ok(native)
 }
 

@@ -445,13 +445,16 @@
   const reach = (kind, point, context, outcome, key) => {
     const contexts = visited[kind];
     const places = (contexts[context] ??= { __proto__: null });
-    const place = (places[key] ??= { __proto__: null, kind, point, context, outcome, count: 0 });
-    if (place.count++ === 0) reached[reachedCount++] = place;
+    const place = (places[key] ??= { __proto__: null, kind, point, context, outcome, count: 0, after: 0 });
+    if (place.count++ === 0) {
+      place.after = native.made();
+      reached[reachedCount++] = place;
+    }
   };
   const drain = () => {
     for (let i = 0; i < reachedCount; i++) {
       const place = reached[i];
-      native.reached(place.kind, place.point, place.context, place.outcome, place.count);
+      native.reached(place.kind, place.point, place.context, place.outcome, place.count, place.after);
       place.count = 0;
     }
     if (reachedCount > 0) reached = { __proto__: null };

@@ -117,7 +117,7 @@ impl Observer {
         self.lines.push(found.map(|site| site.at.line));
         let site = found.map(|site| site.node);
         if let Some(node) = site {
-            self.way.visit(node);
+            self.way.call(node, seen.call);
         }
         self.progress.calls += 1;
         self.recorder.issued(seen.call, site, &tool, &seen.arguments, at);

@@ -3,6 +3,7 @@
 //! The path is in the order in which nodes were first come to; what ran side by side in a fork stands in the order of the
 //! structure, so that two runs that did the same have the same path however long their calls took.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use pml_analysis::{Program, Site};
@@ -86,13 +87,22 @@ impl Sites {
 #[derive(Debug, Default)]
 pub(super) struct Way {
     path: Path,
-    seen: HashSet<NodeId>,
+    /// When each node was first come to: what is told of a turn comes after all its calls.
+    seen: HashMap<NodeId, Moment>,
 }
 
+/// When something was come to: after how many calls, and whether it is the last of them itself.
+type Moment = (u32, bool);
+
 impl Way {
-    /// A call of the program belongs to this node.
-    pub(super) fn visit(&mut self, node: NodeId) {
-        if self.seen.insert(node) {
+    /// A call of the program, by its number, belongs to this node.
+    pub(super) fn call(&mut self, node: NodeId, number: u32) {
+        self.visit(node, (number, false));
+    }
+
+    fn visit(&mut self, node: NodeId, moment: Moment) {
+        if let Entry::Vacant(free) = self.seen.entry(node) {
+            free.insert(moment);
             self.path.nodes.push(node);
         }
     }
@@ -100,7 +110,7 @@ impl Way {
     /// Takes in a report.
     pub(super) fn take(&mut self, reached: &Reached, sites: &Sites) {
         let Some(site) = sites.report(reached) else { return };
-        self.visit(site.node);
+        self.visit(site.node, (reached.after, true));
         if let Some(outcome) = outcome(reached, site, sites) {
             self.decided(site.node, outcome, reached.count);
         }
@@ -128,6 +138,7 @@ impl Way {
     /// The path so far, in an order that does not depend on how long calls took.
     pub(super) fn path(&self, structure: &Structure) -> Path {
         let mut path = self.path.clone();
+        path.nodes.sort_by_key(|node| self.seen.get(node).copied());
         in_structure_order_within_forks(&mut path.nodes, structure);
         let place: HashMap<NodeId, usize> =
             path.nodes.iter().enumerate().map(|(index, id)| (*id, index)).collect();
@@ -215,6 +226,7 @@ mod tests {
                 context: site.context,
                 outcome: *outcome,
                 count: 1,
+                after: 0,
             };
             way.take(&reached, &sites);
         }
@@ -238,6 +250,21 @@ mod tests {
         );
         assert_eq!(names(&one), "f1 n1 n2 n3");
         assert_eq!(one, other);
+    }
+
+    #[test]
+    fn a_decision_stands_before_the_call_it_led_to_though_it_is_told_later() {
+        let source = "const file = await mcp.fs.stat({}); if (file.exists) await mcp.fs.read({}); else await mcp.fs.create({});";
+        let analysis = analyse(source, &Catalogue::default()).unwrap();
+        let sites = Sites::new(&analysis.program, &analysis.structure);
+        let node = |name: &str| NodeId::try_from(name.to_owned()).unwrap();
+        let mut way = Way::default();
+        way.call(node("n1"), 1);
+        way.call(node("n2"), 2);
+        let decision = analysis.program.sites.iter().find(|site| site.node == node("d1")).unwrap();
+        let (point, context) = (decision.point, decision.context);
+        way.take(&Reached { kind: Kind::Is, point, context, outcome: 1, count: 1, after: 1 }, &sites);
+        assert_eq!(names(&way.path(&analysis.structure)), "n1 d1 n2");
     }
 
     #[test]
