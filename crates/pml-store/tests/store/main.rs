@@ -6,6 +6,7 @@ mod audit;
 mod catalogue;
 mod claims;
 mod epoch;
+mod memory;
 mod opening;
 mod processes;
 mod rules;

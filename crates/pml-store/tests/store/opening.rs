@@ -126,6 +126,10 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
         .execute_batch(
             "DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
              DROP TABLE audit; DROP TABLE approval_rule;
+             DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
+             DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
+             DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
+             DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              PRAGMA user_version = 1",
         )
@@ -137,7 +141,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
     assert_eq!(tools, ["read"], "what was in use stays in use");
     create(&store, new_run(1)).unwrap();
     assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
-    assert_eq!(version_of(&fixture.path), 4);
+    assert_eq!(version_of(&fixture.path), 5);
 }
 
 #[test]
@@ -154,6 +158,10 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         .unwrap()
         .execute_batch(
             "DROP TABLE audit; DROP TABLE approval_rule;
+             DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
+             DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
+             DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
+             DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
              DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;
@@ -162,7 +170,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         )
         .unwrap();
     let store = Store::open(&fixture.path).unwrap();
-    assert_eq!(version_of(&fixture.path), 4);
+    assert_eq!(version_of(&fixture.path), 5);
     let due: Vec<_> = store.due(1000).unwrap().into_iter().map(|found| found.run).collect();
     let asking: Vec<_> = store.asking().unwrap().into_iter().map(|asking| asking.run.id).collect();
     assert_eq!((due, asking), (vec![id(1)], vec![id(2)]));

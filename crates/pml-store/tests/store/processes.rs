@@ -10,6 +10,7 @@ use std::thread;
 use pml_model::{RunId, RunState, ToolId};
 use pml_store::{Claim, Process, Store, Urgency, Verified};
 
+use super::memory::{dump, get, learn, memory, remember, trace};
 use super::{
     LATE, append, append_with, bodies, claim, create, entry, id, listing, me, new_run, park, server, taken,
     told, tool, words,
@@ -72,6 +73,7 @@ fn child() {
         "create" => create_one(Path::new(&path), &name),
         "claim" => claim_all(Path::new(&path)),
         "journal" => journal(Path::new(&path), &name),
+        "learn_until_killed" => learn_until_killed(Path::new(&path), &name),
         "audit" => audit(Path::new(&path), &name),
         "audit_until_killed" => audit_until_killed(Path::new(&path), &name),
         other => panic!("no role {other}"),
@@ -181,6 +183,24 @@ fn audit_until_killed(path: &Path, name: &str) {
         store.audit(told(&format!("{name} {number}"))).unwrap();
         println!("\nstored {name} {number}");
     }
+}
+
+/// Stores traces and learns from them, in two threads, and tells of each trace once it is
+/// acknowledged, for ever.
+fn learn_until_killed(path: &Path, name: &str) {
+    let store = Store::open(path).unwrap();
+    let round: u128 = name.parse().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                remember(&store, memory("p", trace(round * 1_000_000 + number)));
+                println!("\nstored {}", round * 1_000_000 + number);
+            }
+        });
+        loop {
+            store.learn(3, 1).unwrap();
+        }
+    });
 }
 
 fn assert_sound(path: &Path) {
@@ -400,4 +420,35 @@ fn the_audit_log_of_killed_processes_is_whole() {
         let words = words(&store);
         assert!(stored.iter().all(|word| words.contains(word)), "an acknowledged entry is lost");
     }
+}
+
+#[test]
+fn learning_that_is_killed_loses_and_doubles_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let mut stored = 0_usize;
+    for round in 0..15_usize {
+        let mut running = Running::start(&path, "learn_until_killed", &round.to_string());
+        for _ in 0..1 + round * 7 % 20 {
+            running.next("stored ").unwrap();
+            stored += 1;
+        }
+        running.child.kill().unwrap();
+        stored += std::iter::from_fn(|| running.next("stored ")).count();
+        running.child.wait().unwrap();
+    }
+    let store = Store::open(&path).unwrap();
+    learn(&store);
+    let traces: u64 = rusqlite::Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM trace", [], |row| row.get(0))
+        .unwrap();
+    assert!(traces >= stored as u64, "an acknowledged trace is lost");
+    let known = get(&store, "p");
+    assert_eq!((known.statistics.usage_count, known.statistics.success_count), (traces, traces));
+    assert_eq!((known.learning.paths[0].count, known.intents[0].count), (traces, traces));
+    let before = dump(&path);
+    store.relearn(1).unwrap();
+    assert_eq!(dump(&path), before);
+    assert_sound(&path);
 }
