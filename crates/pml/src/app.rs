@@ -22,7 +22,7 @@ use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
 use crate::config::{self, Config, Definitions, Env, Paths, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
-use crate::memory::{self, Memory};
+use crate::memory::{self, Memory, Observed};
 use crate::plan;
 use crate::problem::{Code, Problem};
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
@@ -56,7 +56,7 @@ pub struct App {
     /// Results that need not be computed again.
     pub cache: Cache,
     policy: RwLock<Arc<Policy>>,
-    programs: Mutex<Option<(Arc<Snapshot>, Arc<pml_analysis::Catalogue>)>>,
+    programs: Mutex<Option<Programs>>,
     config: RwLock<Arc<Config>>,
     builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
     changes: broadcast::Sender<Change>,
@@ -68,6 +68,13 @@ pub struct App {
     process: Option<Process>,
     acquainted_by: OnceLock<Instant>,
     stop: CancellationToken,
+}
+
+/// The tools of a moment as programs name them, and what they were made from.
+struct Programs {
+    snapshot: Arc<Snapshot>,
+    observed: Arc<Observed>,
+    known: Arc<pml_analysis::Catalogue>,
 }
 
 /// How long the first request that needs them waits for servers whose tools nobody knows yet.
@@ -136,6 +143,7 @@ impl App {
         tokio::spawn(execute::keep_leases(Arc::clone(&app)));
         tokio::spawn(memory::keep_learning(Arc::clone(&app)));
         if role == Role::Gateway {
+            tokio::spawn(memory::keep_checking(Arc::clone(&app)));
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
             tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
@@ -157,15 +165,17 @@ impl App {
 
     /// The tools of this moment as programs name them.
     pub fn known_tools(&self) -> Arc<pml_analysis::Catalogue> {
-        let snapshot = self.catalogue.snapshot();
+        let (snapshot, observed) = (self.catalogue.snapshot(), self.memory.observed());
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, known)) = &*programs
-            && Arc::ptr_eq(of, &snapshot)
+        if let Some(of) = &*programs
+            && Arc::ptr_eq(&of.snapshot, &snapshot)
+            && Arc::ptr_eq(&of.observed, &observed)
         {
-            return Arc::clone(known);
+            return Arc::clone(&of.known);
         }
-        let known = Arc::new(plan::catalogue(&snapshot, |server| self.builtin(server).is_some()));
-        *programs = Some((snapshot, Arc::clone(&known)));
+        let ours = |server: &str| self.builtin(server).is_some();
+        let known = Arc::new(plan::catalogue(&snapshot, &observed, ours));
+        *programs = Some(Programs { snapshot, observed, known: Arc::clone(&known) });
         known
     }
 

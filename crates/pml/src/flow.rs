@@ -49,13 +49,15 @@ pub async fn discover(
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     app.get_acquainted().await;
-    let learned = match request.filter.kind {
+    let capabilities = match request.filter.kind {
         discover::Kind::Tool => Vec::new(),
         discover::Kind::Capability | discover::Kind::All => {
             app.memory.find(principal, &request.intent).await?
         }
     };
-    discover::find(&app.catalogue.snapshot(), &learned, request, visible)
+    let observed = app.memory.observed();
+    let remembered = discover::Recalled { capabilities, observed: Some(&*observed) };
+    discover::find(&app.catalogue.snapshot(), &remembered, request, visible)
 }
 
 /// What came of analysing a program or a DAG document.

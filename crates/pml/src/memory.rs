@@ -4,16 +4,20 @@
 //! which they were written, by whichever process comes first. Capabilities are kept in memory to be found quickly
 //! and read again where the database says that they changed.
 
+mod check;
 mod index;
 mod next;
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use pml_mcp::server::Change;
 use pml_model::capability::State;
-use pml_model::{CapabilityId, Principal};
-use pml_store::Store;
+use pml_model::{CapabilityId, Digest, Principal};
+use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::{App, blocking, now_ms};
 use crate::sanitise::Sanitiser;
@@ -35,7 +39,11 @@ pub struct Memory {
     compared: RwLock<Option<i64>>,
     /// There is something to learn from.
     left: Notify,
+    observed: RwLock<Arc<Observed>>,
 }
+
+/// What tools that do not say what they give were seen to give, by their definitions.
+pub(crate) type Observed = HashMap<(String, Digest), ObservedSchema>;
 
 impl Memory {
     /// What is kept in `store`, with `secrets` never kept.
@@ -46,7 +54,30 @@ impl Memory {
             index: RwLock::default(),
             compared: RwLock::default(),
             left: Notify::new(),
+            observed: RwLock::default(),
         }
+    }
+
+    /// What tools were seen to give.
+    pub(crate) fn observed(&self) -> Arc<Observed> {
+        Arc::clone(&self.observed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads again what tools were seen to give.
+    fn observe(&self, principal: &Principal) -> Result<(), pml_store::Error> {
+        let seen = self.store.observed_all(principal)?.into_iter();
+        let seen: Observed = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
+        let mut observed = self.observed.write().unwrap_or_else(PoisonError::into_inner);
+        if **observed != seen {
+            *observed = Arc::new(seen);
+        }
+        Ok(())
+    }
+
+    /// Every capability.
+    async fn all(self: &Arc<Self>) -> Result<Vec<Arc<Known>>, pml_store::Error> {
+        self.refresh().await?;
+        Ok(self.index.read().unwrap_or_else(PoisonError::into_inner).all())
     }
 
     /// What takes secrets out.
@@ -136,20 +167,53 @@ pub(crate) async fn keep_learning(app: Arc<App>) {
             () = app.memory.left.notified() => {}
             _ = looks.tick() => {}
         }
-        learn_all(&app).await;
+        if learn_all(&app).await || app.memory.observed().is_empty() {
+            observe(&app).await;
+        }
     }
 }
 
-/// Learns from everything that is left. Nothing is lost where this is not reached: the traces stay, marked as new.
-pub(crate) async fn learn_all(app: &App) {
+async fn observe(app: &App) {
+    let (memory, principal) = (Arc::clone(&app.memory), app.principal.clone());
+    if let Err(error) = blocking(move || memory.observe(&principal)).await {
+        tracing::debug!(%error, "what tools were seen to give could not be read");
+    }
+}
+
+/// Compares what was learned with the tools there are, whenever these change.
+pub(crate) async fn keep_checking(app: Arc<App>) {
+    let mut changes = app.changes();
+    loop {
+        check::check(&app).await;
+        loop {
+            tokio::select! {
+                () = app.stopping().cancelled() => return,
+                change = changes.recv() => match change {
+                    Ok(Change::Tools) | Err(RecvError::Lagged(_)) => break,
+                    Ok(_) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+}
+
+/// Learns from everything that is left, and says whether there was anything. Nothing is lost where this is not reached: the
+/// traces stay, marked as new.
+pub(crate) async fn learn_all(app: &App) -> bool {
+    let mut any = false;
     loop {
         let store = app.store.clone();
         match blocking(move || store.learn(TOGETHER, now_ms())).await {
-            Ok(learned) if learned.left => {}
-            Ok(_) => return,
+            Ok(learned) => {
+                any |= learned.traces > 0;
+                if !learned.left {
+                    return any;
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, "nothing could be learned from the last runs; it is tried again");
-                return;
+                return any;
             }
         }
     }

@@ -28,6 +28,7 @@ use crate::execute::{
     Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks, Understood,
     Work as Planned,
 };
+use crate::memory::Observed;
 use crate::problem::{Code, Problem};
 
 /// A program to be run.
@@ -119,18 +120,23 @@ impl From<Problem> for Refused {
     }
 }
 
-/// The tools of `snapshot` as programs may name them. What a server claims about its tools is not
+/// How many results say what those of a tool look like.
+const ENOUGH: u64 = 3;
+
+/// The tools of `snapshot` as programs may name them, with what those that do not say were `observed` to give. What a server claims about its tools is not
 /// believed: only the tools of servers that are `ours` are known to change nothing.
-pub fn catalogue(snapshot: &Snapshot, ours: impl Fn(&str) -> bool) -> Catalogue {
+pub(crate) fn catalogue(snapshot: &Snapshot, observed: &Observed, ours: impl Fn(&str) -> bool) -> Catalogue {
     let mut catalogue = Catalogue::default();
     for tool in &snapshot.tools {
         let definition = &tool.definition;
         let reads = definition.annotations.read_only_hint == Some(true) && ours(tool.id.server.as_str());
+        let seen = || observed.get(&(tool.id.to_string(), definition.digest.clone()));
+        let seen = || seen().filter(|seen| seen.count >= ENOUGH).map(|seen| raw(&seen.schema));
         catalogue.add(Tool::new(
             tool.id.clone(),
             tool.identifier.clone(),
             definition.input_schema.clone(),
-            definition.output_schema.clone(),
+            definition.output_schema.clone().or_else(seen),
             reads,
         ));
     }
@@ -649,7 +655,7 @@ mod tests {
     #[test]
     fn only_our_own_claims_to_read_are_believed() {
         let snapshot = Snapshot::new(vec![listing("mine"), listing("theirs")], Naming::Qualified);
-        let made = catalogue(&snapshot, |server| server == "mine");
+        let made = catalogue(&snapshot, &Observed::new(), |server| server == "mine");
         let reads = |server, tool| made.tool(server, tool).map(|tool| tool.read_only);
         assert_eq!(reads("mine", "get_sum"), Some(true));
         assert_eq!(reads("mine", "get-sum"), Some(true), "by its own name as well");

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{Figure, failed, milliseconds, quantile};
 use crate::catalogue::{Accepted, Listing, Naming, Offer, Server, Snapshot};
-use crate::discover::{self, Detail, Filter, Request, signature};
+use crate::discover::{self, Detail, Filter, Recalled, Request, signature};
 use crate::problem::Problem;
 use crate::validate::Validators;
 
@@ -59,7 +59,9 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     let signed: usize = snapshot
         .tools
         .iter()
-        .map(|tool| signature::signature(tool.id.server.as_str(), &tool.identifier, &tool.definition).len())
+        .map(|tool| {
+            signature::signature(tool.id.server.as_str(), &tool.identifier, &tool.definition, None).len()
+        })
         .sum();
     let (median, p95) = ranking(&snapshot, &lines)?;
     Ok(vec![
@@ -168,7 +170,7 @@ fn ranking(snapshot: &Snapshot, lines: &[Line]) -> Result<(Duration, Duration), 
         let request =
             Request { intent, filter: Filter::default(), limit: 10, offset: 0, detail: Detail::Brief };
         let started = Instant::now();
-        discover::find(snapshot, &[], &request, |_| true)?;
+        discover::find(snapshot, &Recalled::default(), &request, |_| true)?;
         times.push(started.elapsed());
     }
     Ok((quantile(&mut times, 0.5), quantile(&mut times, 0.95)))

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
-use crate::memory::Candidate;
+use crate::memory::{Candidate, Observed};
 use crate::problem::{Code, Problem};
 
 /// What is looked for.
@@ -161,7 +161,7 @@ pub struct Schemas {
 /// The intent is empty or too long, or a number is out of range.
 pub(crate) fn find(
     snapshot: &Snapshot,
-    capabilities: &[Candidate],
+    memory: &Recalled<'_>,
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
@@ -170,7 +170,7 @@ pub(crate) fn find(
     let tools = rank::rank(&request.intent, &evidence).into_iter();
     let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
     let tools = tools.map(|found| (found.score, Item::Tool(found.item)));
-    let capabilities = capabilities.iter().map(|found| (found.score, Item::Capability(found)));
+    let capabilities = memory.capabilities.iter().map(|found| (found.score, Item::Capability(found)));
     let wanted = |item: &Item<'_>| match request.filter.kind {
         Kind::All => true,
         Kind::Tool => matches!(item, Item::Tool(_)),
@@ -187,13 +187,22 @@ pub(crate) fn find(
             Item::Tool(item) => {
                 let reasons = rank::reasons(&request.intent, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                describe(&snapshot.tools[*item], *score, reasons, request.detail)
+                describe(&snapshot.tools[*item], memory.observed, *score, reasons, request.detail)
             }
             Item::Capability(found) => learned(found, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
     Ok(Page { results, total, suggestions })
+}
+
+/// What is remembered that has to do with a request.
+#[derive(Debug, Default)]
+pub(crate) struct Recalled<'m> {
+    /// Capabilities, best first.
+    pub(crate) capabilities: Vec<Candidate>,
+    /// What tools were seen to give.
+    pub(crate) observed: Option<&'m Observed>,
 }
 
 /// Something that was found.
@@ -256,8 +265,19 @@ fn check(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-fn describe(tool: &Tool, score: f64, reasons: Vec<String>, detail: Detail) -> Found {
+fn describe(
+    tool: &Tool,
+    observed: Option<&Observed>,
+    score: f64,
+    reasons: Vec<String>,
+    detail: Detail,
+) -> Found {
     let definition = &tool.definition;
+    let seen = || observed?.get(&(tool.id.to_string(), definition.digest.clone()));
+    let seen = match definition.output_schema {
+        Some(_) => None,
+        None => seen(),
+    };
     let schemas = (detail == Detail::Full).then(|| Schemas {
         input: without_hidden(&definition.input_schema),
         output: definition.output_schema.as_deref().map(without_hidden),
@@ -269,7 +289,12 @@ fn describe(tool: &Tool, score: f64, reasons: Vec<String>, detail: Detail) -> Fo
         description: shorten(definition.description.as_deref().unwrap_or_default()),
         score: shown(score),
         reasons,
-        signature: signature::signature(tool.id.server.as_str(), &tool.identifier, definition),
+        signature: signature::signature(
+            tool.id.server.as_str(),
+            &tool.identifier,
+            definition,
+            seen.map(|seen| (&seen.schema, seen.count)),
+        ),
         schemas,
         learned: None,
     }

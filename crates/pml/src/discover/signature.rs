@@ -52,15 +52,25 @@ enum Comments {
     Left,
 }
 
-/// The declaration of a tool that programs call as `mcp.server.identifier(…)`.
-pub fn signature(server: &str, identifier: &str, definition: &Definition) -> String {
+/// The declaration of a tool that programs call as `mcp.server.identifier(…)`. Where the tool does not say what it gives,
+/// what it was `seen` to give in so many results stands there, marked as that.
+pub fn signature(
+    server: &str,
+    identifier: &str,
+    definition: &Definition,
+    seen: Option<(&Value, u64)>,
+) -> String {
     let input = serde_json::from_str(definition.input_schema.get()).unwrap_or(Value::Null);
     let output =
         definition.output_schema.as_ref().map(|raw| serde_json::from_str(raw.get()).unwrap_or(Value::Null));
     let start = tool_comment(definition.description.as_deref().unwrap_or_default())
         + &if is_identifier(server) { format!("mcp.{server}") } else { format!("mcp[{}]", quoted(server)) }
         + &format!(".{identifier}");
-    declared(&start, &input, output.as_ref())
+    let declaration = declared(&start, &input, output.as_ref().or(seen.map(|(schema, _)| schema)));
+    match seen.filter(|_| output.is_none()) {
+        Some((_, results)) => format!("{declaration} // as seen in {results} results"),
+        None => declaration,
+    }
 }
 
 /// The declaration of a capability as programs call it.

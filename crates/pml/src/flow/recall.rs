@@ -124,8 +124,11 @@ async fn by_intent(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<Recalled, Problem> {
     let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
+    let observed = app.memory.observed();
+    let remembered = discover::Recalled { observed: Some(&*observed), ..discover::Recalled::default() };
     let tools =
-        discover::find(&app.catalogue.snapshot(), &[], &request, |tool: &Tool| visible(&tool.id))?.results;
+        discover::find(&app.catalogue.snapshot(), &remembered, &request, |tool: &Tool| visible(&tool.id))?
+            .results;
     let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
     found.sort_by(|one, other| confidence(other).total_cmp(&confidence(one)));
     found.truncate(SUGGESTED);

@@ -36,7 +36,6 @@ pub(crate) struct Known {
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
     pub(crate) source: Source,
-    pub(crate) code_hash: String,
     pub(crate) state: State,
     pub(crate) statistics: Statistics,
     pub(crate) approved: bool,
@@ -68,7 +67,6 @@ impl From<Capability> for Known {
             parameters: capability.procedure.parameters_schema,
             tools: capability.procedure.tools_used,
             source: capability.procedure.source,
-            code_hash: capability.procedure.code_hash,
             state: capability.state,
             statistics: capability.statistics,
             approved: capability.approved,
@@ -192,6 +190,11 @@ impl Index {
         } else {
             self.recent = Segment::build(recent.iter().filter_map(|id| self.all.get(id)));
         }
+    }
+
+    /// Every one of them.
+    pub(super) fn all(&self) -> Vec<Arc<Known>> {
+        self.all.values().cloned().collect()
     }
 
     /// The one of that id.

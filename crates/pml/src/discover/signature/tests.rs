@@ -8,7 +8,7 @@ use super::*;
 
 fn print(server: &str, definition: &Value) -> String {
     let definition = Definition::parse(to_raw_value(definition).unwrap()).unwrap();
-    signature(server, &pml_model::name::identifier(&definition.name), &definition)
+    signature(server, &pml_model::name::identifier(&definition.name), &definition, None)
 }
 
 #[track_caller]

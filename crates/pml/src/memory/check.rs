@@ -1,0 +1,78 @@
+//! Compares what was learned with the tools there are now: a capability that would fail is marked before a user meets it,
+//! and taken back when its tools are there again.
+
+use std::sync::Arc;
+
+use pml_model::ToolId;
+use pml_model::capability::State;
+use pml_store::{Order, Traces};
+
+use super::Known;
+use crate::app::{App, blocking, now_ms};
+use crate::catalogue::Snapshot;
+
+/// How many runs of a capability are tried on a changed tool.
+const RUNS: u32 = 5;
+
+/// Looks at every capability that works or used to.
+pub(crate) async fn check(app: &Arc<App>) {
+    let Ok(all) = app.memory.all().await else { return };
+    let snapshot = app.catalogue.snapshot();
+    for known in all.iter().filter(|known| known.state != State::Planned) {
+        let because = match problem(app, &snapshot, known).await {
+            Ok(because) => because,
+            Err(error) => {
+                tracing::warn!(%error, "what was learned could not be compared with the tools there are");
+                return;
+            }
+        };
+        let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
+        let marked = blocking(move || match because {
+            Some(because) => store.degrade(&whose, &id, &because, now_ms()),
+            None => store.recover(&whose, &id),
+        });
+        if let Err(error) = marked.await {
+            tracing::warn!(%error, capability = %known.id, "a capability could not be marked");
+        }
+    }
+}
+
+/// Why a capability would not work now.
+async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option<String>, pml_store::Error> {
+    for used in &known.tools {
+        let Ok(id) = ToolId::parse(&used.id) else { continue };
+        let is_known = |server: &&crate::catalogue::Server| server.name == id.server && server.known;
+        let server = snapshot.servers.iter().find(|server| server.name == id.server);
+        if server.is_some() && server.filter(is_known).is_none() {
+            // Nobody has asked it yet.
+            continue;
+        }
+        let tool = match snapshot.tool(&id) {
+            Ok(tool) => tool,
+            Err(problem) => return Ok(Some(format!("`{id}` cannot be used: {}", problem.message))),
+        };
+        if tool.definition.digest != used.digest
+            && let Some(because) = refused(app, tool, known).await?
+        {
+            return Ok(Some(because));
+        }
+    }
+    Ok(None)
+}
+
+/// Why a tool would not take what it was given in earlier runs.
+async fn refused(
+    app: &App,
+    tool: &crate::catalogue::Tool,
+    known: &Known,
+) -> Result<Option<String>, pml_store::Error> {
+    let (store, whose) = (app.store.clone(), known.owner.clone());
+    let wanted =
+        Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: RUNS, after: None };
+    let traces = blocking(move || store.traces(&whose, &wanted)).await?;
+    let name = tool.id.to_string();
+    let calls = traces.iter().flat_map(|trace| &trace.body.task_results);
+    let mut calls = calls.filter(|call| call.tool == name && call.success && !call.altered);
+    let wrong = calls.find_map(|call| app.validators.check(&tool.id, &tool.definition, &call.args).err());
+    Ok(wrong.map(|problem| format!("`{name}` changed: {}", problem.message)))
+}
