@@ -19,21 +19,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pml_mcp::Caller;
 use pml_model::RunState;
-use pml_model::json::{Fields, empty_object};
+use pml_model::json::Fields;
 use pml_model::name::{printable, shortened};
-use pml_model::question::Answerer;
 use pml_sandbox::{Delivery, Ending, Event, Fault, Granted, Limit, Limits, Pool, Settings, Thrown, What};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Figure, failed, json_lines, milliseconds, quantile};
 use crate::app::{App, Role};
-use crate::config::{Dynamic, Env, Paths};
+use crate::config::{Env, Paths};
 use crate::execute::{Report, Standing, WORKER_COMMAND};
 use crate::flow::{self, Executed};
-use crate::plan::{Asked, Execution};
+use crate::plan::Asked;
 use crate::problem::Problem;
 
 /// How long each may compute.
@@ -174,22 +172,7 @@ enum Went {
 }
 
 async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem> {
-    let execution = Execution {
-        principal: app.principal.clone(),
-        session: "bench".to_owned(),
-        intent: "attack".to_owned(),
-        work: Asked::Code(code),
-        arguments: empty_object(),
-        timeout: None,
-        caller: Caller::silent(),
-        idempotency: None,
-        patience: Duration::from_secs(60),
-        by: Answerer::Human,
-        dynamic: Dynamic::Refuse,
-        learn: true,
-        capability: None,
-        cache: false,
-    };
+    let execution = super::execution(app, Asked::Code(code));
     match flow::execute(app, execution, |_| true).await? {
         Executed::Going(handle) => match handle.wait(PATIENCE).await {
             Standing::Over(report) => Ok(Went::Over(report)),

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use pml_mcp::Caller;
 use pml_mcp::client::{Call, Connection};
 use pml_model::json::{Fields, raw};
-use pml_model::question::Answerer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::gateway::{open, timed};
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
-use crate::config::{Dynamic, Env, Paths};
+use crate::config::{Env, Paths};
 use crate::execute::schedule::{Node, Schedule, Step, Tried};
 use crate::execute::{Pause, Standing, rehearse};
 use crate::flow::{self, Executed};
@@ -230,22 +229,7 @@ async fn rehearsal(app: &Arc<App>) -> Result<Figure, Problem> {
 }
 
 fn execution(app: &App, document: String, pause: Pause) -> Execution {
-    Execution {
-        principal: app.principal.clone(),
-        session: "bench".to_owned(),
-        intent: "measure".to_owned(),
-        work: Asked::Dag { document, pause },
-        arguments: raw(&json!({})),
-        timeout: None,
-        caller: Caller::silent(),
-        idempotency: None,
-        patience: Duration::from_secs(60),
-        by: Answerer::Human,
-        dynamic: Dynamic::Refuse,
-        learn: true,
-        capability: None,
-        cache: false,
-    }
+    super::execution(app, Asked::Dag { document, pause })
 }
 
 /// Runs that wait after a layer.

@@ -6,15 +6,22 @@ mod echo;
 mod flow;
 mod gateway;
 mod ingest;
+mod memory;
 mod sandbox;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
+use pml_mcp::Caller;
+use pml_model::json::empty_object;
+use pml_model::question::Answerer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::app::App;
+use crate::config::Dynamic;
+use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
 
 /// What to measure.
@@ -51,6 +58,12 @@ pub enum Bench {
     Dag {
         /// Runs per measurement
         #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
+    /// What remembering costs, and what it saves
+    Memory {
+        /// Repetitions per measurement
+        #[arg(long, default_value_t = 200)]
         rounds: usize,
     },
     /// Run hostile programs, each with the end it must come to
@@ -113,6 +126,7 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
         Bench::Flow { data, out } => flow::measure(&data, out.as_deref()),
         Bench::Sandbox { rounds } => sandbox::measure(rounds).await,
         Bench::Dag { rounds } => dag::measure(rounds).await,
+        Bench::Memory { rounds } => memory::measure(rounds).await,
         Bench::Attacks { data } => attacks::measure(&data).await,
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;
@@ -123,6 +137,26 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
 
 fn failed(what: impl std::fmt::Display) -> Problem {
     Problem::new(Code::InvalidRequest, format!("the measurement failed: {what}"))
+}
+
+/// What is to be run, where nothing else is said of it.
+fn execution(app: &App, work: Asked) -> Execution {
+    Execution {
+        principal: app.principal.clone(),
+        session: "bench".to_owned(),
+        intent: "measure".to_owned(),
+        work,
+        arguments: empty_object(),
+        timeout: None,
+        caller: Caller::silent(),
+        idempotency: None,
+        patience: Duration::from_secs(60),
+        by: Answerer::Human,
+        dynamic: Dynamic::Refuse,
+        learn: true,
+        capability: None,
+        cache: false,
+    }
 }
 
 /// The lines of a file, each a JSON object.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use pml_mcp::Caller;
 use pml_mcp::client::{Call, Connection};
 use pml_model::json::{Fields, raw};
-use pml_model::question::Answerer;
 use pml_sandbox::{Pool, Settings};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::gateway::{command, open, timed};
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
-use crate::config::{Dynamic, Env, Paths};
+use crate::config::{Env, Paths};
 use crate::execute::{self, Resumed, Standing, WORKER_COMMAND};
 use crate::problem::Problem;
 
@@ -257,22 +256,7 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
     let code = "for (let i = 0; i < 500; i++) await mcp.math.evaluate({ expression: '1+1' });\
                 await new Promise((done) => setTimeout(done, 3600000))"
         .to_owned();
-    let execution = crate::plan::Execution {
-        principal: app.principal.clone(),
-        session: "bench".to_owned(),
-        intent: "measure".to_owned(),
-        work: crate::plan::Asked::Code(code),
-        arguments: raw(&json!({})),
-        timeout: None,
-        caller: Caller::silent(),
-        idempotency: None,
-        patience: Duration::from_secs(60),
-        by: Answerer::Human,
-        dynamic: Dynamic::Refuse,
-        learn: true,
-        capability: None,
-        cache: false,
-    };
+    let execution = super::execution(app, crate::plan::Asked::Code(code));
     let crate::flow::Executed::Going(handle) = crate::flow::execute(app, execution, |_| true).await? else {
         return Err(failed("the program is not run"));
     };

@@ -1,0 +1,363 @@
+//! What remembering costs: storing a trace, learning from it, finding a capability, and answering from what is known.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
+use pml_model::json::raw;
+use pml_model::structure::{Letter, NodeId, Structure};
+use pml_model::trace::{Body, Decision, EdgeKind, Status, TaskResult, Trace, TraceEdge};
+use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
+use pml_store::{Memory as Stored, Order, Store, Traces, Urgency};
+use serde_json::{Map, json};
+
+use super::{Figure, execution, failed, milliseconds, quantile};
+use crate::app::{App, Role};
+use crate::config::{Env, Paths};
+use crate::flow::{self, Executed};
+use crate::memory::Memory;
+use crate::plan::Asked;
+use crate::problem::Problem;
+
+/// So many capabilities are looked through.
+const CAPABILITIES: usize = 10_000;
+/// Learning is measured on so many traces.
+const LESSONS: usize = 10_000;
+/// A database with so many traces is opened.
+const TRACES: usize = 100_000;
+/// Tasks of one trace.
+const TASKS: u32 = 10;
+
+const VERBS: &[&str] = &[
+    "read",
+    "count",
+    "list",
+    "send",
+    "merge",
+    "compare",
+    "archive",
+    "translate",
+    "plot",
+    "deploy",
+    "review",
+    "sort",
+];
+const THINGS: &[&str] = &[
+    "invoices",
+    "commits",
+    "photos",
+    "meetings",
+    "tickets",
+    "logs",
+    "contracts",
+    "recipes",
+    "flights",
+    "sensors",
+    "orders",
+    "letters",
+    "branches",
+    "backups",
+];
+const PLACES: &[&str] =
+    &["Paris", "the archive", "last week", "the shop", "the second floor", "the old server", "Lyon"];
+
+pub(super) async fn measure(rounds: usize) -> Result<Vec<Figure>, Problem> {
+    let home = tempfile::tempdir().map_err(failed)?;
+    let mut figures = vec![storing(&home.path().join("storing.db"), rounds)?];
+    figures.push(learning(&home.path().join("learning.db"))?);
+    figures.push(finding(&home.path().join("finding.db"), rounds).await?);
+    figures.extend(answering(home.path(), rounds).await?);
+    figures.extend(growing(&home.path().join("growing.db"), rounds)?);
+    Ok(figures)
+}
+
+fn open(path: &Path) -> Result<Store, Problem> {
+    Store::open(path).map_err(failed)
+}
+
+fn node(number: u32) -> NodeId {
+    NodeId { letter: Letter::N, number }
+}
+
+/// A sentence that few others are like.
+fn intent(number: usize) -> String {
+    let word = |words: &[&'static str], divide: usize| words[(number / divide) % words.len()];
+    let (verb, thing) = (word(VERBS, 1), word(THINGS, VERBS.len()));
+    let place = word(PLACES, VERBS.len() * THINGS.len());
+    format!("{verb} the {thing} of {place} number {}", number / (VERBS.len() * THINGS.len() * PLACES.len()))
+}
+
+fn procedure(number: usize) -> Procedure {
+    let (owner, identity) = (Principal::local(), format!("identity {number}"));
+    Procedure {
+        id: CapabilityId::of(&owner, &identity),
+        owner,
+        suggested_name: format!("capability{number}"),
+        description: intent(number),
+        source: Source::Code { code: format!("return {number}"), template: None },
+        code_hash: format!("hash {number}"),
+        identity,
+        analysis_version: 1,
+        tools_used: vec![ToolUse { id: "fs:read".to_owned(), digest: Digest::of(b"fs:read") }],
+        dependencies: Vec::new(),
+        parameters_schema: json!({ "type": "object", "properties": { "path": { "type": "string", "default": "a.txt" } } }),
+        static_structure: Structure::default(),
+        origin: Origin::Emergent,
+        cache_config: CacheConfig::default(),
+    }
+}
+
+/// A run of ten calls, each fed by the one before.
+fn trace(number: usize, capability: usize) -> Stored {
+    let procedure = procedure(capability);
+    let run = RunId::new(number as u128);
+    let task = |call: u32| TaskResult {
+        call,
+        node_id: Some(node(call)),
+        task_id: None,
+        tool: "fs:read".to_owned(),
+        tool_digest: Digest::of(b"fs:read"),
+        args: raw(&json!({ "path": format!("notes/{number}/{call}.txt") })),
+        result: Some(raw(&json!({ "content": "a line of text that is read and handed on", "size": 41 }))),
+        success: true,
+        error: None,
+        started_at: 1_000 * i64::from(call),
+        duration_ms: Some(20),
+        attempt: 1,
+        layer: None,
+        altered: false,
+    };
+    let edge = |from: u32, kind: EdgeKind| TraceEdge { from, to: from + 1, kind };
+    let edges =
+        (0..TASKS - 1).flat_map(|from| [edge(from, EdgeKind::Sequence), edge(from, EdgeKind::Dependency)]);
+    let decision = Decision {
+        node_id: NodeId { letter: Letter::D, number: 1 },
+        condition: "file.exists".to_owned(),
+        outcome: (number % 3 > 0).to_string(),
+        times: 1,
+    };
+    let trace = Trace {
+        id: TraceId::of(&run),
+        workflow_id: run,
+        principal: procedure.owner.clone(),
+        session: format!("session {}", number / 10),
+        capability_id: Some(procedure.id.clone()),
+        plan_hash: procedure.code_hash.clone(),
+        intent: intent(capability),
+        status: Status::Success,
+        error: None,
+        duration_ms: 200,
+        created_at: 1_000 * number as i64,
+        parent_trace_id: None,
+        learn_seq: None,
+        priority: None,
+        cached: false,
+        exploratory: false,
+        approved: false,
+        body: Body {
+            executed_path: (1..=TASKS).map(node).collect(),
+            decisions: vec![decision],
+            task_results: (1..=TASKS).map(task).collect(),
+            omitted: 0,
+            edges: edges.collect(),
+            initial_context: None,
+        },
+    };
+    let values = Map::from_iter([("path".to_owned(), json!(format!("notes/{number}.txt")))]);
+    Stored { procedure: Some(Box::new(procedure)), activates: true, values, trace: Box::new(trace) }
+}
+
+/// Stores a trace and waits until it is there.
+fn store_one(store: &Store, memory: Stored) -> Result<(), Problem> {
+    let (tell, told) = std::sync::mpsc::channel();
+    store.remember(memory, Urgency::Soon, move |stored| drop(tell.send(stored)));
+    told.recv().map_err(failed)?.map_err(failed)
+}
+
+/// Stores many traces without waiting for each.
+fn store_many(store: &Store, traces: impl Iterator<Item = Stored>) -> Result<(), Problem> {
+    for (number, memory) in traces.enumerate() {
+        store.remember(memory, Urgency::Soon, |stored| {
+            if let Err(error) = stored {
+                tracing::error!(%error, "a trace was not stored");
+            }
+        });
+        if number % 1_000 == 999 {
+            store.flush().map_err(failed)?;
+        }
+    }
+    store.flush().map_err(failed)
+}
+
+fn storing(path: &Path, rounds: usize) -> Result<Figure, Problem> {
+    let store = open(path)?;
+    let mut times = Vec::new();
+    for number in 0..rounds {
+        let memory = trace(number, number % 50);
+        let started = Instant::now();
+        store_one(&store, memory)?;
+        times.push(started.elapsed());
+    }
+    let time = quantile(&mut times, 0.5);
+    Ok(Figure::of(format!("storing a trace of {TASKS} tasks"), milliseconds(time))
+        .target("≤ 1 ms", time <= Duration::from_millis(1)))
+}
+
+fn learning(path: &Path) -> Result<Figure, Problem> {
+    let store = open(path)?;
+    store_many(&store, (0..LESSONS).map(|number| trace(number, number % 200)))?;
+    let started = Instant::now();
+    let mut learned = 0;
+    loop {
+        let step = store.learn(500, 0).map_err(failed)?;
+        learned += step.traces;
+        if !step.left {
+            break;
+        }
+    }
+    let rate = learned as f64 / started.elapsed().as_secs_f64();
+    if learned != LESSONS {
+        return Err(failed(format!("{learned} of {LESSONS} traces were learned from")));
+    }
+    Ok(Figure::of("learning", format!("{rate:.0} traces/s")).target("≥ 5,000 traces/s", rate >= 5_000.0))
+}
+
+async fn finding(path: &Path, rounds: usize) -> Result<Figure, Problem> {
+    let store = open(path)?;
+    store_many(&store, (0..CAPABILITIES).map(|number| trace(number, number)))?;
+    while store.learn(500, 0).map_err(failed)?.left {}
+    let memory = Arc::new(Memory::new(store, BTreeMap::<String, String>::new().into_values()));
+    let principal = Principal::local();
+    // The first one reads them all.
+    memory.find(&principal, "anything").await.map_err(failed)?;
+    let mut times = Vec::new();
+    let mut right = 0;
+    for round in 0..rounds {
+        let wanted = (round * 7_919) % CAPABILITIES;
+        let text = intent(wanted);
+        let started = Instant::now();
+        let found = memory.find(&principal, &text).await.map_err(failed)?;
+        times.push(started.elapsed());
+        let name = format!("capability{wanted}");
+        right += usize::from(found.first().is_some_and(|first| first.known.name == name));
+    }
+    if right < rounds {
+        tracing::warn!(right, rounds, "not every capability was found first by its own intent");
+    }
+    let time = quantile(&mut times, 0.5);
+    Ok(Figure::of(format!("finding one of {CAPABILITIES} capabilities"), milliseconds(time))
+        .target("≤ 3 ms", time <= Duration::from_millis(3)))
+}
+
+async fn answering(home: &Path, rounds: usize) -> Result<Vec<Figure>, Problem> {
+    let env = Env::from_iter([("PML_HOME", home.display().to_string())]);
+    let app = App::open(Paths::discover(&env)?, env, home.to_owned(), Role::Command).await?;
+    let measured = from_caches(&app, rounds).await;
+    app.close().await;
+    measured
+}
+
+async fn from_caches(app: &Arc<App>, rounds: usize) -> Result<Vec<Figure>, Problem> {
+    let code = "const a = await mcp.json.parse({ json: '[3, 1, 2]' }); return a.data.length;";
+    let asked = |work: Asked| {
+        let mut asked = execution(app, work);
+        asked.cache = true;
+        asked
+    };
+    let code = || asked(Asked::Code(code.to_owned()));
+    let id = match flow::execute(app, code(), |_| true).await? {
+        Executed::Going(handle) => match handle.wait(Duration::from_secs(30)).await {
+            crate::execute::Standing::Over(report) => {
+                report.capability_id.clone().ok_or_else(|| failed("nothing was learned"))?
+            }
+            other => return Err(failed(format!("the run stands as {other:?}"))),
+        },
+        _ => return Err(failed("the program was not run")),
+    };
+    let first = hits(app, rounds, "execution", code, false).await?;
+    let by_id = || asked(Asked::Capability(id.to_string()));
+    // Once for real: what a capability gives is kept from its own runs.
+    if let Executed::Going(handle) = flow::execute(app, by_id(), |_| true).await? {
+        handle.wait(Duration::from_secs(30)).await;
+    }
+    let second = hits(app, rounds, "capability", by_id, true).await?;
+    Ok(vec![
+        Figure::of("known from the same program, inside the flow", milliseconds(first))
+            .target("≤ 0.2 ms", first <= Duration::from_micros(200)),
+        Figure::of("known from the same capability, inside the flow", milliseconds(second))
+            .target("≤ 1 ms", second <= Duration::from_millis(1)),
+    ])
+}
+
+async fn hits(
+    app: &Arc<App>,
+    rounds: usize,
+    from: &str,
+    asked: impl Fn() -> crate::plan::Execution,
+    forget: bool,
+) -> Result<Duration, Problem> {
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        if forget {
+            app.cache.clear();
+        }
+        let asked = asked();
+        let started = Instant::now();
+        let executed = flow::execute(app, asked, |_| true).await?;
+        times.push(started.elapsed());
+        match executed {
+            Executed::Known(known) if known.report.cache_hit.as_ref().is_some_and(|hit| hit.kind == from) => {
+            }
+            Executed::Known(_) => return Err(failed(format!("the result was known, but not from `{from}`"))),
+            _ => return Err(failed(format!("the result was not known from `{from}`"))),
+        }
+    }
+    Ok(quantile(&mut times, 0.5))
+}
+
+/// What becomes of it all when there is much of it.
+fn growing(path: &Path, rounds: usize) -> Result<Vec<Figure>, Problem> {
+    let small = asking(&few(path)?, rounds)?;
+    let store = open(path)?;
+    store_many(&store, (0..TRACES).map(|number| trace(number, number % 500)))?;
+    while store.learn(500, 0).map_err(failed)?.left {}
+    drop(store);
+    let started = Instant::now();
+    let store = open(path)?;
+    let opening = started.elapsed();
+    let large = asking(&store, rounds)?;
+    let ratio = large.as_secs_f64() / small.as_secs_f64().max(1e-9);
+    Ok(vec![
+        Figure::of(format!("opening a database with {TRACES} traces"), milliseconds(opening))
+            .target("≤ 300 ms", opening <= Duration::from_millis(300)),
+        Figure::of("asking it, beside asking one with 1,000", format!("{ratio:.2} ×"))
+            .target("≤ 1.5", ratio <= 1.5),
+    ])
+}
+
+fn few(path: &Path) -> Result<Store, Problem> {
+    let store = open(&path.with_extension("few"))?;
+    store_many(&store, (0..1_000).map(|number| trace(number, number % 500)))?;
+    while store.learn(500, 0).map_err(failed)?.left {}
+    Ok(store)
+}
+
+/// How long a few questions take together.
+fn asking(store: &Store, rounds: usize) -> Result<Duration, Problem> {
+    let principal = Principal::local();
+    let mut times = Vec::new();
+    for round in 0..rounds {
+        let id = procedure(round % 500).id;
+        let started = Instant::now();
+        store.capability(&principal, &id).map_err(failed)?;
+        for order in [Order::Newest, Order::Priority] {
+            let wanted = Traces { capability: Some(id.clone()), order, limit: 2, after: None };
+            store.traces(&principal, &wanted).map_err(failed)?;
+        }
+        store.edges_from(&principal, id.as_str(), None, 5).map_err(failed)?;
+        times.push(started.elapsed());
+    }
+    Ok(quantile(&mut times, 0.5))
+}
