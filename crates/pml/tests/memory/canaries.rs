@@ -1,0 +1,164 @@
+//! Secrets that pass through are found nowhere afterwards: not in the database, its log, our log, or what is told.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::harness::{Home, eventually};
+use crate::place::{ALL, Place};
+
+/// Each is planted in a place of its own.
+fn canaries() -> Vec<(&'static str, String)> {
+    let name = |number: usize| format!("canary{number:02}x9QzK7wPtL3vB8mR");
+    let places = [
+        "argument named password", "argument named api_key", "argument named Authorization", "nested credential",
+        "known value in an argument", "known value in a result", "known value in an error", "known value in a url",
+        "bearer in text", "basic in text", "github token", "slack token", "openai key", "aws secret", "jwt",
+        "private key", "url userinfo", "query parameter", "connection string", "json in a string",
+        "known value in base64", "known value in hex", "known value percent-encoded", "literal in the program",
+        "in the intent",
+    ];
+    places.iter().enumerate().map(|(number, place)| (*place, name(number))).collect()
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Every way in which a secret could be written.
+fn spellings(secret: &str) -> Vec<String> {
+    let inner = |shift: usize| {
+        // Whole groups of it, wherever in a longer text it stands.
+        let padded = format!("{}{secret}{}", "A".repeat(shift), "A".repeat(3));
+        let text = STANDARD.encode(padded);
+        text[4 * usize::from(shift > 0)..text.len() - 8].to_owned()
+    };
+    vec![
+        secret.to_owned(),
+        secret.chars().rev().collect(),
+        STANDARD.encode(secret).trim_end_matches('=').to_owned(),
+        URL_SAFE_NO_PAD.encode(secret),
+        inner(0),
+        inner(1),
+        inner(2),
+        hex(secret),
+        hex(secret).to_uppercase(),
+        secret.bytes().map(|byte| format!("%{byte:02X}")).collect(),
+        secret.bytes().map(|byte| format!("\\u00{byte:02x}")).collect(),
+    ]
+}
+
+fn files(home: &Home) -> Vec<(String, Vec<u8>)> {
+    fn walk(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if !path.ends_with("pml.toml") {
+                found.push((path.display().to_string(), std::fs::read(&path).unwrap_or_default()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&home.path(""), &mut found);
+    found
+}
+
+#[test]
+fn no_secret_is_found_again_in_any_spelling() {
+    let all = canaries();
+    let of = |place: &str| all.iter().find(|(name, _)| *name == place).unwrap().1.clone();
+    let known = ["argument", "a result", "an error", "a url"].map(|place| of(&format!("known value in {place}")));
+    let encoded = ["base64", "hex"].map(|how| of(&format!("known value in {how}")));
+    let variables: Vec<String> = known
+        .iter()
+        .chain(&encoded)
+        .chain([&of("known value percent-encoded")])
+        .enumerate()
+        .map(|(number, secret)| format!("SECRET_{number}_TOKEN = \"{secret}\""))
+        .collect();
+    let config = format!(
+        "{ALL}[servers.off]\ncommand = \"true\"\nenabled = false\nenv = {{ {} }}\n",
+        variables.join(", ")
+    );
+    let home = Home::new(&config);
+    let log = std::fs::File::create(home.path("stderr.log")).unwrap();
+    let mut command = home.command(&["stdio", "-vv"]);
+    command.env("PML_LOG", "trace");
+    let gateway = Gateway::start_with(command, log.into());
+    let mut place = Place { home, gateway };
+
+    let echo = "return mcp.json.parse({ json: JSON.stringify(args) })";
+    let jwt = format!("eyJhbGciOiJIUzI1NiJ9.{}.c2lnbmF0dXJlc2lnbmF0dXJl", URL_SAFE_NO_PAD.encode(json!({ "sub": of("jwt") }).to_string()));
+    let context = json!({
+        "password": of("argument named password"),
+        "api_key": of("argument named api_key"),
+        "headers": { "Authorization": of("argument named Authorization") },
+        "account": { "credentials": { "user": "bob", "pin": of("nested credential") } },
+        "note": of("known value in an argument"),
+        "url": format!("https://example.org/{}/x", of("known value in a url")),
+        "bearer": format!("send Authorization: Bearer {}", of("bearer in text")),
+        "basic": format!("Authorization: Basic {}", STANDARD.encode(format!("bob:{}", of("basic in text")))),
+        "github": format!("ghp_{}{}", of("github token"), "a1B2c3D4e5F6"),
+        "slack": format!("xoxb-1234567890-{}", of("slack token")),
+        "openai": format!("sk-proj-{}", of("openai key")),
+        "aws": format!("AWS_SECRET_ACCESS_KEY={}/abcdEFGHijklMNOP", of("aws secret")),
+        "jwt": jwt,
+        "pem": format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", of("private key")),
+        "userinfo": format!("https://bob:{}@example.org/", of("url userinfo")),
+        "query": format!("https://example.org/?access_token={}&x=1", of("query parameter")),
+        "dsn": format!("postgres://app:{}@db/main", of("connection string")),
+        "inner": json!({ "client_secret": of("json in a string") }).to_string(),
+        "base64": STANDARD.encode(format!("user:{}", of("known value in base64"))),
+        "hex": hex(&of("known value in hex")),
+        "percent": of("known value percent-encoded").bytes().map(|byte| format!("%{byte:02x}")).collect::<String>(),
+    });
+    let told = place.run("show me what I gave", echo, &context);
+    assert_eq!(told["status"], "success", "{told}");
+    let result = of("known value in a result");
+    std::fs::write(place.home.path("note.txt"), &result).unwrap();
+    place.run("read the note", "return mcp.fs.read({ path: 'note.txt' })", &json!({}));
+    std::fs::remove_file(place.home.path("note.txt")).unwrap();
+    let failing = format!("return mcp.fs.read({{ path: 'nowhere/{}' }})", of("known value in an error"));
+    let told = place.run("read what is not there", &failing, &json!({}));
+    assert_eq!(told["status"], "failed", "{told}");
+    let literal = format!("return mcp.json.stringify({{ value: {{ password: '{}' }} }})", of("literal in the program"));
+    let told = place.run(&format!("log in with password: {}", of("in the intent")), &literal, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+
+    let traces = place.capabilities().len();
+    assert!(traces >= 3, "there is something to look through");
+    let told: Vec<String> = ["list", "show"]
+        .iter()
+        .map(|what| {
+            let args: Vec<&str> = match *what {
+                "list" => vec!["capabilities", "list", "--json"],
+                _ => vec!["runs", "list", "--json"],
+            };
+            place.home.run(&args).stdout
+        })
+        .collect();
+    place.gateway.hang_up();
+    eventually("the gateway has ended", || place.gateway.has_ended());
+    let mut looked = files(&place.home);
+    looked.extend(told.into_iter().map(|text| ("what is told".to_owned(), text.into_bytes())));
+    let mut found: Vec<String> = Vec::new();
+    for (what, secret) in &all {
+        for spelling in spellings(secret) {
+            for (name, content) in &looked {
+                if content.windows(spelling.len()).any(|window| window == spelling.as_bytes()) {
+                    found.push(format!("{what} as {spelling} in {name}"));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    let database = looked.iter().find(|(name, _)| name.ends_with("pml.db")).unwrap();
+    let redacted = b"[REDACTED]";
+    let times = database.1.windows(redacted.len()).filter(|window| window == redacted).count();
+    assert!(times >= 15, "what was taken out is marked: {times}");
+    let _: Value = Value::Null;
+}

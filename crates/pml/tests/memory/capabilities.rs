@@ -1,0 +1,95 @@
+//! Capabilities by hand, on the terminal and over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::harness::Home;
+use crate::place::{ALL, Place};
+
+#[test]
+fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "x").unwrap();
+    place.run("read the notes", "return mcp.fs.read({ path: 'a.txt' })", &json!({}));
+    place.run("sum it up", "return mcp.math.evaluate({ expression: '1 + 1' })", &json!({}));
+    place.settled();
+    let run = |args: &[&str]| place.home.run(args);
+    let listed = run(&["capabilities", "list"]).stdout;
+    assert!(listed.contains("readNotes") && listed.contains("active"), "{listed}");
+    let shown = run(&["capabilities", "show", "readNotes"]);
+    for part in ["readNotes cap_", "worked 1 of 1 times", "calls fs:read", "\"a.txt\"", "ways it went", "latest runs"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    let renamed = run(&["capabilities", "rename", "readNotes", "notes"]);
+    assert_eq!(renamed.code, 0, "{}", renamed.stderr);
+    let bad = run(&["capabilities", "rename", "notes", "two words"]);
+    assert!(bad.code == 2 && bad.stderr.contains("cannot be the name"), "{}", bad.stderr);
+    let merged = run(&["capabilities", "merge", "notes", "sumUp"]);
+    assert_eq!(merged.code, 0, "{}", merged.stderr);
+    let left: Value = serde_json::from_str(&run(&["capabilities", "list", "--json"]).stdout).unwrap();
+    assert_eq!((left.as_array().unwrap().len(), left[0]["name"].as_str()), (1, Some("notes")), "{left}");
+    assert_eq!(run(&["capabilities", "delete", "notes"]).code, 0);
+    let gone = run(&["capabilities", "show", "notes"]);
+    assert!(gone.code == 1 && gone.stderr.contains("there is no capability `notes`"), "{}", gone.stderr);
+}
+
+#[test]
+fn one_that_is_written_down_can_be_run() {
+    let home = Home::new(ALL);
+    std::fs::write(home.path("double.ts"), "return mcp.math.evaluate({ expression: `${args.n} * 2` })").unwrap();
+    let made = home.run(&["capabilities", "create", "double a number", "--name", "double", "--code", "double.ts"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let run = home.run(&["execute", "--capability", "double", "--args", r#"{"n": 21}"#, "--json"]);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+    assert_eq!(told["result"]["value"], 42, "{told}");
+    let again = home.run(&["capabilities", "create", "double it", "--code", "double.ts"]);
+    assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
+    std::fs::write(home.path("other.ts"), "return 1").unwrap();
+    let taken = home.run(&["capabilities", "create", "x", "--name", "double", "--code", "other.ts"]);
+    assert!(taken.code == 2 && taken.stderr.contains("another capability is called `double`"), "{}", taken.stderr);
+    let tool = home.run(&["capabilities", "create", "what time is it", "--tool", "time:now", "--defaults", "{}"]);
+    assert_eq!(tool.code, 0, "{}", tool.stderr);
+    let wrong = home.run(&["capabilities", "create", "x", "--tool", "nobody:nothing"]);
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
+}
+
+#[test]
+fn they_are_served_over_http() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "x").unwrap();
+    let told = place.run("read the notes", "return mcp.fs.read({ path: 'a.txt' })", &json!({}));
+    place.settled();
+    let served = place.home.serve(&[]);
+    let base = served.url.trim_end_matches("/mcp").to_owned();
+    let ask = |method: &str, path: &str, body: Option<Value>| -> (u16, Value) {
+        let mut command = std::process::Command::new("curl");
+        command.args(["-s", "-X", method, "-w", "\n%{http_code}", "-H", &format!("Authorization: Bearer {}", served.token)]);
+        if let Some(body) = body {
+            command.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
+        }
+        let output = command.arg(format!("{base}{path}")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (body, status) = text.rsplit_once('\n').unwrap();
+        (status.parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
+    };
+    let (status, all) = ask("GET", "/api/capabilities?recent=true", None);
+    assert_eq!((status, all["capabilities"][0]["name"].as_str()), (200, Some("readNotes")), "{all}");
+    let id = told["capabilityId"].as_str().unwrap();
+    let (status, one) = ask("GET", &format!("/api/capabilities/{id}"), None);
+    assert_eq!((status, one["capability"]["usageCount"].as_u64()), (200, Some(1)), "{one}");
+    let (status, traces) = ask("GET", &format!("/api/traces/{id}?order=priority&limit=5"), None);
+    assert_eq!((status, traces["traces"].as_array().map(Vec::len)), (200, Some(1)), "{traces}");
+    let trace = traces["traces"][0]["id"].as_str().unwrap();
+    let (status, one) = ask("GET", &format!("/api/trace/{trace}"), None);
+    assert_eq!((status, one["trace"]["status"].as_str()), (200, Some("success")), "{one}");
+    let new = json!({ "intent": "add one", "name": "addOne", "code": "return mcp.math.evaluate({ expression: `${args.n} + 1` })" });
+    let (status, made) = ask("POST", "/api/capabilities", Some(new));
+    assert_eq!((status, made["capability"]["origin"].as_str()), (200, Some("manual")), "{made}");
+    let (status, renamed) = ask("POST", "/api/capabilities/addOne/rename", Some(json!({ "name": "plusOne" })));
+    assert_eq!((status, renamed["capability"]["name"].as_str()), (200, Some("plusOne")), "{renamed}");
+    let (status, gone) = ask("DELETE", "/api/capabilities/plusOne", None);
+    assert_eq!(status, 200, "{gone}");
+    let (status, missing) = ask("GET", "/api/capabilities/plusOne", None);
+    assert_eq!((status, missing["error"]["code"].as_str()), (404, Some("NOT_FOUND")), "{missing}");
+    let (status, bad) = ask("POST", "/api/capabilities", Some(json!({ "intent": "x" })));
+    assert_eq!(status, 400, "{bad}");
+}

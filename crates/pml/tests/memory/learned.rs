@@ -1,0 +1,188 @@
+//! Traces, and the numbers that follow from them.
+
+use pml_model::trace::{EdgeKind, ErrorType, Status};
+use serde_json::{Value, json};
+
+use crate::place::{ALL, Place};
+
+/// The example every description of the system uses.
+const EXISTS: &str = "const file = await mcp.fs.stat({ path: args.path });\n\
+    if (file.exists) { return await mcp.fs.read({ path: args.path }); }\n\
+    return await mcp.fs.create({ path: args.path });";
+
+fn nodes(path: &[pml_model::structure::NodeId]) -> String {
+    path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn three_runs_of_the_example_give_its_paths_counts_and_rates() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("here.txt"), "something").unwrap();
+    for path in ["here.txt", "new.txt", "here.txt"] {
+        let told = place.run("have the file", EXISTS, &json!({ "path": path }));
+        assert_eq!(told["status"], "success", "{told}");
+    }
+    let capability = place.capability();
+    let learning = &capability.learning;
+    let paths: Vec<(String, u64, String)> = learning
+        .paths
+        .iter()
+        .map(|path| (nodes(&path.path), path.count, format!("{:.4}", path.success_rate)))
+        .collect();
+    assert_eq!(
+        paths,
+        [("n1 d1 n2".to_owned(), 2, "0.5950".to_owned()), ("n1 d1 n3".to_owned(), 1, "0.5500".to_owned())]
+    );
+    assert_eq!(nodes(&learning.dominant_path), "n1 d1 n2");
+    let decision = &learning.decision_stats[0];
+    assert_eq!((decision.node_id.to_string().as_str(), decision.condition.as_str()), ("d1", "file.exists"));
+    let outcomes: Vec<(&str, u64)> =
+        decision.outcomes.iter().map(|(outcome, stats)| (outcome.as_str(), stats.count)).collect();
+    assert_eq!(outcomes, [("false", 1), ("true", 2)]);
+    assert_eq!((capability.statistics.usage_count, capability.statistics.success_count), (3, 3));
+
+    let before = serde_json::to_value(&capability).unwrap();
+    let rebuilt = place.home.run(&["learn", "rebuild"]);
+    assert_eq!((rebuilt.code, rebuilt.stdout.as_str()), (0, "learned anew from 3 traces\n"), "{}", rebuilt.stderr);
+    assert_eq!(serde_json::to_value(place.capability()).unwrap(), before, "the same numbers");
+}
+
+#[test]
+fn a_trace_says_what_was_called_with_what_and_what_depended_on_what() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.json"), r#"{"items": [{"id": 48213}]}"#).unwrap();
+    let code = "const file = await mcp.fs.read({ path: 'a.json' });\n\
+        const [parsed, length] = await Promise.all([mcp.json.parse({ json: file.content }), mcp.math.evaluate({ expression: '1 + 1' })]);\n\
+        await mcp.fs.write({ path: 'b.txt', content: String(length.value) });\n\
+        return mcp.json.stringify({ value: parsed.data.items[0] });";
+    let told = place.run("take the first item of a.json", code, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    let trace = place.trace(&told);
+    assert_eq!(trace.status, Status::Success);
+    assert_eq!(trace.priority, Some(1.0));
+    let tools: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
+    assert_eq!(tools, ["fs:read", "json:parse", "math:evaluate", "fs:write", "json:stringify"]);
+    assert_eq!(trace.body.task_results[0].args.get(), r#"{"path":"a.json"}"#);
+    let result: Value = serde_json::from_str(trace.body.task_results[1].result.as_ref().unwrap().get()).unwrap();
+    assert_eq!(result["data"]["items"][0]["id"], 48213);
+    let edges = |kind: EdgeKind| -> Vec<(u32, u32)> {
+        let edges = trace.body.edges.iter().filter(|edge| edge.kind == kind);
+        edges.map(|edge| (edge.from + 1, edge.to + 1)).collect()
+    };
+    assert_eq!(edges(EdgeKind::Dependency), [(1, 2), (2, 5)], "data");
+    assert_eq!(edges(EdgeKind::Sequence), [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5)], "time");
+}
+
+#[test]
+fn failures_are_kept_and_said_to_be_what_they_are() {
+    let mut place = Place::start(ALL);
+    let read = "return mcp.fs.read({ path: args.path })";
+    let gone = place.run("read it", read, &json!({ "path": "nowhere.txt" }));
+    assert_eq!(gone["status"], "failed", "{gone}");
+    let trace = place.trace(&gone);
+    let error = trace.body.task_results[0].error.as_ref().unwrap();
+    assert_eq!((trace.status, error.error_type), (Status::Failed, ErrorType::NotFound));
+    let capability = place.capability();
+    assert_eq!(capability.state.as_str(), "planned", "it never worked");
+    assert_eq!((capability.statistics.success_count, capability.statistics.failure_count), (0, 1));
+
+    std::fs::write(place.home.path("there.txt"), "x").unwrap();
+    place.run("read it", read, &json!({ "path": "there.txt" }));
+    let capability = place.capability();
+    assert_eq!((capability.state.as_str(), capability.statistics.success_count), ("active", 1));
+
+    let caught = "try { return await mcp.fs.read({ path: args.path }) } catch { return 'none' }";
+    let told = place.run("read it if it is there", caught, &json!({ "path": "nowhere.txt" }));
+    assert_eq!(told["result"], "none");
+    let trace = place.trace(&told);
+    assert_eq!(trace.status, Status::Partial);
+    assert_eq!(place.capability_of(told["capabilityId"].as_str().unwrap()).state.as_str(), "active");
+}
+
+#[test]
+fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "x").unwrap();
+    let code = "return mcp.fs.read({ path: args.path })";
+    place.run("read it", code, &json!({ "path": "a.txt" }));
+    let told = place.run("read it", code, &json!({ "path": 7 }));
+    assert_eq!(told["status"], "failed", "{told}");
+    assert_eq!(place.trace(&told).status, Status::Blocked);
+    let statistics = place.capability().statistics;
+    assert_eq!((statistics.success_count, statistics.failure_count), (1, 0));
+}
+
+#[test]
+fn large_results_are_not_kept_and_loops_only_in_part() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("large.txt"), "x".repeat(50_000)).unwrap();
+    let told = place.run("read much", "await mcp.fs.read({ path: 'large.txt' }); return 1", &json!({}));
+    let trace = place.trace(&told);
+    let kept: Value = serde_json::from_str(trace.body.task_results[0].result.as_ref().unwrap().get()).unwrap();
+    assert_eq!(kept["_truncated"], true);
+    assert!(kept["_originalSize"].as_u64().unwrap() > 50_000, "{kept}");
+    let code = "for (let i = 0; i < 60; i++) await mcp.math.evaluate({ expression: `${i}` }); return 1";
+    let trace = place.trace(&place_run(&mut place, code));
+    assert_eq!((trace.body.task_results.len(), trace.body.omitted), (20, 40));
+    assert_eq!(nodes(&trace.body.executed_path), "l1 n1");
+}
+
+fn place_run(place: &mut Place, code: &str) -> Value {
+    place.run("count", code, &json!({}))
+}
+
+#[test]
+fn nothing_is_learned_where_nothing_is_to_be() {
+    let mut place = Place::start(ALL);
+    let told = place.run_with("once", "return 1", &json!({}), &json!({ "learn": false }));
+    assert_eq!((told["status"].as_str(), told.get("capabilityId")), (Some("success"), None));
+    assert!(place.capabilities().is_empty());
+}
+
+#[test]
+fn documents_and_single_calls_become_capabilities_too() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.json"), "[1, 2]").unwrap();
+    let tasks = json!({ "tasks": [
+        { "id": "file", "tool": "fs:read", "arguments": { "path": "a.json" } },
+        { "id": "parsed", "tool": "json:parse", "arguments": { "json": "{{file.content}}" } },
+    ] });
+    let dag = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "parse a.json", "implementation": { "type": "dag", "dagStructure": tasks } }),
+    );
+    assert_eq!(dag["status"], "success", "{dag}");
+    let trace = place.trace(&dag);
+    assert_eq!(nodes(&trace.body.executed_path), "n1 n2");
+    let ids: Vec<Option<&str>> = trace.body.task_results.iter().map(|task| task.task_id.as_deref()).collect();
+    assert_eq!(ids, [Some("file"), Some("parsed")]);
+    let tool = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "add", "context": { "expression": "2 + 2" },
+            "implementation": { "type": "tool", "toolId": "math:evaluate" } }),
+    );
+    assert_eq!(tool["result"]["value"], 4, "{tool}");
+    let kinds: Vec<Value> = [&dag, &tool]
+        .map(|told| place.capability_of(told["capabilityId"].as_str().unwrap()))
+        .map(|capability| serde_json::to_value(&capability.procedure.source).unwrap()["type"].clone())
+        .to_vec();
+    assert_eq!(kinds, ["dag", "tool"]);
+}
+
+#[test]
+fn what_usually_comes_next_is_told() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "hello").unwrap();
+    let (read, count) = ("return mcp.fs.read({ path: 'a.txt' })", "return mcp.math.evaluate({ expression: '5 * 2' })");
+    for _ in 0..3 {
+        place.run("read the text", read, &json!({}));
+        place.run("do the sum", count, &json!({}));
+    }
+    place.settled();
+    let told = place.run("read the text", read, &json!({}));
+    let next = &told["next"][0];
+    assert_eq!((next["type"].as_str(), next["name"].as_str()), (Some("capability"), Some("doSum")), "{told}");
+    let confidence = next["confidence"].as_f64().unwrap();
+    assert!((0.5..=1.0).contains(&confidence), "{next}");
+    assert!(next["reason"].as_str().unwrap().contains("3 of the 3 times"), "{next}");
+}

@@ -1,0 +1,96 @@
+//! A gateway with a memory, and ways to look into it.
+
+use pml_model::capability::Capability;
+use pml_model::trace::Trace;
+use pml_model::{CapabilityId, Principal, RunId, TraceId};
+use pml_store::{Capabilities, Store};
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::harness::{Home, eventually};
+
+/// Everything that is built in may be called.
+pub const ALL: &str = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n[builtin.fs]\nroot = \".\"\n";
+
+/// A home and the gateway that runs in it.
+pub struct Place {
+    pub home: Home,
+    pub gateway: Gateway,
+}
+
+impl Place {
+    /// Starts a gateway with this configuration.
+    pub fn start(config: &str) -> Place {
+        let home = Home::new(config);
+        let gateway = Gateway::start(home.command(&["stdio"]));
+        Place { home, gateway }
+    }
+
+    /// Kills the gateway and starts another.
+    pub fn restart(&mut self) {
+        let next = Gateway::start(self.home.command(&["stdio"]));
+        std::mem::replace(&mut self.gateway, next).kill();
+    }
+
+    /// Runs a program for an intent.
+    #[track_caller]
+    pub fn run(&mut self, intent: &str, code: &str, context: &Value) -> Value {
+        self.run_with(intent, code, context, &json!({ "cache": false }))
+    }
+
+    /// The same with options.
+    #[track_caller]
+    pub fn run_with(&mut self, intent: &str, code: &str, context: &Value, options: &Value) -> Value {
+        let implementation = json!({ "type": "code", "code": code });
+        self.gateway.call(
+            "pml_execute",
+            &json!({ "intent": intent, "implementation": implementation, "context": context, "options": options }),
+        )
+    }
+
+    /// Asks for whatever serves an intent.
+    #[track_caller]
+    pub fn wish(&mut self, intent: &str) -> Value {
+        self.gateway.call("pml_execute", &json!({ "intent": intent, "options": { "cache": false } }))
+    }
+
+    /// The database.
+    pub fn store(&self) -> Store {
+        Store::open(&self.home.path("pml.db")).unwrap()
+    }
+
+    /// Waits until everything is learned from.
+    pub fn settled(&self) {
+        let store = self.store();
+        eventually("everything is learned from", || store.unlearned().unwrap() == 0);
+    }
+
+    /// Every capability.
+    pub fn capabilities(&self) -> Vec<Capability> {
+        self.settled();
+        let all = Capabilities { state: None, recent: false, limit: 1_000, offset: 0 };
+        self.store().capabilities(&Principal::local(), &all).unwrap()
+    }
+
+    /// The one capability there is.
+    #[track_caller]
+    pub fn capability(&self) -> Capability {
+        let mut all = self.capabilities();
+        assert_eq!(all.len(), 1, "{:?}", all.iter().map(|one| &one.name).collect::<Vec<_>>());
+        all.remove(0)
+    }
+
+    /// The capability with this id.
+    pub fn capability_of(&self, id: &str) -> Capability {
+        self.settled();
+        self.store().capability(&Principal::local(), &CapabilityId::parse(id).unwrap()).unwrap().unwrap()
+    }
+
+    /// The trace of a run.
+    #[track_caller]
+    pub fn trace(&self, told: &Value) -> Trace {
+        self.settled();
+        let run = RunId::parse(told["workflowId"].as_str().unwrap_or_else(|| panic!("{told}"))).unwrap();
+        self.store().trace(&Principal::local(), &TraceId::of(&run)).unwrap().unwrap()
+    }
+}

@@ -1,0 +1,143 @@
+//! What worked once is used again: with other arguments, and only where that is safe.
+
+use pml_model::capability::State;
+use serde_json::{Value, json};
+
+use crate::place::{ALL, Place};
+
+const COUNT: &str = "const file = await mcp.fs.read({ path: 'notes/a.txt' });\nreturn file.content.split(/\\s+/).filter(Boolean).length;";
+
+fn notes(place: &Place) {
+    std::fs::create_dir(place.home.path("notes")).unwrap();
+    std::fs::write(place.home.path("notes/a.txt"), "one two three").unwrap();
+    std::fs::write(place.home.path("notes/b.txt"), "one two three four five").unwrap();
+}
+
+#[test]
+fn a_similar_intent_is_served_with_other_arguments() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    let first = place.run("count the words in notes/a.txt", COUNT, &json!({}));
+    assert_eq!((first["status"].as_str(), &first["result"]), (Some("success"), &json!(3)), "{first}");
+    let second = place.wish("count the words in notes/b.txt");
+    assert_eq!((second["status"].as_str(), &second["result"]), (Some("success"), &json!(5)), "{second}");
+    assert_eq!(first["capabilityId"], second["capabilityId"]);
+    let third = place.wish("how many words are in notes/b.txt?");
+    assert!(third["status"] == "suggestions" || third["result"] == 5, "{third}");
+    let capability = place.capability();
+    assert_eq!(capability.statistics.success_count, if third["status"] == "success" { 3 } else { 2 });
+    let examples = &capability.procedure.parameters_schema["properties"]["path"];
+    assert_eq!(examples["default"], "notes/a.txt");
+}
+
+#[test]
+fn what_is_not_said_is_not_guessed() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    place.run("count the words in notes/a.txt", COUNT, &json!({}));
+    let told = place.wish("count the words");
+    assert_eq!(told["status"], "suggestions", "{told}");
+    let candidate = &told["suggestions"]["candidates"][0];
+    assert_eq!(candidate["missing"][0]["name"], "path", "{told}");
+    let id = candidate["id"].as_str().unwrap();
+    let told = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "count the words", "implementation": { "type": "capability", "id": id },
+            "context": { "path": "notes/b.txt" } }),
+    );
+    assert_eq!(told["result"], 5, "{told}");
+    let other = place.wish("write a poem about autumn");
+    assert_eq!(other["status"], "suggestions", "{other}");
+    let unknown = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "x", "implementation": { "type": "capability", "id": "nobody" } }),
+    );
+    assert_eq!(unknown["error"]["code"], "NOT_FOUND", "{unknown}");
+}
+
+#[test]
+fn what_writes_never_runs_on_a_default_that_was_not_repeated() {
+    let mut place = Place::start(ALL);
+    let code = "await mcp.fs.write({ path: 'out.txt', content: 'hello there' }); return 'written'";
+    place.run("write hello there to out.txt", code, &json!({}));
+    std::fs::remove_file(place.home.path("out.txt")).unwrap();
+    for intent in ["write hello there", "write to out.txt", "write hello there to other.txt and copy.txt"] {
+        let told = place.wish(intent);
+        assert_eq!(told["status"], "suggestions", "{intent}: {told}");
+    }
+    assert!(!place.home.path("out.txt").exists(), "nothing was written");
+    let told = place.wish("write 'hello there' to other.txt");
+    if told["status"] == "success" {
+        assert_eq!(std::fs::read_to_string(place.home.path("other.txt")).unwrap(), "hello there");
+    }
+    assert!(!place.home.path("out.txt").exists());
+}
+
+#[test]
+fn one_that_asks_a_person_is_not_run_unnamed_before_it_is_known() {
+    let mut place = Place::start("[builtin.fs]\nroot = \".\"\n[approvals]\nby = \"client\"\n");
+    let code = "await mcp.fs.write({ path: args.path, content: args.content }); return 'written'";
+    let context = json!({ "path": "out.txt", "content": "x" });
+    let asks = place.run("put the content into the file", code, &context);
+    assert_eq!(asks["status"], "approval_required", "{asks}");
+    let run = asks["workflowId"].clone();
+    let done = place.gateway.call("pml_continue", &json!({ "workflow_id": run, "approved": true }));
+    assert_eq!(done["status"], "success", "{done}");
+    assert!(place.capability().approved, "a person allowed the run that made it");
+    let again = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "put the content into the file", "context": { "path": "out.txt", "content": "y" } }),
+    );
+    assert_eq!(again["status"], "approval_required", "it is run, and asks: {again}");
+}
+
+#[test]
+fn what_stops_working_sinks_and_comes_back() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    let code = "const file = await mcp.fs.read({ path: 'notes/a.txt' }); return file.content.length;";
+    let first = place.run("measure the length of the note notes/a.txt", code, &json!({}));
+    let id = first["capabilityId"].as_str().unwrap().to_owned();
+    let rank = |place: &mut Place| {
+        let found = place.gateway.call("pml_discover", &json!({ "intent": "measure the length of the note", "limit": 50 }));
+        let results: Vec<Value> = found["results"].as_array().unwrap().clone();
+        let at = results.iter().position(|result| result["id"] == id.as_str());
+        at.map(|at| (at, results[at]["score"].as_f64().unwrap()))
+    };
+    place.settled();
+    let (at, score) = rank(&mut place).unwrap();
+    assert_eq!(at, 0, "it is found first");
+    std::fs::rename(place.home.path("notes/a.txt"), place.home.path("notes/gone.txt")).unwrap();
+    let mut last = score;
+    for failure in 1..=3 {
+        let told = place.run("measure the length of the note notes/a.txt", code, &json!({}));
+        assert_eq!(told["status"], "failed", "{told}");
+        place.settled();
+        match rank(&mut place) {
+            Some((_, now)) if failure < 3 => {
+                assert!(now < last, "{now} after {failure} failures, {last} before");
+                last = now;
+            }
+            Some(found) => panic!("degraded ones are not offered: {found:?}"),
+            None => assert_eq!(failure, 3),
+        }
+    }
+    let degraded = place.capability_of(&id);
+    assert_eq!(degraded.state, State::Degraded);
+    assert!(degraded.degraded_because.unwrap().starts_with("3 failures in a row"));
+    std::fs::rename(place.home.path("notes/gone.txt"), place.home.path("notes/a.txt")).unwrap();
+    place.run("measure the length of the note notes/a.txt", code, &json!({}));
+    assert_eq!(place.capability_of(&id).state, State::Active);
+    let (_, back) = rank(&mut place).unwrap();
+    assert!(back > 0.0 && back < score, "it is offered again, and not yet trusted as before");
+}
+
+#[test]
+fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
+    let mut place = Place::start(&format!("{ALL}[permissions.dynamic]\n").replace("[permissions.dynamic]\n", ""));
+    let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
+    let told = place.run("call something", code, &json!({ "tool": "evaluate" }));
+    assert_eq!(told["result"]["value"], 2, "{told}");
+    let known = place.capabilities();
+    assert!(known.iter().all(|capability| capability.state == State::Planned), "{known:?}");
+}

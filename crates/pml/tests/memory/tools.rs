@@ -1,0 +1,99 @@
+//! Tools that change: what was learned with them is looked at again.
+
+use pml_model::capability::State;
+use serde_json::json;
+
+use crate::harness::{eventually, python};
+use crate::place::Place;
+
+/// A server whose tool is as a file says.
+const SERVER: &str = r#"
+import json, os, sys
+def tools():
+    version = open("version").read().strip()
+    field = {"1": "city", "2": "town"}.get(version)
+    if field is None:
+        return []
+    schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field], "additionalProperties": False}
+    return [{"name": "report", "description": "the weather", "inputSchema": schema, "annotations": {"readOnlyHint": True}}]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method = message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "weather", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": tools()}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": json.dumps({"degrees": 21, "sky": "clear"})}]}
+    else:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+fn place() -> Place {
+    let home = crate::harness::Home::new("");
+    std::fs::write(home.path("weather.py"), SERVER).unwrap();
+    std::fs::write(home.path("version"), "1").unwrap();
+    home.configure(&format!(
+        "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n",
+        python("python"),
+        home.path("weather.py"),
+        home.path("")
+    ));
+    let gateway = crate::gateway::Gateway::start(home.command(&["stdio"]));
+    Place { home, gateway }
+}
+
+const CODE: &str = "const w = await mcp.weather.report({ city: 'Oslo' }); return w.degrees;";
+
+#[test]
+fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recovers() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    assert_eq!(told["result"], 21, "{told}");
+    let id = told["capabilityId"].as_str().unwrap().to_owned();
+    assert_eq!(place.capability_of(&id).state, State::Active);
+    std::fs::write(place.home.path("version"), "2").unwrap();
+    place.restart();
+    // Being asked for anything starts the server, which tells of its tools.
+    place.run("look", "return mcp.weather.report({ town: 'Oslo' })", &json!({}));
+    eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
+    let because = place.capability_of(&id).degraded_because.unwrap();
+    assert!(because.contains("`weather:report` changed"), "{because}");
+    std::fs::write(place.home.path("version"), "1").unwrap();
+    place.restart();
+    place.run("look", CODE, &json!({}));
+    eventually("it is taken back", || place.capability_of(&id).state == State::Active);
+}
+
+#[test]
+fn a_capability_whose_tool_is_gone_is_marked() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap().to_owned();
+    std::fs::write(place.home.path("version"), "none").unwrap();
+    place.restart();
+    place.gateway.call("pml_execute", &json!({ "intent": "x", "implementation": { "type": "tool", "toolId": "weather:report" } }));
+    place.home.run(&["list", "weather"]);
+    eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
+    assert!(place.capability_of(&id).degraded_because.unwrap().contains("`weather:report` cannot be used"));
+}
+
+#[test]
+fn what_a_tool_was_seen_to_give_stands_in_its_signature() {
+    let mut place = place();
+    for city in ["Oslo", "Rome", "Bern"] {
+        place.run("how warm is it", "return mcp.weather.report({ city: args.city })", &json!({ "city": city }));
+    }
+    place.settled();
+    let mut signature = String::new();
+    eventually("it is shown", || {
+        let found = place.gateway.call("pml_discover", &json!({ "intent": "weather report", "filter": { "type": "tool" } }));
+        signature = found["results"][0]["signature"].as_str().unwrap_or_default().to_owned();
+        signature.contains("as seen in")
+    });
+    assert!(signature.contains("degrees: number") && signature.contains("as seen in 3 results"), "{signature}");
+}
