@@ -20,6 +20,7 @@ pub mod gateway;
 pub mod passphrase;
 pub mod plan;
 pub mod problem;
+pub mod reuse;
 pub mod servers;
 pub mod tasks;
 pub mod tools;
