@@ -161,13 +161,18 @@ impl Memory {
 /// Learns from what runs leave behind, as long as the program runs.
 pub(crate) async fn keep_learning(app: Arc<App>) {
     let mut looks = tokio::time::interval(LOOK);
+    let mut seen = None;
     loop {
         tokio::select! {
             () = app.stopping().cancelled() => return,
             () = app.memory.left.notified() => {}
             _ = looks.tick() => {}
         }
-        if learn_all(&app).await || app.memory.observed().is_empty() {
+        let learned = learn_all(&app).await;
+        // Another process may have learned it.
+        let changed = app.store.data_version().ok().filter(|version| seen != Some(*version));
+        if learned || changed.is_some() {
+            seen = changed.or(seen);
             observe(&app).await;
         }
     }

@@ -21,8 +21,13 @@ pub struct Gateway {
 
 impl Gateway {
     /// Starts it and shakes hands, without waiting for the other hand.
-    pub fn start(mut command: Command) -> Gateway {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    pub fn start(command: Command) -> Gateway {
+        Gateway::start_with(command, Stdio::null())
+    }
+
+    /// The same, with its log going somewhere.
+    pub fn start_with(mut command: Command, log: Stdio) -> Gateway {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = loop {
             match command.spawn() {
                 // A copy of the program that was just written: another thread's child may hold it open for a moment.

@@ -38,7 +38,11 @@ fn what_depends_on_more_than_it_is_given_is_run_each_time() {
     ] {
         for _ in 0..2 {
             let told = ask(&mut place, code);
-            assert_eq!((told["status"].as_str(), told.get("cacheHit")), (Some("success"), None), "{code}: {told}");
+            assert_eq!(
+                (told["status"].as_str(), told.get("cacheHit")),
+                (Some("success"), None),
+                "{code}: {told}"
+            );
         }
     }
     std::fs::write(place.home.path("a.txt"), "x").unwrap();
@@ -58,7 +62,11 @@ fn what_a_capability_gave_is_known_to_other_processes() {
     place.settled();
     place.restart();
     let second = place.gateway.call("pml_execute", &by_id);
-    assert_eq!((second["result"].as_str(), second["cacheHit"].as_str()), (Some("kept"), Some("capability")), "{second}");
+    assert_eq!(
+        (second["result"].as_str(), second["cacheHit"].as_str()),
+        (Some("kept"), Some("capability")),
+        "{second}"
+    );
     place.run("write", "await mcp.fs.write({ path: 'a.txt', content: 'new' })", &json!({}));
     let third = place.gateway.call("pml_execute", &by_id);
     assert_eq!((third["result"].as_str(), third.get("cacheHit")), (Some("new"), None), "{third}");

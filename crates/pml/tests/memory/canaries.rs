@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::harness::{Home, eventually};
@@ -14,11 +14,30 @@ use crate::place::{ALL, Place};
 fn canaries() -> Vec<(&'static str, String)> {
     let name = |number: usize| format!("canary{number:02}x9QzK7wPtL3vB8mR");
     let places = [
-        "argument named password", "argument named api_key", "argument named Authorization", "nested credential",
-        "known value in an argument", "known value in a result", "known value in an error", "known value in a url",
-        "bearer in text", "basic in text", "github token", "slack token", "openai key", "aws secret", "jwt",
-        "private key", "url userinfo", "query parameter", "connection string", "json in a string",
-        "known value in base64", "known value in hex", "known value percent-encoded", "literal in the program",
+        "argument named password",
+        "argument named api_key",
+        "argument named Authorization",
+        "nested credential",
+        "known value in an argument",
+        "known value in a result",
+        "known value in an error",
+        "known value in a url",
+        "bearer in text",
+        "basic in text",
+        "github token",
+        "slack token",
+        "openai key",
+        "aws secret",
+        "jwt",
+        "private key",
+        "url userinfo",
+        "query parameter",
+        "connection string",
+        "json in a string",
+        "known value in base64",
+        "known value in hex",
+        "known value percent-encoded",
+        "literal in the program",
         "in the intent",
     ];
     places.iter().enumerate().map(|(number, place)| (*place, name(number))).collect()
@@ -71,7 +90,8 @@ fn files(home: &Home) -> Vec<(String, Vec<u8>)> {
 fn no_secret_is_found_again_in_any_spelling() {
     let all = canaries();
     let of = |place: &str| all.iter().find(|(name, _)| *name == place).unwrap().1.clone();
-    let known = ["argument", "a result", "an error", "a url"].map(|place| of(&format!("known value in {place}")));
+    let known =
+        ["argument", "a result", "an error", "a url"].map(|place| of(&format!("known value in {place}")));
     let encoded = ["base64", "hex"].map(|how| of(&format!("known value in {how}")));
     let variables: Vec<String> = known
         .iter()
@@ -92,7 +112,10 @@ fn no_secret_is_found_again_in_any_spelling() {
     let mut place = Place { home, gateway };
 
     let echo = "return mcp.json.parse({ json: JSON.stringify(args) })";
-    let jwt = format!("eyJhbGciOiJIUzI1NiJ9.{}.c2lnbmF0dXJlc2lnbmF0dXJl", URL_SAFE_NO_PAD.encode(json!({ "sub": of("jwt") }).to_string()));
+    let jwt = format!(
+        "eyJhbGciOiJIUzI1NiJ9.{}.c2lnbmF0dXJlc2lnbmF0dXJl",
+        URL_SAFE_NO_PAD.encode(json!({ "sub": of("jwt") }).to_string())
+    );
     let context = json!({
         "password": of("argument named password"),
         "api_key": of("argument named api_key"),
@@ -125,7 +148,8 @@ fn no_secret_is_found_again_in_any_spelling() {
     let failing = format!("return mcp.fs.read({{ path: 'nowhere/{}' }})", of("known value in an error"));
     let told = place.run("read what is not there", &failing, &json!({}));
     assert_eq!(told["status"], "failed", "{told}");
-    let literal = format!("return mcp.json.stringify({{ value: {{ password: '{}' }} }})", of("literal in the program"));
+    let literal =
+        format!("return mcp.json.stringify({{ value: {{ password: '{}' }} }})", of("literal in the program"));
     let told = place.run(&format!("log in with password: {}", of("in the intent")), &literal, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
 
@@ -160,5 +184,4 @@ fn no_secret_is_found_again_in_any_spelling() {
     let redacted = b"[REDACTED]";
     let times = database.1.windows(redacted.len()).filter(|window| window == redacted).count();
     assert!(times >= 15, "what was taken out is marked: {times}");
-    let _: Value = Value::Null;
 }

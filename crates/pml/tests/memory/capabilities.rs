@@ -16,7 +16,9 @@ fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
     let listed = run(&["capabilities", "list"]).stdout;
     assert!(listed.contains("readNotes") && listed.contains("active"), "{listed}");
     let shown = run(&["capabilities", "show", "readNotes"]);
-    for part in ["readNotes cap_", "worked 1 of 1 times", "calls fs:read", "\"a.txt\"", "ways it went", "latest runs"] {
+    for part in
+        ["readNotes cap_", "worked 1 of 1 times", "calls fs:read", "\"a.txt\"", "ways it went", "latest runs"]
+    {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
     let renamed = run(&["capabilities", "rename", "readNotes", "notes"]);
@@ -35,8 +37,10 @@ fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
 #[test]
 fn one_that_is_written_down_can_be_run() {
     let home = Home::new(ALL);
-    std::fs::write(home.path("double.ts"), "return mcp.math.evaluate({ expression: `${args.n} * 2` })").unwrap();
-    let made = home.run(&["capabilities", "create", "double a number", "--name", "double", "--code", "double.ts"]);
+    std::fs::write(home.path("double.ts"), "return mcp.math.evaluate({ expression: `${args.n} * 2` })")
+        .unwrap();
+    let made =
+        home.run(&["capabilities", "create", "double a number", "--name", "double", "--code", "double.ts"]);
     assert_eq!(made.code, 0, "{}", made.stderr);
     let run = home.run(&["execute", "--capability", "double", "--args", r#"{"n": 21}"#, "--json"]);
     let told: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
@@ -45,8 +49,13 @@ fn one_that_is_written_down_can_be_run() {
     assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
     std::fs::write(home.path("other.ts"), "return 1").unwrap();
     let taken = home.run(&["capabilities", "create", "x", "--name", "double", "--code", "other.ts"]);
-    assert!(taken.code == 2 && taken.stderr.contains("another capability is called `double`"), "{}", taken.stderr);
-    let tool = home.run(&["capabilities", "create", "what time is it", "--tool", "time:now", "--defaults", "{}"]);
+    assert!(
+        taken.code == 2 && taken.stderr.contains("another capability is called `double`"),
+        "{}",
+        taken.stderr
+    );
+    let tool =
+        home.run(&["capabilities", "create", "what time is it", "--tool", "time:now", "--defaults", "{}"]);
     assert_eq!(tool.code, 0, "{}", tool.stderr);
     let wrong = home.run(&["capabilities", "create", "x", "--tool", "nobody:nothing"]);
     assert_eq!(wrong.code, 1, "{}", wrong.stderr);
@@ -62,7 +71,15 @@ fn they_are_served_over_http() {
     let base = served.url.trim_end_matches("/mcp").to_owned();
     let ask = |method: &str, path: &str, body: Option<Value>| -> (u16, Value) {
         let mut command = std::process::Command::new("curl");
-        command.args(["-s", "-X", method, "-w", "\n%{http_code}", "-H", &format!("Authorization: Bearer {}", served.token)]);
+        command.args([
+            "-s",
+            "-X",
+            method,
+            "-w",
+            "\n%{http_code}",
+            "-H",
+            &format!("Authorization: Bearer {}", served.token),
+        ]);
         if let Some(body) = body {
             command.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
         }
@@ -84,7 +101,8 @@ fn they_are_served_over_http() {
     let new = json!({ "intent": "add one", "name": "addOne", "code": "return mcp.math.evaluate({ expression: `${args.n} + 1` })" });
     let (status, made) = ask("POST", "/api/capabilities", Some(new));
     assert_eq!((status, made["capability"]["origin"].as_str()), (200, Some("manual")), "{made}");
-    let (status, renamed) = ask("POST", "/api/capabilities/addOne/rename", Some(json!({ "name": "plusOne" })));
+    let (status, renamed) =
+        ask("POST", "/api/capabilities/addOne/rename", Some(json!({ "name": "plusOne" })));
     assert_eq!((status, renamed["capability"]["name"].as_str()), (200, Some("plusOne")), "{renamed}");
     let (status, gone) = ask("DELETE", "/api/capabilities/plusOne", None);
     assert_eq!(status, 200, "{gone}");

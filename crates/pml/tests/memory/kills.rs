@@ -27,8 +27,10 @@ fn counters_equal_the_traces_there_are_whatever_the_moment_of_a_kill() {
     let homes: Vec<_> = (0..HOMES)
         .map(|home| std::thread::spawn(move || torment(seed + home, kills.div_ceil(HOMES))))
         .collect();
-    let runs: usize =
-        homes.into_iter().map(|home| home.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).sum();
+    let runs: usize = homes
+        .into_iter()
+        .map(|home| home.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .sum();
     assert!(runs > 0, "nothing was acknowledged before any kill");
 }
 
@@ -64,7 +66,9 @@ fn torment(seed: u64, kills: u64) -> usize {
         std::thread::sleep(Duration::from_millis(next(12)));
         for answer in gateway.kill().values() {
             let told = &answer["result"]["structuredContent"];
-            if let (Some(run), Some("success" | "failed")) = (told["workflowId"].as_str(), told["status"].as_str()) {
+            if let (Some(run), Some("success" | "failed")) =
+                (told["workflowId"].as_str(), told["status"].as_str())
+            {
                 acknowledged.insert(run.to_owned());
             }
         }
@@ -80,7 +84,8 @@ fn check(home: Home, acknowledged: &HashSet<String>) {
     let open = |place: &Place| {
         let runs = place.home.run(&["runs", "list", "--limit", "5000", "--json"]).stdout;
         let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
-        let is_open = |run: &&serde_json::Value| matches!(run["state"].as_str(), Some("running" | "interrupted"));
+        let is_open =
+            |run: &&serde_json::Value| matches!(run["state"].as_str(), Some("running" | "interrupted"));
         runs.as_array().unwrap().iter().filter(is_open).count()
     };
     crate::harness::eventually("every run is over", || open(&place) == 0);
@@ -94,7 +99,8 @@ fn check(home: Home, acknowledged: &HashSet<String>) {
     assert!(lost.is_empty(), "acknowledged and not remembered: {lost:?}");
     assert!(all.iter().all(|trace| trace.priority.is_some()), "every trace was learned from");
     for capability in &capabilities {
-        let traces = store.traces(&Principal::local(), &wanted(Some(capability.procedure.id.clone()))).unwrap();
+        let traces =
+            store.traces(&Principal::local(), &wanted(Some(capability.procedure.id.clone()))).unwrap();
         let mut counts: HashMap<Option<bool>, u64> = HashMap::new();
         for trace in &traces {
             *counts.entry(trace.status.evidence()).or_default() += 1;

@@ -43,7 +43,12 @@ fn three_runs_of_the_example_give_its_paths_counts_and_rates() {
 
     let before = serde_json::to_value(&capability).unwrap();
     let rebuilt = place.home.run(&["learn", "rebuild"]);
-    assert_eq!((rebuilt.code, rebuilt.stdout.as_str()), (0, "learned anew from 3 traces\n"), "{}", rebuilt.stderr);
+    assert_eq!(
+        (rebuilt.code, rebuilt.stdout.as_str()),
+        (0, "learned anew from 3 traces\n"),
+        "{}",
+        rebuilt.stderr
+    );
     assert_eq!(serde_json::to_value(place.capability()).unwrap(), before, "the same numbers");
 }
 
@@ -63,7 +68,8 @@ fn a_trace_says_what_was_called_with_what_and_what_depended_on_what() {
     let tools: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
     assert_eq!(tools, ["fs:read", "json:parse", "math:evaluate", "fs:write", "json:stringify"]);
     assert_eq!(trace.body.task_results[0].args.get(), r#"{"path":"a.json"}"#);
-    let result: Value = serde_json::from_str(trace.body.task_results[1].result.as_ref().unwrap().get()).unwrap();
+    let result: Value =
+        serde_json::from_str(trace.body.task_results[1].result.as_ref().unwrap().get()).unwrap();
     assert_eq!(result["data"]["items"][0]["id"], 48213);
     let edges = |kind: EdgeKind| -> Vec<(u32, u32)> {
         let edges = trace.body.edges.iter().filter(|edge| edge.kind == kind);
@@ -118,7 +124,8 @@ fn large_results_are_not_kept_and_loops_only_in_part() {
     std::fs::write(place.home.path("large.txt"), "x".repeat(50_000)).unwrap();
     let told = place.run("read much", "await mcp.fs.read({ path: 'large.txt' }); return 1", &json!({}));
     let trace = place.trace(&told);
-    let kept: Value = serde_json::from_str(trace.body.task_results[0].result.as_ref().unwrap().get()).unwrap();
+    let kept: Value =
+        serde_json::from_str(trace.body.task_results[0].result.as_ref().unwrap().get()).unwrap();
     assert_eq!(kept["_truncated"], true);
     assert!(kept["_originalSize"].as_u64().unwrap() > 50_000, "{kept}");
     let code = "for (let i = 0; i < 60; i++) await mcp.math.evaluate({ expression: `${i}` }); return 1";
@@ -173,7 +180,8 @@ fn documents_and_single_calls_become_capabilities_too() {
 fn what_usually_comes_next_is_told() {
     let mut place = Place::start(ALL);
     std::fs::write(place.home.path("a.txt"), "hello").unwrap();
-    let (read, count) = ("return mcp.fs.read({ path: 'a.txt' })", "return mcp.math.evaluate({ expression: '5 * 2' })");
+    let (read, count) =
+        ("return mcp.fs.read({ path: 'a.txt' })", "return mcp.math.evaluate({ expression: '5 * 2' })");
     for _ in 0..3 {
         place.run("read the text", read, &json!({}));
         place.run("do the sum", count, &json!({}));

@@ -6,8 +6,8 @@
 #![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
 
 mod cached;
-mod capabilities;
 mod canaries;
+mod capabilities;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
 mod gateway;

@@ -99,7 +99,9 @@ fn what_stops_working_sinks_and_comes_back() {
     let first = place.run("measure the length of the note notes/a.txt", code, &json!({}));
     let id = first["capabilityId"].as_str().unwrap().to_owned();
     let rank = |place: &mut Place| {
-        let found = place.gateway.call("pml_discover", &json!({ "intent": "measure the length of the note", "limit": 50 }));
+        let found = place
+            .gateway
+            .call("pml_discover", &json!({ "intent": "measure the length of the note", "limit": 50 }));
         let results: Vec<Value> = found["results"].as_array().unwrap().clone();
         let at = results.iter().position(|result| result["id"] == id.as_str());
         at.map(|at| (at, results[at]["score"].as_f64().unwrap()))
@@ -134,7 +136,8 @@ fn what_stops_working_sinks_and_comes_back() {
 
 #[test]
 fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
-    let mut place = Place::start(&format!("{ALL}[permissions.dynamic]\n").replace("[permissions.dynamic]\n", ""));
+    let mut place =
+        Place::start(&format!("{ALL}[permissions.dynamic]\n").replace("[permissions.dynamic]\n", ""));
     let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
     let told = place.run("call something", code, &json!({ "tool": "evaluate" }));
     assert_eq!(told["result"]["value"], 2, "{told}");

@@ -76,7 +76,10 @@ fn a_capability_whose_tool_is_gone_is_marked() {
     let id = told["capabilityId"].as_str().unwrap().to_owned();
     std::fs::write(place.home.path("version"), "none").unwrap();
     place.restart();
-    place.gateway.call("pml_execute", &json!({ "intent": "x", "implementation": { "type": "tool", "toolId": "weather:report" } }));
+    place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "x", "implementation": { "type": "tool", "toolId": "weather:report" } }),
+    );
     place.home.run(&["list", "weather"]);
     eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
     assert!(place.capability_of(&id).degraded_because.unwrap().contains("`weather:report` cannot be used"));
@@ -86,14 +89,23 @@ fn a_capability_whose_tool_is_gone_is_marked() {
 fn what_a_tool_was_seen_to_give_stands_in_its_signature() {
     let mut place = place();
     for city in ["Oslo", "Rome", "Bern"] {
-        place.run("how warm is it", "return mcp.weather.report({ city: args.city })", &json!({ "city": city }));
+        place.run(
+            "how warm is it",
+            "return mcp.weather.report({ city: args.city })",
+            &json!({ "city": city }),
+        );
     }
     place.settled();
     let mut signature = String::new();
     eventually("it is shown", || {
-        let found = place.gateway.call("pml_discover", &json!({ "intent": "weather report", "filter": { "type": "tool" } }));
+        let found = place
+            .gateway
+            .call("pml_discover", &json!({ "intent": "weather report", "filter": { "type": "tool" } }));
         signature = found["results"][0]["signature"].as_str().unwrap_or_default().to_owned();
         signature.contains("as seen in")
     });
-    assert!(signature.contains("degrees: number") && signature.contains("as seen in 3 results"), "{signature}");
+    assert!(
+        signature.contains("degrees: number") && signature.contains("as seen in 3 results"),
+        "{signature}"
+    );
 }

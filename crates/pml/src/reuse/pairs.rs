@@ -1,0 +1,127 @@
+//! Pairs of a first and a second intent, each labelled by hand with what has to happen.
+//!
+//! A label says with which arguments the second intent runs, or that it must not. Running with other
+//! arguments is wrong whatever the label; not running where it could is only a pity, up to a bound.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Binding, Procedure, SURE, bind};
+
+/// What came of a set of pairs.
+#[derive(Debug, Default)]
+struct Count {
+    safe: usize,
+    run: usize,
+    wrong: Vec<String>,
+    not_run: Vec<String>,
+}
+
+/// Plain values stand for a schema with that default.
+fn schema(defaults: &Map<String, Value>) -> Value {
+    let of = |value: &Value| match value {
+        Value::Object(_) => value.clone(),
+        Value::String(_) => json!({"type": "string", "default": value}),
+        Value::Bool(_) => json!({"type": "boolean", "default": value}),
+        number => json!({"type": "integer", "default": number}),
+    };
+    let properties: Map<String, Value> =
+        defaults.iter().map(|(name, value)| (name.clone(), of(value))).collect();
+    json!({"type": "object", "properties": properties})
+}
+
+/// What `intent` is bound to by the procedure of a pair, and whether it runs.
+fn outcome(pair: &Value, intent: &str) -> (Binding, bool) {
+    let procedure = Procedure {
+        parameters: &schema(pair["parameters"].as_object().unwrap()),
+        intents: &[pair["first"].as_str().unwrap()],
+        examples: &BTreeMap::new(),
+        reads_only: pair["reads_only"].as_bool().unwrap(),
+    };
+    let context = pair.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
+    let binding = bind(&procedure, intent, &context);
+    let runs = binding.runs() && binding.similarity >= SURE;
+    (binding, runs)
+}
+
+fn count(pairs: &str) -> Count {
+    let pairs: Vec<Value> = serde_json::from_str(pairs).unwrap();
+    let mut count = Count::default();
+    for pair in &pairs {
+        let (first, second) = (pair["first"].as_str().unwrap(), pair["second"].as_str().unwrap());
+        let (binding, runs) = outcome(pair, second);
+        let told = || format!("{first:?} -> {second:?}: {binding:?}");
+        match &pair["runs"] {
+            Value::Object(expected) => {
+                count.safe += 1;
+                match (runs, binding.arguments == *expected) {
+                    (true, true) => count.run += 1,
+                    (true, false) => count.wrong.push(told()),
+                    (false, _) => count.not_run.push(told()),
+                }
+            }
+            _ if runs => count.wrong.push(told()),
+            _ => {}
+        }
+    }
+    println!("{} pairs, {} safe, {} run, {} wrong", pairs.len(), count.safe, count.run, count.wrong.len());
+    println!("not run:\n{}", count.not_run.join("\n"));
+    count
+}
+
+#[test]
+fn safe_intents_run_and_others_do_not() {
+    let count = count(include_str!("pairs.json"));
+    assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
+    assert!(count.safe >= 60 && count.run * 100 >= count.safe * 80, "{} of {}", count.run, count.safe);
+}
+
+#[test]
+fn asking_for_more_or_the_opposite_never_runs() {
+    let pairs: Vec<Value> = serde_json::from_str(include_str!("pairs.json")).unwrap();
+    let mut ran = Vec::new();
+    for pair in pairs.iter().filter(|pair| pair["runs"].is_object()) {
+        let intent = pair["second"].as_str().unwrap().trim_end_matches(['.', '?', ' ']);
+        for more in MORE {
+            let asked = more.replace("{}", intent);
+            if outcome(pair, &asked).1 {
+                ran.push(format!("{} -> {asked}", pair["first"]));
+            }
+        }
+    }
+    assert!(ran.is_empty(), "{}", ran.join("\n"));
+}
+
+/// What turns any intent into one that asks for something else.
+const MORE: &[&str] = &[
+    "{} and email it to bob@example.com",
+    "{} tomorrow",
+    "{} demain",
+    "{} twice",
+    "{} in 2025",
+    "{} except the first",
+    "{} sauf le premier",
+    "{} and delete it",
+    "{} puis supprime-le",
+    "{} for Bob",
+    "{} without errors",
+    "{} per author",
+    "{} sorted by name",
+    "{} only once",
+    "{} 7",
+    "{} then stop",
+    "{} \"x\"",
+    "{} @zoe",
+    "{} #zoe",
+    "{} ./zoe",
+    "don't {}",
+    "never {}",
+    "ne pas {}",
+    "stop {}",
+    "explain how to {}",
+    "if it is Monday, {}",
+    "pretend to {}",
+    "avoid {}",
+    "undo: {}",
+];
