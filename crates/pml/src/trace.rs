@@ -35,8 +35,8 @@ pub(crate) struct Recorder {
     places: HashMap<u32, usize>,
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
-    /// Counts what happens: times are too coarse to tell what came first.
-    moment: u64,
+    /// How often the program was given something: times are too coarse to tell what came first.
+    deliveries: u64,
 }
 
 #[derive(Debug)]
@@ -48,9 +48,18 @@ struct Call {
     end: Option<End>,
     asked_at: i64,
     ended_at: Option<i64>,
+    /// How often the program had been given something when it asked for this.
     began: u64,
+    /// Which of those times it was given this one's end.
     ended: Option<u64>,
     attempt: u32,
+}
+
+impl Call {
+    /// Whether the program knew the end of this one when it asked for the other.
+    fn is_before(&self, other: &Call) -> bool {
+        self.ended.is_some_and(|ended| ended <= other.began)
+    }
 }
 
 #[derive(Debug)]
@@ -75,9 +84,25 @@ pub(crate) enum Ended<'e> {
 }
 
 impl Recorder {
-    /// A call was asked for.
-    pub(crate) fn issued(&mut self, number: u32, node: Option<NodeId>, tool: &str, arguments: &str, at: i64) {
-        self.moment += 1;
+    /// The program was given something.
+    pub(crate) fn delivery(&mut self) {
+        self.deliveries += 1;
+    }
+
+    /// How often the program was given something.
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.deliveries
+    }
+
+    /// A call was asked for, after the program had been given something so many times.
+    pub(crate) fn issued(
+        &mut self,
+        (number, began): (u32, u64),
+        node: Option<NodeId>,
+        tool: &str,
+        arguments: &str,
+        at: i64,
+    ) {
         let of_node = self.of_node.entry(node).or_default();
         *of_node += 1;
         if *of_node > MOST_OF_A_NODE || self.calls.len() >= MOST_CALLS {
@@ -93,19 +118,18 @@ impl Recorder {
             end: None,
             asked_at: at,
             ended_at: None,
-            began: self.moment,
+            began,
             ended: None,
             attempt: *of_node,
         });
     }
 
-    /// A call ended.
+    /// A call ended, which the program was given last.
     pub(crate) fn ended(&mut self, number: u32, ended: &Ended<'_>, at: i64) {
-        self.moment += 1;
         let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else {
             return;
         };
-        (call.ended_at, call.ended) = (Some(at), Some(self.moment));
+        (call.ended_at, call.ended) = (Some(at), Some(self.deliveries));
         call.end = Some(match ended {
             Ended::Result(value) => {
                 let size = value.get().len();

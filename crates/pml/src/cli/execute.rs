@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 #[derive(Debug, Args)]
 pub(super) struct Execute {
     /// What it is for; alone, what was learned for it is run
-    #[arg(required_unless_present_any = ["code", "dag"])]
+    #[arg(required_unless_present_any = ["code", "dag", "capability"])]
     intent: Option<String>,
     /// The program, TypeScript; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "dag")]

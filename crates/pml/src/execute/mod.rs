@@ -329,7 +329,8 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
             Some(dag) if dag.single => RunKind::Tool,
             Some(_) => RunKind::Dag,
         },
-        intent: asked.plan.intent.clone(),
+        // It stands in lists for as long as there are any, unsealed.
+        intent: app.memory.sanitiser().text(&asked.plan.intent).into_owned(),
         code_hash: asked.plan.code_hash.clone(),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))

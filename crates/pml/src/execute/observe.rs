@@ -51,6 +51,8 @@ pub(super) struct Observer {
     coming: VecDeque<(i64, Delivered)>,
     caught_up: u32,
     recorder: Recorder,
+    /// How often the program had been given something when it said what it says now.
+    turn: u64,
 }
 
 impl Observer {
@@ -70,6 +72,7 @@ impl Observer {
             coming: VecDeque::new(),
             caught_up: 0,
             recorder: Recorder::default(),
+            turn: 0,
         }
     }
 
@@ -93,7 +96,6 @@ impl Observer {
         for (index, call) in history.calls.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let node_id = call.node.clone().and_then(|node| NodeId::try_from(node).ok());
-            self.recorder.issued(number, node_id, &call.tool, &call.arguments, call.at);
             self.tasks.push(Task {
                 call: number,
                 node_id,
@@ -107,7 +109,24 @@ impl Observer {
             self.lines.push(None);
             self.progress.calls += 1;
         }
-        history.deliveries.iter().for_each(|(at, what)| self.delivered(what, *at));
+        self.record(history);
+    }
+
+    /// Takes in what was given, with each call where it was asked for.
+    fn record(&mut self, history: &History) {
+        let mut calls = history.calls.iter().zip(1..).peekable();
+        let mut asked = |recorder: &mut Recorder, until: i64| {
+            while let Some((call, number)) = calls.next_if(|(call, _)| call.at <= until) {
+                let node = call.node.clone().and_then(|node| NodeId::try_from(node).ok());
+                let began = recorder.deliveries();
+                recorder.issued((number, began), node, &call.tool, &call.arguments, call.at);
+            }
+        };
+        for (at, what) in &history.deliveries {
+            asked(&mut self.recorder, *at);
+            self.delivered(what, *at);
+        }
+        asked(&mut self.recorder, i64::MAX);
     }
 
     /// A call the program asks for, at `at`.
@@ -120,7 +139,7 @@ impl Observer {
             self.way.call(node, seen.call);
         }
         self.progress.calls += 1;
-        self.recorder.issued(seen.call, site, &tool, &seen.arguments, at);
+        self.recorder.issued((seen.call, self.turn), site, &tool, &seen.arguments, at);
         self.tasks.push(Task {
             call: seen.call,
             node_id: site,
@@ -143,6 +162,7 @@ impl Observer {
 
     /// The program was given something, at `at`.
     pub(super) fn delivered(&mut self, what: &Delivered, at: i64) {
+        self.recorder.delivery();
         let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
         self.progress.ended += 1;
         task.execution_time_ms = Some(at - task.issued_at);
@@ -179,7 +199,8 @@ impl Observer {
         self.lines.push(node_id.and_then(|node| self.plan.structure.node(node)).map(|node| node.at.line));
         self.progress.calls += 1;
         let tool = self.plan.tools[issued.handle as usize].id.to_string();
-        self.recorder.issued(issued.call, node_id, &tool, &issued.arguments, at);
+        let began = self.recorder.deliveries();
+        self.recorder.issued((issued.call, began), node_id, &tool, &issued.arguments, at);
         self.tasks.push(Task {
             call: issued.call,
             node_id,
@@ -205,7 +226,10 @@ impl Observer {
     pub(super) fn see(&mut self, seen: &Seen) {
         match seen {
             // Only when a delivery is taken is it sure that the call it answers has been seen.
-            Seen::Quiet { taken, .. } => self.catch_up(*taken),
+            Seen::Quiet { taken, .. } => {
+                self.turn = u64::from(*taken) + 1;
+                self.catch_up(*taken);
+            }
             Seen::Ended(_) => self.catch_up(u32::MAX),
             Seen::Reached(all) => {
                 for reached in all {

@@ -94,15 +94,11 @@ fn edge(from: usize, to: usize, kind: EdgeKind) -> TraceEdge {
 fn by_time(calls: &[Call]) -> Vec<TraceEdge> {
     let mut edges = Vec::new();
     for (to, later) in calls.iter().enumerate() {
-        let before = || calls.iter().enumerate().filter_map(|(from, call)| Some((from, call, call.ended?)));
-        let before = || before().filter(|(_, _, ended)| *ended < later.began);
+        let before = || calls.iter().enumerate().filter(|(_, call)| call.is_before(later));
         // Whatever had ended when the last of these began is told by way of it.
-        let Some(last) = before().map(|(_, call, _)| call.began).max() else { continue };
-        edges.extend(
-            before()
-                .filter(|(_, _, ended)| *ended > last)
-                .map(|(from, ..)| edge(from, to, EdgeKind::Sequence)),
-        );
+        let Some(last) = before().map(|(_, call)| call).max_by_key(|call| call.began) else { continue };
+        let direct = before().filter(|(_, call)| !call.is_before(last));
+        edges.extend(direct.map(|(from, _)| edge(from, to, EdgeKind::Sequence)));
     }
     edges
 }
@@ -117,8 +113,7 @@ fn by_data(calls: &[Call]) -> Vec<TraceEdge> {
     let mut edges = Vec::new();
     for (to, later) in calls.iter().enumerate() {
         for (from, earlier) in calls.iter().enumerate() {
-            let had_ended = earlier.ended.is_some_and(|ended| ended < later.began);
-            if had_ended && !gave[from].is_disjoint(&given[to]) {
+            if earlier.is_before(later) && !gave[from].is_disjoint(&given[to]) {
                 edges.push(edge(from, to, EdgeKind::Dependency));
             }
         }

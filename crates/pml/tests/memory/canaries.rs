@@ -91,7 +91,7 @@ fn no_secret_is_found_again_in_any_spelling() {
     let all = canaries();
     let of = |place: &str| all.iter().find(|(name, _)| *name == place).unwrap().1.clone();
     let known =
-        ["argument", "a result", "an error", "a url"].map(|place| of(&format!("known value in {place}")));
+        ["an argument", "a result", "an error", "a url"].map(|place| of(&format!("known value in {place}")));
     let encoded = ["base64", "hex"].map(|how| of(&format!("known value in {how}")));
     let variables: Vec<String> = known
         .iter()
@@ -149,7 +149,7 @@ fn no_secret_is_found_again_in_any_spelling() {
     let told = place.run("read what is not there", &failing, &json!({}));
     assert_eq!(told["status"], "failed", "{told}");
     let literal =
-        format!("return mcp.json.stringify({{ value: {{ password: '{}' }} }})", of("literal in the program"));
+        format!("return mcp.json.stringify({{ data: {{ password: '{}' }} }})", of("literal in the program"));
     let told = place.run(&format!("log in with password: {}", of("in the intent")), &literal, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
 

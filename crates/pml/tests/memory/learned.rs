@@ -8,7 +8,7 @@ use crate::place::{ALL, Place};
 /// The example every description of the system uses.
 const EXISTS: &str = "const file = await mcp.fs.stat({ path: args.path });\n\
     if (file.exists) { return await mcp.fs.read({ path: args.path }); }\n\
-    return await mcp.fs.create({ path: args.path });";
+    return await mcp.fs.create({ path: args.path, content: '' });";
 
 fn nodes(path: &[pml_model::structure::NodeId]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -59,7 +59,7 @@ fn a_trace_says_what_was_called_with_what_and_what_depended_on_what() {
     let code = "const file = await mcp.fs.read({ path: 'a.json' });\n\
         const [parsed, length] = await Promise.all([mcp.json.parse({ json: file.content }), mcp.math.evaluate({ expression: '1 + 1' })]);\n\
         await mcp.fs.write({ path: 'b.txt', content: String(length.value) });\n\
-        return mcp.json.stringify({ value: parsed.data.items[0] });";
+        return mcp.json.stringify({ data: parsed.data.items[0] });";
     let told = place.run("take the first item of a.json", code, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
     let trace = place.trace(&told);
@@ -129,13 +129,10 @@ fn large_results_are_not_kept_and_loops_only_in_part() {
     assert_eq!(kept["_truncated"], true);
     assert!(kept["_originalSize"].as_u64().unwrap() > 50_000, "{kept}");
     let code = "for (let i = 0; i < 60; i++) await mcp.math.evaluate({ expression: `${i}` }); return 1";
-    let trace = place.trace(&place_run(&mut place, code));
+    let told = place.run("count", code, &json!({}));
+    let trace = place.trace(&told);
     assert_eq!((trace.body.task_results.len(), trace.body.omitted), (20, 40));
     assert_eq!(nodes(&trace.body.executed_path), "l1 n1");
-}
-
-fn place_run(place: &mut Place, code: &str) -> Value {
-    place.run("count", code, &json!({}))
 }
 
 #[test]
@@ -189,7 +186,7 @@ fn what_usually_comes_next_is_told() {
     place.settled();
     let told = place.run("read the text", read, &json!({}));
     let next = &told["next"][0];
-    assert_eq!((next["type"].as_str(), next["name"].as_str()), (Some("capability"), Some("doSum")), "{told}");
+    assert_eq!((next["type"].as_str(), next["name"].as_str()), (Some("capability"), Some("sum")), "{told}");
     let confidence = next["confidence"].as_f64().unwrap();
     assert!((0.5..=1.0).contains(&confidence), "{next}");
     assert!(next["reason"].as_str().unwrap().contains("3 of the 3 times"), "{next}");

@@ -58,14 +58,15 @@ fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recover
     assert_eq!(place.capability_of(&id).state, State::Active);
     std::fs::write(place.home.path("version"), "2").unwrap();
     place.restart();
-    // Being asked for anything starts the server, which tells of its tools.
-    place.run("look", "return mcp.weather.report({ town: 'Oslo' })", &json!({}));
+    // Being called starts the server, which tells of its tools.
+    let told = place.run("look", CODE, &json!({}));
+    assert_eq!(told["status"], "failed", "{told}");
     eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
     let because = place.capability_of(&id).degraded_because.unwrap();
     assert!(because.contains("`weather:report` changed"), "{because}");
     std::fs::write(place.home.path("version"), "1").unwrap();
     place.restart();
-    place.run("look", CODE, &json!({}));
+    place.run("look", "return mcp.weather.report({ town: 'Oslo' })", &json!({}));
     eventually("it is taken back", || place.capability_of(&id).state == State::Active);
 }
 
@@ -76,11 +77,8 @@ fn a_capability_whose_tool_is_gone_is_marked() {
     let id = told["capabilityId"].as_str().unwrap().to_owned();
     std::fs::write(place.home.path("version"), "none").unwrap();
     place.restart();
-    place.gateway.call(
-        "pml_execute",
-        &json!({ "intent": "x", "implementation": { "type": "tool", "toolId": "weather:report" } }),
-    );
-    place.home.run(&["list", "weather"]);
+    let told = place.run("look", CODE, &json!({}));
+    assert_eq!(told["status"], "failed", "{told}");
     eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
     assert!(place.capability_of(&id).degraded_because.unwrap().contains("`weather:report` cannot be used"));
 }
