@@ -14,6 +14,7 @@ pub mod config;
 pub mod dashboard;
 pub mod discover;
 pub mod epoch;
+pub mod error_type;
 pub mod execute;
 pub mod flow;
 pub mod gateway;
