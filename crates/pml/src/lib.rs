@@ -21,6 +21,7 @@ pub mod gateway;
 pub mod passphrase;
 pub mod plan;
 pub mod problem;
+pub mod sanitise;
 pub mod servers;
 pub mod tasks;
 pub mod tools;
