@@ -10,6 +10,7 @@ use super::error::Error;
 use super::paths::Paths;
 use super::server::Transport;
 use super::{Config, Env};
+use crate::sanitise::is_secret_name;
 
 /// A text that neither `Debug` nor `Display` shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,11 +62,7 @@ pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {
     if let Ok(Some(bytes)) = disk::read(&paths.token()) {
         known.extend(String::from_utf8(bytes).ok().map(|token| token.trim().to_owned()));
     }
-    let tells = |name: &str| {
-        let name = name.to_lowercase();
-        let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-        words.into_iter().any(|word| TELLING.iter().any(|telling| word.ends_with(telling)))
-    };
+    let tells = |name: &str| is_secret_name(name);
     known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.to_owned()));
     for server in &config.servers {
         match &server.transport {
@@ -73,11 +70,8 @@ pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {
                 known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.clone()));
             }
             Transport::Http { headers, .. } => {
-                for (_, value) in headers.iter().filter(|(name, _)| tells(name)) {
-                    // After the word for how it is given, such as `Bearer`.
-                    known.extend(value.reveal().split_whitespace().last().map(str::to_owned));
-                    known.push(value.reveal().to_owned());
-                }
+                let secret = headers.iter().filter(|(name, _)| tells(name));
+                known.extend(secret.map(|(_, value)| value.reveal().to_owned()));
             }
         }
     }

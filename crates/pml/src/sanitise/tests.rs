@@ -1,0 +1,526 @@
+//! What is taken out, what stays, and that neither takes long.
+
+mod ordinary;
+mod secret;
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use serde_json::value::RawValue;
+
+use super::*;
+
+/// Values a configuration holds, with everything in them that encodings change.
+const KNOWN: [&str; 5] = [
+    "hunter2-and-more",
+    "p@ss/w\"ord&co<é>",
+    "kX9?>~?>~kX9",
+    "back\\slash\\new\\x41",
+    "correct horse battery",
+];
+
+fn sanitiser() -> &'static Sanitiser {
+    static SANITISER: LazyLock<Sanitiser> = LazyLock::new(|| Sanitiser::new(KNOWN.map(str::to_owned)));
+    &SANITISER
+}
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+/// Checks what becomes of a JSON text.
+#[track_caller]
+fn check(json: &str, expected: &str) {
+    let before = raw(json);
+    let cleaned = sanitiser().json(&before);
+    assert_eq!(cleaned.value.get(), expected);
+    assert_eq!(cleaned.changed, json != expected, "{json}");
+    let again = sanitiser().json(&cleaned.value);
+    assert_eq!((again.value.get(), again.changed), (expected, false), "once more");
+}
+
+#[test]
+fn secrets_are_taken_out_and_what_is_around_them_stays() {
+    let sanitiser = sanitiser();
+    let mut wrong = Vec::new();
+    for (text, secret) in secret::CASES {
+        // The bar keeps programs that look for leaked secrets from finding some in this file.
+        let (text, secret) = (text.replace('¦', ""), secret.replace('¦', ""));
+        assert!(text.contains(&secret), "{text}");
+        let expected = text.replacen(&secret, MARK, 1);
+        let clean = sanitiser.text(&text);
+        if clean != expected {
+            wrong.push(format!("{text:?}\n  -> {clean:?}"));
+        } else if sanitiser.text(&clean) != expected {
+            wrong.push(format!("{expected:?} changes once more: {:?}", sanitiser.text(&clean)));
+        }
+    }
+    assert!(secret::CASES.len() >= 80);
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), secret::CASES.len(), wrong.join("\n"));
+}
+
+#[test]
+fn ordinary_text_stays() {
+    let sanitiser = sanitiser();
+    let changed: Vec<String> = ordinary::CASES
+        .iter()
+        .filter_map(|text| match sanitiser.text(text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(clean) => Some(format!("{text:?}\n  -> {clean:?}")),
+        })
+        .collect();
+    assert!(ordinary::CASES.len() >= 80);
+    assert!(changed.is_empty(), "{} of {}:\n{}", changed.len(), ordinary::CASES.len(), changed.join("\n"));
+}
+
+/// Every way we know to write `secret`, each inside something longer.
+fn written(secret: &str) -> Vec<String> {
+    let percent = |digits: fn(u8) -> String| -> String {
+        secret
+            .bytes()
+            .map(
+                |byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { digits(byte) },
+            )
+            .collect()
+    };
+    let units = |unit: fn(u16) -> String| -> String { secret.encode_utf16().map(unit).collect() };
+    let json = serde_json::to_string(secret).unwrap();
+    let json = &json[1..json.len() - 1];
+    let html: String = secret.chars().map(|c| format!("&#{};", u32::from(c))).collect();
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut all = vec![
+        secret.to_owned(),
+        format!("before{secret}after"),
+        percent(|byte| format!("%{byte:02x}")),
+        percent(|byte| format!("%{byte:02X}")).replace("%20", "+"),
+        secret.bytes().map(|byte| format!("%{byte:02X}")).collect(),
+        percent(|byte| format!("%25{byte:02X}")),
+        json.to_owned(),
+        json.replace('/', "\\/"),
+        serde_json::to_string(json).unwrap(),
+        units(|unit| format!("\\u{unit:04x}")),
+        units(|unit| format!("\\u{unit:04X}")),
+        secret.chars().map(|c| format!("\\u{{{:x}}}", u32::from(c))).collect(),
+        html.replace('&', "&amp;"),
+        secret.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect(),
+        secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
+        html,
+        hex.to_uppercase(),
+        format!("0x{hex}"),
+        format!("{}\r\n  {}", &secret[..4], &secret[4..]),
+    ];
+    for before in ["", "a", "ab", "user:", "{\"x\":\""] {
+        let longer = format!("{before}{secret}\"}} and more");
+        let whole = BASE64_STANDARD.encode(&longer);
+        all.push(format!("{}\n{}", &whole[..12], &whole[12..]));
+        all.push(BASE64_STANDARD.encode(format!("{before}{json}\"}}")));
+        all.push(BASE64_URL_SAFE_NO_PAD.encode(&longer));
+        all.push(whole.replace('+', "%2B").replace('/', "%2F"));
+        all.push(whole);
+    }
+    all
+}
+
+/// What is left of `secret` in `text` under any of the encodings, if anything is.
+fn left_of<'a>(secret: &str, text: &str) -> Option<&'a str> {
+    let plain =
+        [("plain", secret.to_owned()), ("hex", secret.bytes().map(|byte| format!("{byte:02x}")).collect())];
+    let lower = text.to_lowercase();
+    let simply = plain.into_iter().find(|(_, needle)| lower.contains(&needle.to_lowercase()));
+    let decoded = || {
+        (0..3).any(|skip| {
+            let digits: Vec<u8> =
+                text.bytes().filter(|b| b.is_ascii_alphanumeric() || b"+/-_".contains(b)).collect();
+            let digits: String = digits
+                .iter()
+                .map(|b| char::from(*b))
+                .map(|c| {
+                    if c == '-' {
+                        '+'
+                    } else if c == '_' {
+                        '/'
+                    } else {
+                        c
+                    }
+                })
+                .collect();
+            (0..4).any(|from| {
+                let Some(run) = digits.get(from..) else { return false };
+                let run = &run[..run.len() / 4 * 4];
+                BASE64_STANDARD.decode(run).is_ok_and(|bytes| {
+                    bytes
+                        .get(skip..)
+                        .is_some_and(|bytes| bytes.windows(secret.len()).any(|w| w == secret.as_bytes()))
+                })
+            })
+        })
+    };
+    simply.map(|(how, _)| how).or_else(|| decoded().then_some("base64"))
+}
+
+#[test]
+fn known_values_are_found_in_every_encoding() {
+    let sanitiser = sanitiser();
+    for secret in KNOWN {
+        for text in written(secret) {
+            let text = format!("GET /x {text} done");
+            let clean = sanitiser.text(&text);
+            assert!(clean.contains(MARK), "{secret} in {text} -> {clean}");
+            assert_eq!(left_of(secret, &clean), None, "{secret} in {text} -> {clean}");
+            assert!(clean.starts_with("GET /x ") && clean.ends_with(" done"), "{text} -> {clean}");
+            let json =
+                serde_json::to_string(&serde_json::json!({ "seen": [text], text.clone(): 1 })).unwrap();
+            let inside = sanitiser.json(&raw(&json)).value;
+            assert!(inside.get().matches(MARK).count() >= 2, "{json} -> {inside}");
+            assert_eq!(left_of(secret, inside.get()), None, "{json} -> {inside}");
+        }
+    }
+}
+
+#[test]
+fn secrets_inside_known_values_are_known_too() {
+    let sanitiser = Sanitiser::new(
+        [
+            "postgres://app:Kq7-vvZ2@db/main",
+            "Bearer opaque.value",
+            "Basic bWU6czNjcjN0LXB3",
+            "Server=db;Password=Zw4!kkR;",
+        ]
+        .map(str::to_owned),
+    );
+    for (text, clean) in [
+        ("tried Kq7-vvZ2 twice", "tried [REDACTED] twice"),
+        ("got opaque.value here", "got [REDACTED] here"),
+        ("login me with s3cr3t-pw", "login me with [REDACTED]"),
+        ("used Zw4!kkR today", "used [REDACTED] today"),
+        ("postgres://app@db/main", "postgres://app@db/main"),
+    ] {
+        assert_eq!(sanitiser.text(text), clean);
+    }
+}
+
+#[test]
+fn settings_that_everybody_has_are_no_secrets() {
+    let settings = [
+        "true",
+        "abc12",
+        "production",
+        "LOCALHOST",
+        "/usr/bin",
+        "/usr/local/bin:/usr/bin:/bin",
+        "~/.cache/pml",
+        "C:\\Users\\me",
+        "127.0.0.1:8080",
+        "10000000",
+        "1.24.3",
+        "v20.11.1",
+        "api.example.com",
+        "db.internal:5432",
+        "https://api.example.com/v1/messages",
+        "http://localhost:8080",
+        "me@example.com",
+        "us-east-1",
+        "en_US.UTF-8",
+        "Europe/Paris",
+        "streamable-http",
+        "./data/store",
+        "file:///srv/data",
+    ];
+    let sanitiser = Sanitiser::new(settings.map(str::to_owned));
+    for setting in settings {
+        assert!(matches!(sanitiser.text(&format!("it is {setting} now")), Cow::Borrowed(_)), "{setting}");
+    }
+    for secret in [
+        "swordfish",
+        "abc123",
+        "my.Pass.word1",
+        "https://x.example/hook/T0aB1cD2eF3gH4",
+        "/K7MDENG/bPxRfiCYZEKEY17",
+    ] {
+        let sanitiser = Sanitiser::new([secret.to_owned()]);
+        assert_eq!(sanitiser.text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
+    }
+}
+
+#[test]
+fn members_are_secret_by_their_names() {
+    let secret = [
+        "password",
+        "Password",
+        "PASSWORD",
+        "passwd",
+        "db_password",
+        "userPassword",
+        "new-password",
+        "passphrase",
+        "password2",
+        "password_hash",
+        "passwordConfirmation",
+        "secret",
+        "client_secret",
+        "clientSecret",
+        "token",
+        "access_token",
+        "accessToken",
+        "refresh_token",
+        "id_token",
+        "authToken",
+        "bot_token",
+        "GITHUB_TOKEN",
+        "adminToken",
+        "csrfToken",
+        "X-Amz-Security-Token",
+        "api_key",
+        "apiKey",
+        "API-KEY",
+        "x-api-key",
+        "OPENAI_API_KEY",
+        "aws_secret_access_key",
+        "private_key",
+        "privateKey",
+        "ssh_key",
+        "signingKey",
+        "authorization",
+        "Authorization",
+        "Proxy-Authorization",
+        "cookie",
+        "Set-Cookie",
+        "cookies",
+        "credential",
+        "credentials",
+        "session_id",
+        "sessionId",
+        "Mcp-Session-Id",
+        "PHPSESSID",
+        "pin",
+        "otp",
+        "ssn",
+        "cvv",
+        "jwt",
+        "mot_de_passe",
+        "DB_PASS",
+        "dbPass",
+        "mdp",
+        "pass\\u0077ord",
+        "api.key",
+    ];
+    for name in secret {
+        let cases =
+            [("\"abcdef\"", true), ("\"x\"", true), ("{\"a\":[1]}", true), ("null", false), ("true", false)];
+        for (value, changes) in cases.into_iter().chain([("\"\"", false), ("[ ]", false), ("{}", false)]) {
+            if name.ends_with("ass") || name.ends_with("ASS") {
+                continue;
+            }
+            let becomes = if changes { "\"[REDACTED]\"" } else { value };
+            check(&format!("{{\"{name}\": {value} }}"), &format!("{{\"{name}\": {becomes} }}"));
+        }
+        check(&format!("{{\"{name}\":\"s\"}}"), &format!("{{\"{name}\":\"[REDACTED]\"}}"));
+    }
+    let plain = [
+        "tokens",
+        "token_count",
+        "max_tokens",
+        "maxTokens",
+        "totalTokens",
+        "token_type",
+        "tokenType",
+        "author",
+        "secretary",
+        "key",
+        "keys",
+        "public_key",
+        "primaryKey",
+        "nextPageToken",
+        "next_page_token",
+        "pageToken",
+        "continuationToken",
+        "progressToken",
+        "cursor",
+        "password_policy",
+        "passwordless",
+        "secretName",
+        "keyboard",
+        "monkey",
+        "bypass",
+        "compass",
+        "passed",
+        "passenger",
+        "session",
+        "spinning",
+        "pinned",
+        "opinion",
+        "cookieConsent",
+        "authorization_endpoint",
+        "authorizationUrl",
+        "tokenizer",
+        "stopToken",
+        "sort_key",
+        "foreignKey",
+        "keyword",
+        "credentialType",
+        "api_key_id",
+        "tokenEndpoint",
+        "hotspot",
+        "assn",
+        "description",
+        "",
+    ];
+    for name in plain {
+        for value in ["\"plain words\"", "512", "[1,2]", "{\"a\":1}"] {
+            let json = format!("{{\"{name}\": {value} }}");
+            check(&json, &json);
+        }
+    }
+}
+
+#[test]
+fn names_that_mean_two_things_look_at_the_value() {
+    check(r#"{"pass":12,"fail":3}"#, r#"{"pass":12,"fail":3}"#);
+    check(r#"{"pass":"swordfish"}"#, r#"{"pass":"[REDACTED]"}"#);
+    check(r#"{"pwd":"/home/me/work"}"#, r#"{"pwd":"/home/me/work"}"#);
+    check(r#"{"pwd":"swordfish"}"#, r#"{"pwd":"[REDACTED]"}"#);
+}
+
+#[test]
+fn values_are_changed_in_place() {
+    check(
+        "{ \"n\":10e110, \"big\" :12345678901234567890123,\"é\\u00e9\":\"\\u00e9\\/\",\"token\":-1.50, \"t\":[ ] }",
+        "{ \"n\":10e110, \"big\" :12345678901234567890123,\"é\\u00e9\":\"\\u00e9\\/\",\"token\":\"[REDACTED]\", \"t\":[ ] }",
+    );
+    check(r#""\u00e9 password=abc\u0031\n tail\t""#, r#""\u00e9 password=[REDACTED]\n tail\t""#);
+    check(r#"["\ud800 token=abcdef1 \udfff"]"#, r#"["\ud800 token=[REDACTED] \udfff"]"#);
+    check(r#"{"hunter2-and-more":1,"x":"hunter2-and-more"}"#, r#"{"[REDACTED]":1,"x":"[REDACTED]"}"#);
+    check("[1,\"a\"]", "[1,\"a\"]");
+    check("17", "17");
+}
+
+#[test]
+fn known_numbers_are_taken_out() {
+    let cleaned = Sanitiser::new(["48151623".to_owned()]).json(&raw("[48151623,4815162,\"a\"]"));
+    assert_eq!(cleaned.value.get(), "[\"[REDACTED]\",4815162,\"a\"]");
+}
+
+#[test]
+fn pairs_of_name_and_value_are_one_member() {
+    check(
+        r#"[{"name":"API_KEY","value":"x"},{"value":42,"key":"password"},{"name":"page","value":"x"}]"#,
+        r#"[{"name":"API_KEY","value":"[REDACTED]"},{"value":"[REDACTED]","key":"password"},{"name":"page","value":"x"}]"#,
+    );
+}
+
+#[test]
+fn json_in_strings_is_opened() {
+    let once = serde_json::json!({ "user": "me", "pin": 1234, "token": "abc", "n": 1 }).to_string();
+    let clean = r#"{"user":"me","pin":"[REDACTED]","token":"[REDACTED]","n":1}"#;
+    let (mut dirty, mut expected) = (once, clean.to_owned());
+    for _ in 0..4 {
+        dirty = serde_json::to_string(&serde_json::json!({ "text": dirty })).unwrap();
+        expected = serde_json::to_string(&serde_json::json!({ "text": expected })).unwrap();
+        check(&dirty, &expected);
+    }
+    check(r#"{"text":"{\"a\":1,\"list\":[\"b\"]}"}"#, r#"{"text":"{\"a\":1,\"list\":[\"b\"]}"}"#);
+    check(
+        r#"{"text":"cut {\"password\":\"abc\",\"x"}"#,
+        r#"{"text":"cut {\"password\":\"[REDACTED]\",\"x"}"#,
+    );
+}
+
+#[test]
+fn depth_costs_no_stack() {
+    let deep = format!("{}{}{}", "[".repeat(100_000), "\"password=abc1\"", "]".repeat(100_000));
+    assert_eq!(sanitiser().json(&raw(&deep)).value.get(), deep.replace("abc1", MARK));
+    let deep = format!("{{\"token\":{}{}}}", "[{\"a\":".repeat(50_000) + "1", "}]".repeat(50_000));
+    assert_eq!(sanitiser().json(&raw(&deep)).value.get(), "{\"token\":\"[REDACTED]\"}");
+}
+
+/// How long it takes at best.
+fn time(of: impl Fn()) -> Duration {
+    let once = |()| {
+        let start = Instant::now();
+        of();
+        start.elapsed()
+    };
+    [(), ()].map(once).into_iter().min().unwrap()
+}
+
+#[test]
+fn ten_times_the_text_takes_about_ten_times_as_long() {
+    let units = [
+        "a",
+        "eyJ",
+        "eyJ-",
+        "eyJ.",
+        "password=",
+        "password=\"",
+        "password='\"",
+        "token ",
+        "token:",
+        "key-",
+        "[{(",
+        "://",
+        "a://b:",
+        "@",
+        "://@",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\n-----END",
+        "Bearer ",
+        "Basic a",
+        "sk-",
+        "ghp_",
+        "AKIA",
+        "AKIAIOSFODNN7EXAMPLE ",
+        "\\",
+        "\\u005c",
+        "%25",
+        "&amp;",
+        "token is ",
+        "cookie: a=b",
+        "authorization: bearer ",
+        "\\\"",
+        "secret,",
+        "aB3",
+        "pwd=/a",
+        "hunter2-and-",
+        "\n",
+        "token aB3",
+        "<token>",
+        "--token ",
+        "mot de passe : ",
+        "xoxb-",
+        "?key=",
+        "SG.a",
+        "authorization: ",
+        "token:token:",
+        ":token:1",
+        "token=(",
+        "token: \"token: ",
+        "pin:",
+        "cookie:",
+        "?key=?key=",
+        ",token:,",
+    ];
+    let sanitiser = sanitiser();
+    for unit in units {
+        let of = |size: usize| format!("so {}", unit.repeat(size / unit.len()));
+        let (small, large) = (of(4_000), of(40_000));
+        let text = |text: &str| {
+            std::hint::black_box(sanitiser.text(text));
+        };
+        grows_evenly(unit, || text(&small), || text(&large));
+        let (small, large) = (pml_model::json::raw(&small), pml_model::json::raw(&large));
+        let json = |value: &RawValue| {
+            std::hint::black_box(sanitiser.json(value));
+        };
+        grows_evenly(unit, || json(&small), || json(&large));
+    }
+}
+
+/// Fails where the large takes much more than ten times the small each time it is tried. Work that grows with the
+/// square takes a hundred times as long always; a machine that is busy with something else, now and then.
+#[track_caller]
+fn grows_evenly(unit: &str, small: impl Fn(), large: impl Fn()) {
+    let ratio = || time(&large).as_secs_f64() / time(&small).as_secs_f64().max(1e-6);
+    assert!((0..20).any(|_| ratio() < 40.0), "{unit:?} ten times over takes {:.0} times as long", ratio());
+}
