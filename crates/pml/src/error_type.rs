@@ -8,8 +8,8 @@ mod tests;
 
 use std::sync::LazyLock;
 
+use pml_model::trace::ErrorType;
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use pml_model::trace::ErrorType::{

@@ -40,21 +40,6 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Parts of the names of variables and headers whose values are nobody's business.
-const TELLING: &[&str] = &[
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "key",
-    "credential",
-    "auth",
-    "cookie",
-    "private",
-    "dsn",
-    "pat",
-];
-
 /// The secrets this program knows: its own token, the headers it sends, and variables whose names say so. They are
 /// looked for in whatever is to be kept.
 pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {

@@ -67,18 +67,18 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     trace.capability_id = (known || procedure.is_some()).then_some(id);
     Some(Box::new(Memory {
         procedure: procedure.map(Box::new),
-        activates: activates(over, learn, trace.status),
+        activates: activates(over, trace.status),
         values: capability::values(over.plan, learn, &sanitiser),
         trace: Box::new(trace),
     }))
 }
 
 /// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.
-fn activates(over: &Over<'_>, learn: &Learn, status: Status) -> bool {
+fn activates(over: &Over<'_>, status: Status) -> bool {
     let undeclared = || {
         matches!(over.plan.work, Work::Code(_)) && over.report.tasks.iter().any(|task| task.node_id.is_none())
     };
-    learn.capability.is_none() && status.evidence() == Some(true) && !undeclared()
+    status.evidence() == Some(true) && !undeclared()
 }
 
 fn definition(plan: &Plan, tool: &str) -> Digest {
