@@ -27,7 +27,7 @@ pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
 pub use trace::{Order, Traces};
 
-pub(crate) use manage::forget_plans;
+pub(crate) use manage::{forget_plans, old_plans};
 pub(crate) use trace::Remembered;
 
 use crate::{Error, Store, Urgency};

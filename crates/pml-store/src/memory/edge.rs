@@ -71,20 +71,23 @@ fn edge(row: &Row<'_>) -> rusqlite::Result<LearnedEdge> {
 
 /// How much oftener things came after one another.
 #[derive(Default)]
-pub(super) struct Edges(HashMap<(String, String, EdgeKind), HashMap<Principal, u64>>);
+pub(super) struct Edges(HashMap<Principal, HashMap<(String, EdgeKind, String), u64>>);
 
 impl Edges {
     pub(super) fn add(&mut self, principal: &Principal, from: String, to: String, kind: EdgeKind) {
-        let counts = self.0.entry((from, to, kind)).or_default();
-        match counts.get_mut(principal) {
-            Some(count) => *count += 1,
-            None => drop(counts.insert(principal.clone(), 1)),
+        let edge = (from, kind, to);
+        match self.0.get_mut(principal) {
+            Some(counts) => *counts.entry(edge).or_default() += 1,
+            None => drop(self.0.insert(principal.clone(), HashMap::from([(edge, 1)]))),
         }
     }
 
     pub(super) fn store(self, connection: &Connection) -> rusqlite::Result<()> {
-        for ((from, to, kind), counts) in self.0 {
-            for (principal, count) in counts {
+        for (principal, counts) in self.0 {
+            // Neighbours are written one after the other: their page is still at hand.
+            let mut counts: Vec<_> = counts.into_iter().collect();
+            counts.sort_unstable();
+            for ((from, kind, to), count) in counts {
                 put(connection, &principal, (&from, &to, kind.as_str()), count)?;
             }
         }

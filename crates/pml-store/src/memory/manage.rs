@@ -200,9 +200,12 @@ impl Store {
     }
 }
 
-/// Deletes some of the procedures that never worked and were not run for a long time; says how many.
-pub(crate) fn forget_plans(connection: &Connection, now: i64) -> rusqlite::Result<usize> {
-    let old: Vec<(i64, CapabilityId, Principal)> = connection
+/// Some of the procedures that never worked and were not run for a long time.
+pub(crate) fn old_plans(
+    connection: &Connection,
+    now: i64,
+) -> rusqlite::Result<Vec<(i64, CapabilityId, Principal)>> {
+    connection
         .prepare_cached(
             "SELECT number, id, principal FROM capability
              WHERE promoted_at IS NULL AND created_at <= ?1 AND coalesce(last_used, created_at) <= ?1 LIMIT ?2",
@@ -210,11 +213,15 @@ pub(crate) fn forget_plans(connection: &Connection, now: i64) -> rusqlite::Resul
         .query_map(params![now.saturating_sub(PLAN_MS), TOGETHER], |row| {
             Ok((row.get(0)?, capability_id(row, 1)?, Principal(row.get(2)?)))
         })?
-        .collect::<rusqlite::Result<_>>()?;
-    for (number, id, principal) in &old {
-        delete(connection, principal, id, *number, now)?;
+        .collect()
+}
+
+/// Deletes some of [`old_plans`].
+pub(crate) fn forget_plans(connection: &Connection, now: i64) -> rusqlite::Result<()> {
+    for (number, id, principal) in old_plans(connection, now)? {
+        delete(connection, &principal, &id, number, now)?;
     }
-    Ok(old.len())
+    Ok(())
 }
 
 /// The number of the capability with this very id.

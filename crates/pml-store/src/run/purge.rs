@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::memory::forget_plans;
+use crate::memory::{forget_plans, old_plans};
 use crate::{Error, Store};
 
 /// How many runs go in one transaction, so that others are not kept waiting.
@@ -16,7 +16,9 @@ impl Store {
     /// # Errors
     /// The change could not be stored; what went before stays gone.
     pub fn purge(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
-        while self.write(move |connection| forget_plans(connection, now))? > 0 {}
+        while !self.read(|connection| old_plans(connection, now))?.is_empty() {
+            self.write(move |connection| forget_plans(connection, now))?;
+        }
         let mut purged = 0;
         loop {
             let ended = now.saturating_sub(keep_ms);

@@ -1,7 +1,7 @@
 //! What traces that are learned together change, held in memory until all of them are taken in.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use pml_model::trace::{EdgeKind, Status};
 use pml_model::{CapabilityId, Digest, Principal};
@@ -112,7 +112,7 @@ pub(super) struct Batch<'a> {
     /// Traces up to this one have had their effects.
     effects_to: i64,
     now: i64,
-    capabilities: HashMap<i64, Known>,
+    capabilities: BTreeMap<i64, Known>,
     sessions: HashMap<(String, String), Previous>,
     edges: Edges,
     seen: Seen,
@@ -124,7 +124,7 @@ impl<'a> Batch<'a> {
             connection,
             effects_to,
             now,
-            capabilities: HashMap::new(),
+            capabilities: BTreeMap::new(),
             sessions: HashMap::new(),
             edges: Edges::default(),
             seen: Seen::default(),

@@ -277,6 +277,8 @@ fn a_deleted_capability_leaves_its_traces_and_starts_anew() {
         remember(store, memory("p", trace(number)));
         remember(store, memory("q", trace(10 + number)));
     }
+    remember(store, memory("p", Trace { cached: true, ..trace(20) }));
+    remember(store, memory("p", Trace { status: Status::Blocked, ..trace(21) }));
     learn(store);
     remember(store, memory("p", trace(4)));
     assert!(!store.delete_capability(&ann(), &p, 1).unwrap());

@@ -334,6 +334,7 @@ fn a_capability_within_another_is_seen_whichever_is_stored_first() {
         ..trace(run)
     };
     remember(&fixture.store, memory("inner", part(1, 1)));
+    remember(&fixture.store, memory("inner", Trace { cached: true, ..part(1, 2) }));
     learn(&fixture.store);
     remember(&fixture.store, memory("outer", trace(1)));
     remember(&fixture.store, memory("outer", Trace { session: "other".to_owned(), ..trace(2) }));
