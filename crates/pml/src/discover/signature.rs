@@ -68,6 +68,7 @@ pub fn signature(
         + &format!(".{identifier}");
     let declaration = declared(&start, &input, output.as_ref().or(seen.map(|(schema, _)| schema)));
     match seen.filter(|_| output.is_none()) {
+        Some((_, 1)) => format!("{declaration} // as seen in 1 result"),
         Some((_, results)) => format!("{declaration} // as seen in {results} results"),
         None => declaration,
     }

@@ -100,7 +100,7 @@ fn what_a_tool_was_seen_to_give_stands_in_its_signature() {
             .gateway
             .call("pml_discover", &json!({ "intent": "weather report", "filter": { "type": "tool" } }));
         signature = found["results"][0]["signature"].as_str().unwrap_or_default().to_owned();
-        signature.contains("as seen in")
+        signature.contains("as seen in 3 results")
     });
     assert!(
         signature.contains("degrees: number") && signature.contains("as seen in 3 results"),
