@@ -17,8 +17,8 @@ pub(super) enum Shape {
     Slashed,
     /// With the name of a month, in English or in French.
     Month { french: bool, day: bool, year: bool },
-    /// A time of day.
-    Clock,
+    /// A time of day, and the sign it is written with: `:`, `m` for `am` and `pm`, or `h`.
+    Clock(char),
     /// It depends on today: a day or a longer time, in English or in French.
     Relative { french: bool, day: bool },
 }
@@ -42,7 +42,12 @@ pub(super) fn read(text: &str) -> Read {
         return Read { shape: Shape::Slashed, day: slashed(&found[1], &found[2], &found[3]) };
     }
     if CLOCK.is_match(&folded) {
-        return Read { shape: Shape::Clock, day: None };
+        let sign = if folded.ends_with('m') {
+            'm'
+        } else {
+            folded.chars().find(|c| ":h".contains(*c)).unwrap_or(':')
+        };
+        return Read { shape: Shape::Clock(sign), day: None };
     }
     named_month(&folded).unwrap_or_else(|| Read { shape: relative(&folded), day: None })
 }

@@ -292,6 +292,11 @@ pub(super) fn number(text: &str) -> Option<Value> {
     let thousands =
         digits.rsplit(',').next().is_some_and(|last| last.split('.').next().unwrap_or(last).len() == 3);
     digits = if thousands { digits.replace(',', "") } else { digits.replace(',', ".") };
+    // Whether a point before three digits begins the fraction depends on who wrote it.
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    if fraction.len() == 3 && whole.trim_start_matches('-') != "0" && !text.contains(',') {
+        return None;
+    }
     match digits.parse::<i64>() {
         Ok(whole) => Some(Value::from(whole)),
         Err(_) => digits.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number),

@@ -77,6 +77,22 @@ fn safe_intents_run_and_others_do_not() {
     assert!(count.safe >= 60 && count.run * 100 >= count.safe * 80, "{} of {}", count.run, count.safe);
 }
 
+/// The same asked quite differently: here it is not run more often, and still never wrong.
+#[test]
+fn free_paraphrases_are_run_or_suggested_but_never_wrong() {
+    let count = count(include_str!("paraphrases.json"));
+    assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
+    assert!(count.run * 100 >= count.safe * 50, "{} of {}", count.run, count.safe);
+}
+
+/// Pairs that were written after the code and never used to improve it.
+#[test]
+fn unseen_intents_fare_no_worse() {
+    let count = count(include_str!("unseen.json"));
+    assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
+    assert!(count.run * 100 >= count.safe * 80, "{} of {}", count.run, count.safe);
+}
+
 #[test]
 fn asking_for_more_or_the_opposite_never_runs() {
     let pairs: Vec<Value> = serde_json::from_str(include_str!("pairs.json")).unwrap();

@@ -257,6 +257,7 @@ impl Request<'_> {
                     new: template::said(self.intent, self.new, range),
                     examples: self.procedure.examples.get(name).map_or(&[][..], Vec::as_slice),
                     schema,
+                    begins: range.start == 0,
                 };
                 values::swap(&swap, self.strict())
             }

@@ -56,6 +56,8 @@ struct Outline {
     asks: bool,
     /// It says or asks that something is so.
     states: bool,
+    /// It asks for one thing and another.
+    joins: bool,
 }
 
 /// As [`similarity`], for intents whose values have been found.
@@ -83,7 +85,9 @@ pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
         && mine.asks == theirs.asks
         && mine.states == theirs.states;
     let read_into = strict == Strict::Writes && !told;
-    if heavy || read_into || number_flips(&mine, &theirs) {
+    // With two things to do, the order says what is done to what.
+    let ordered = strict == Strict::Writes || (mine.joins && theirs.joins);
+    if heavy || read_into || (ordered && order_differs(&mine, &theirs)) || number_flips(&mine, &theirs) {
         return 0.8 * overlap;
     }
     #[expect(clippy::cast_precision_loss, reason = "an intent has few words")]
@@ -122,7 +126,7 @@ fn outline(pieces: &[Piece], others: &HashSet<String>) -> Outline {
                 }
                 Part::Negation => outline.negated = true,
                 Part::Ask => outline.asks = true,
-                Part::Joining => {}
+                Part::Joining => outline.joins = true,
                 Part::Content => outline.say_word(&word.concept, &word.raw, role),
             },
         }
@@ -183,6 +187,18 @@ fn differences<'a>(mine: &'a Outline, theirs: &'a Outline) -> (Vec<&'a Said>, Ve
     }
     let shared = mine.said.len() - only_mine.len();
     (only_mine, left, shared)
+}
+
+/// Whether the words both say stand in another order.
+fn order_differs(mine: &Outline, theirs: &Outline) -> bool {
+    let shared = |one: &Outline, other: &Outline| -> Vec<String> {
+        let words = one
+            .said
+            .iter()
+            .filter(|said| said.word && other.said.iter().any(|o| o.word && o.key == said.key));
+        words.map(|said| said.key.clone()).collect()
+    };
+    shared(mine, theirs) != shared(theirs, mine)
 }
 
 fn opposed(mine: &[&Said], theirs: &[&Said]) -> bool {

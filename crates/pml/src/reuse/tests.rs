@@ -174,6 +174,21 @@ fn arguments_say_where_they_are_from_and_what_is_missing() {
 }
 
 #[test]
+fn literals_without_a_place_are_told() {
+    let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
+    let intents = ["check a.txt against the list of 2025"];
+    let examples = BTreeMap::new();
+    let procedure =
+        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let unplaced = |intent: &str| bind(&procedure, intent, &Map::new()).unplaced;
+    assert_eq!(unplaced("check b.txt against the list of 2025"), [""; 0]);
+    assert_eq!(unplaced("check b.txt against the list of 2025 for @zoe"), ["@zoe"]);
+    assert_eq!(unplaced("check b.txt and c.txt against the list of 2025"), ["b.txt", "c.txt"]);
+    assert_eq!(unplaced("check b.txt against the list of 2024"), ["2024", "2025"]);
+    assert_eq!(unplaced("check b.txt against the list"), ["2025"]);
+}
+
+#[test]
 fn a_later_intent_is_as_good_as_the_first() {
     let parameters = json!({"properties": {"from": {"default": "a.txt"}, "to": {"default": "b.txt"}}});
     let examples =

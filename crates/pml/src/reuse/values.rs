@@ -71,6 +71,7 @@ pub(super) fn fill(
             Value::from(new.text.as_str())
         }
         Value::String(text) => Value::from(recase(&old.text, text, &new.text)?),
+        Value::Number(_) if !new.value.is_number() => return None,
         Value::Number(number) if number.as_f64() == old.value.as_f64() => new.value.clone(),
         Value::Number(_) => serde_json::Number::from_f64(new.value.as_f64()? / 100.0).map(Value::Number)?,
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
@@ -93,7 +94,7 @@ pub(super) fn alike(old: &Literal, new: &Literal, strict: Strict) -> bool {
     match (old.class, new.class) {
         (Class::Path, Class::Path) => same_form(&old.text, &new.text, strict),
         (Class::Quoted, Class::Name) | (Class::Name, Class::Quoted) => true,
-        (Class::Name, Class::Name) => kinds::kind(&fold(&old.text)) == kinds::kind(&fold(&new.text)),
+        (Class::Name, Class::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
         (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => old.unit() == new.unit(),
         (one, other) => one == other,
     }
@@ -142,6 +143,8 @@ pub(super) struct Swap<'a> {
     pub(super) examples: &'a [Value],
     /// What the parameter may be.
     pub(super) schema: &'a Value,
+    /// Whether the new words begin the sentence, where a capital means nothing.
+    pub(super) begins: bool,
 }
 
 /// The value that plain words are, where the words of an earlier value were replaced by them.
@@ -165,8 +168,10 @@ pub(super) fn swap(swap: &Swap<'_>, strict: Strict) -> Option<Value> {
     let named = |text: &str| {
         text.starts_with(char::is_uppercase) || text.contains(|c: char| c.is_ascii_digit() || c == '_')
     };
-    let certain = kinds.0.is_some() || named(swap.new);
-    if !certain && (strict == Strict::Writes || named(swap.old)) {
+    let certain = kinds.0.is_some() || (named(swap.new) && !swap.begins);
+    // A word that tools are asked with is rather another request than another value: `current weather`.
+    let asking = swap.begins || (words::known(swap.new) && !words::known(swap.old));
+    if !certain && (strict == Strict::Writes || named(swap.old) || asking) {
         return None;
     }
     fit(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)

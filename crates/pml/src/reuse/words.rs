@@ -168,6 +168,12 @@ pub(super) fn concept(word: &str) -> String {
     }
 }
 
+/// Whether a word is one of those that tools are asked with.
+pub(super) fn known(word: &str) -> bool {
+    let concept = concept(word);
+    table::GROUPS.iter().any(|group| group[0] == concept.trim_end_matches('~'))
+}
+
 /// The name of the group of a folded word, else its stem.
 fn named(folded: &str) -> String {
     static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
@@ -199,19 +205,25 @@ fn stem(folded: &str) -> String {
     cut("s").unwrap_or(folded).to_owned()
 }
 
-/// A noun right before a literal that says no more than the literal shows is light: `the file a.txt`.
+/// A noun before a literal that says no more than the literal shows is light: `the file named a.txt`.
 fn nouns_of_literals(found: &mut [Token]) {
-    let classes: Vec<Option<Class>> = found
-        .iter()
-        .map(|token| match token {
-            Token::Literal(literal) => Some(literal.class),
-            Token::Word(_) => None,
-        })
-        .collect();
-    for (token, next) in found.iter_mut().zip(classes.into_iter().skip(1)) {
-        let Token::Word(word) = token else { continue };
-        if word.part == Part::Content && next.is_some_and(|class| shown_by(class, &word.concept)) {
-            word.part = Part::Light;
+    let mut next = None;
+    for token in found.iter_mut().rev() {
+        match token {
+            Token::Literal(literal) => next = Some(literal.class),
+            Token::Word(word) => match word.part {
+                Part::Void | Part::Light => {}
+                Part::Content if next.is_some_and(|class| shown_by(class, &word.concept)) => {
+                    word.part = Part::Light;
+                    next = None;
+                }
+                Part::Stating
+                | Part::Ask
+                | Part::Negation
+                | Part::Joining
+                | Part::Role(_)
+                | Part::Content => next = None,
+            },
         }
     }
 }
