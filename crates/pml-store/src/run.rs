@@ -19,7 +19,7 @@ use pml_model::{Digest, Principal, RunId, RunState};
 pub(crate) use read::run_id;
 
 use crate::seal::Key;
-use crate::{Audit, Process};
+use crate::{Allowed, Audit, Process};
 
 /// What kind of plan a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -229,6 +229,21 @@ pub enum Claim {
     Over(RunState),
     /// The principal has no such run.
     Unknown,
+}
+
+/// An answer to be.
+#[derive(Debug, Clone)]
+pub struct NewAnswer {
+    /// The name of the question.
+    pub question_id: String,
+    /// What is said.
+    pub answer: Answer,
+    /// When.
+    pub at: i64,
+    /// What a person thereby allows tools to be called with.
+    pub allowed: Vec<Allowed>,
+    /// What the audit log is told with it.
+    pub audit: Vec<Audit>,
 }
 
 /// What became of an answer.

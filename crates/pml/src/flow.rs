@@ -100,6 +100,7 @@ pub async fn execute(
     };
     let Execution { principal, session, caller, idempotency, patience, .. } = asked;
     approvals::by_rules(app, &principal, &mut plan).await?;
+    approvals::compare(app, &principal, &mut plan).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
     let asked = Asked { principal, session, plan, caller, idempotency, patience };

@@ -26,6 +26,7 @@ use super::report::{Failure, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
 use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
+use crate::approve::differs;
 use crate::approve::question::{by_rule, value_digest};
 use crate::config::Durable;
 use crate::tools::{self, Context, Mode, Outcome, Permit};
@@ -663,7 +664,7 @@ impl Driver {
             // What was asked stays asked; the rest comes after it.
             (Some(asked), _) => Some(asked.clone()),
             (None, []) => None,
-            (None, calls) => Some(self.question(calls)),
+            (None, calls) => Some(self.question(calls).await),
         };
         let now = now_ms();
         let new = self.asked.is_none().then_some(asked.as_ref()).flatten();
@@ -739,11 +740,17 @@ impl Driver {
     }
 
     /// What is asked about these calls, under its name.
-    fn question(&self, calls: &[u32]) -> (String, Approval) {
+    async fn question(&mut self, calls: &[u32]) -> (String, Approval) {
         let calls: Vec<&Issued> = calls.iter().filter_map(|call| self.run.issued(*call)).collect();
         let snapshot = self.app.catalogue.snapshot();
         let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
-        let asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
+        let mut asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
+        let (store, whose, tools) = (self.app.store.clone(), self.principal.clone(), differs::tools(&asked));
+        match blocking(move || store.last_allowed(&whose, &tools)).await {
+            Ok(last) => differs::fill(&mut asked, &last),
+            // The question has all that is asked without it.
+            Err(error) => tracing::warn!(%error, "what was allowed before could not be read"),
+        }
         (ask::question_id(self.lease.run(), &asked), asked)
     }
 
@@ -758,7 +765,7 @@ impl Driver {
         if calls.is_empty() || self.asked.is_some() {
             return;
         }
-        let (id, asked) = self.question(&calls);
+        let (id, asked) = self.question(&calls).await;
         let now = now_ms();
         let change = Change {
             question: Some(Some((id.clone(), Question::Approval(asked.clone())))),

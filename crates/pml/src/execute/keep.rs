@@ -68,10 +68,18 @@ async fn renew(app: &App) {
     }
 }
 
+/// How long it is known what was last allowed: as long as people can be expected to remember it themselves.
+const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
+
 async fn purge(app: &App) {
     let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
     let store = app.store.clone();
-    if let Err(error) = blocking(move || store.purge(now_ms(), keep)).await {
+    if let Err(error) = blocking(move || {
+        store.forget_allowed(now_ms() - ALLOWED_KEPT_MS)?;
+        store.purge(now_ms(), keep)
+    })
+    .await
+    {
         tracing::warn!(%error, "old results could not be removed");
     }
 }

@@ -7,7 +7,7 @@ use crate::harness::{Client, Home, eventually};
 use crate::http::modern_by;
 
 /// A client of the older era that calls itself `name` and can ask its user.
-fn able(home: &Home, name: &str) -> Client {
+pub(super) fn able(home: &Home, name: &str) -> Client {
     let mut client = home.stdio_unopened(&[]);
     let info = json!({"name": name, "version": "1"});
     let params =
@@ -18,20 +18,20 @@ fn able(home: &Home, name: &str) -> Client {
 }
 
 /// Asks for a program and gives the number of the request.
-fn begin(client: &mut Client, code: &str, context: &Value) -> u64 {
+pub(super) fn begin(client: &mut Client, code: &str, context: &Value) -> u64 {
     client.begin("tools/call", &json!({"name": "pml_execute", "arguments": request(code, context)}))
 }
 
 /// The question the gateway asks the client, and the answer to it.
 #[track_caller]
-fn answer(client: &mut Client, answer: &Value) -> Value {
+pub(super) fn answer(client: &mut Client, answer: &Value) -> Value {
     let question = client.announced("elicitation/create");
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}).to_string());
     question["params"].clone()
 }
 
 #[track_caller]
-fn outcome(client: &mut Client, id: u64) -> Value {
+pub(super) fn outcome(client: &mut Client, id: u64) -> Value {
     client.response_or_aside(id)["result"]["structuredContent"].clone()
 }
 
