@@ -5,6 +5,7 @@
 
 mod approvals;
 mod replan;
+mod said;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::tools::{self, Context, Outcome};
 pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question};
 pub use replan::replan;
+pub use said::{Remembered, Said};
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
 ///
