@@ -36,7 +36,7 @@ pub use catalogue::{
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
 };
 pub use error::Error;
-pub use rule::{ApprovalRule, NewRule};
+pub use rule::{ApprovalRule, EndedRule, NewRule};
 pub use run::{
     Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewAnswer, NewRun,
     Recorded, RunKind, RunRow, Standing, StoredAnswer,

@@ -157,6 +157,7 @@ fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen
         return Ok((Vec::new(), seen));
     }
     expire(store, now)?;
+    store.end_expired_rules(now)?;
     let found = store.due(now)?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
     Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))

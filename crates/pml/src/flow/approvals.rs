@@ -296,7 +296,11 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
         return Ok(());
     }
     let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let mut rules = blocking(move || store.matching_rules(&principal, now)).await?;
+    let mut rules = blocking(move || {
+        store.end_expired_rules(now)?;
+        store.matching_rules(&principal, now)
+    })
+    .await?;
     loop {
         let mut question = plan.question.clone();
         let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);

@@ -184,6 +184,11 @@ fn another_definition_ends_what_was_remembered_for_good() {
     is_asked(&mut client, ECHO, &v(1));
     is_asked(&mut client, ECHO, &v(3));
     assert_eq!(hits(&home), before);
+    let listed = home.run(&["audit", "list", "--json", "--limit", "1000"]);
+    let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+    assert_eq!((of("rule made"), of("rule voided")), (2, 2), "{rows:?}");
+    assert_eq!(home.run(&["audit", "verify"]).code, 0);
 }
 
 #[test]
