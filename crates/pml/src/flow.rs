@@ -302,6 +302,14 @@ pub async fn abort(
     execute::abort(app, principal, id, reason).await
 }
 
+/// Whoever asked for a run no longer wants it.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    execute::cancel(app, principal, id).await
+}
+
 /// A tool is called by name: checked against its schema, sent, answered.
 pub async fn call(
     app: &App,

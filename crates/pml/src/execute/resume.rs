@@ -367,11 +367,33 @@ pub async fn abort(
         handle.abort(reason);
         return Ok(handle.wait(LEAVING).await);
     }
+    let reason = (!reason.is_empty()).then(|| reason.to_owned());
+    stop(app, principal, id, &Ending::Aborted(reason)).await
+}
+
+/// Ends a run that whoever asked for it no longer wants.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+        handle.cancel();
+        return Ok(handle.wait(LEAVING).await);
+    }
+    stop(app, principal, id, &Ending::Cancelled).await
+}
+
+/// Ends a run that no driver of this process has.
+async fn stop(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    ending: &Ending,
+) -> Result<Standing, Problem> {
     match claim(app, principal, id).await? {
         Claim::Taken(lease) => {
             let (plan, history) = understood(&load(app, principal, id).await?)?;
-            let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
+            end(app, &lease, &plan, &history, ending, Vec::new()).await?;
             standing(app, principal, id).await
         }
         Claim::Over(_) => standing(app, principal, id).await,

@@ -182,6 +182,36 @@ fn a_client_that_leaves_while_its_user_thinks_leaves_the_question() {
 }
 
 #[test]
+fn a_client_that_takes_its_request_back_while_its_user_thinks_ends_the_run() {
+    let home = home("");
+    let mut client = able(&home, "test");
+    let at_the_call = "for (const v of [1, 2]) await mcp[args.server].echo({ v });\nreturn 1;";
+    for (code, answers) in [(ONE_CALL, 0), (at_the_call, 1)] {
+        let run = begin(&mut client, code, &json!({"server": "s"}));
+        for _ in 0..answers {
+            answer(&mut client, &json!({"action": "accept", "content": {"decision": "allow"}}));
+        }
+        client.announced("elicitation/create");
+        let taken_back = json!({"requestId": run, "reason": "changed my mind"});
+        let notification =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": taken_back});
+        client.send(&notification.to_string());
+        let listed =
+            || -> Value { serde_json::from_str(&home.run(&["runs", "list", "--json"]).stdout).unwrap() };
+        eventually("the run is cancelled", || listed()[0]["state"] == "cancelled");
+        assert_eq!(hits(&home), answers);
+    }
+    // What was handed to others is theirs.
+    let mut asked = request(ONE_CALL, &json!({}));
+    asked["options"] = json!({"detach": true});
+    let detached = client.call("pml_execute", &asked)["structuredContent"].clone();
+    assert_eq!(
+        (&detached["status"], state(&home, &detached)),
+        (&json!("approval_required"), "waiting".to_owned())
+    );
+}
+
+#[test]
 fn where_only_a_person_may_answer_the_config_says_in_front_of_which_client_one_sits() {
     let home = home("[approvals]\nby = \"human\"\n[clients.desk]\ninteractive = true\n");
     let mut client = able(&home, "agent");
