@@ -201,6 +201,8 @@ pub struct Change {
     pub question: Option<Option<(String, Question)>>,
     /// What came out of it; sealed when stored, at most 16 MiB.
     pub outcome: Option<Vec<u8>>,
+    /// How it is to end, whoever comes to end it; sealed when stored.
+    pub wish: Option<Vec<u8>>,
     /// Code of the error that ended it.
     pub error_code: Option<String>,
     /// How many calls it has made.
@@ -335,6 +337,8 @@ pub struct Recorded {
     pub question: Option<(String, Question)>,
     /// What was answered so far, oldest first.
     pub answers: Vec<StoredAnswer>,
+    /// How it is to end, where that was said before it did.
+    pub wish: Option<Vec<u8>>,
     /// What came out of it.
     pub outcome: Option<Vec<u8>>,
 }

@@ -27,7 +27,11 @@ fn no_body_stands_in_the_files_as_it_is() {
     append(&fixture.store, &lease, vec![entry("hush-entry")], Some(change)).unwrap();
     fixture.store.answer(&me(), &id(1), said("q", "hush-answer", 2000, Vec::new())).unwrap();
     let lease = taken(claim(&fixture.store, &id(1)));
-    let end = Change { outcome: Some(b"hush-outcome".to_vec()), ..to(RunState::Done, 3000).unwrap() };
+    let end = Change {
+        outcome: Some(b"hush-outcome".to_vec()),
+        wish: Some(b"hush-wish".to_vec()),
+        ..to(RunState::Done, 3000).unwrap()
+    };
     append(&fixture.store, &lease, Vec::new(), Some(end)).unwrap();
 
     let check = |files: &[&str]| {

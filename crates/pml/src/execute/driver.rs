@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
 use super::dag::{Dag, Frames, Said, Word};
-use super::journal::{CallError, Delivered, History, Record};
+use super::journal::{CallError, Delivered, History, Record, Wish};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::report::{Failure, Standing};
@@ -124,6 +124,8 @@ pub(super) struct Driver {
     crashed: bool,
     /// What ends the run next.
     failed: Option<Failure>,
+    /// How somebody wants it to end, which is not recorded yet.
+    wish: Option<Wish>,
 }
 
 /// What the journal says.
@@ -180,6 +182,7 @@ impl Driver {
             refused: Refused::default(),
             crashed: false,
             failed: None,
+            wish: None,
         };
         driver.begin(parts.worker, parts.history);
         driver
@@ -274,6 +277,9 @@ impl Driver {
             match event {
                 Some(Heard::Event(event)) => {
                     let now = now_ms();
+                    if let Event::Stop(ending) = &event {
+                        self.wish = Wish::behind(ending);
+                    }
                     let late = self.dag.as_ref().and_then(|dag| dag.deadline());
                     self.run.stay_awake(late.map(|(at, _)| now.saturating_add(ms_until(at))));
                     let actions = self.run.on(event, now);
@@ -514,7 +520,10 @@ impl Driver {
                 self.timers.insert((at, timer));
             }
             Action::Kill => self.kill(),
-            Action::Grace => self.grace = Some(Instant::now() + GRACE),
+            Action::Grace => {
+                self.grace = Some(Instant::now() + GRACE);
+                self.record_wish(now);
+            }
             Action::Ask { call } => self.ask(call, now).await,
             Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
             Action::Finish(over) => return self.finish(over, now).await,
@@ -804,7 +813,7 @@ impl Driver {
             return;
         }
         (self.asked, self.look_at) = (None, None);
-        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() });
+        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() }, Urgency::Soon);
         self.tell_standing();
     }
 
@@ -836,13 +845,22 @@ impl Driver {
             }
         }
         let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
-        self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() });
+        self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() }, Urgency::Soon);
         self.ask_by = Some(Instant::now() + ASK_WITHIN);
         self.tell_standing();
     }
 
+    /// Writes down how the run is to end before its calls are waited for.
+    fn record_wish(&mut self, now: i64) {
+        if let Some(wish) = self.wish.take() {
+            let wish = serde_json::to_vec(&wish).expect("a wish is plain data");
+            let change = Change { wish: Some(wish), at: now, ..Change::default() };
+            self.change_now(change, Urgency::Durable);
+        }
+    }
+
     /// Changes how the run stands, with what is written next.
-    fn change_now(&mut self, change: Change) {
+    fn change_now(&mut self, change: Change, urgency: Urgency) {
         self.write_by = None;
         let acks = self.acks.clone();
         let stored = move |stored| {
@@ -851,7 +869,7 @@ impl Driver {
             }
         };
         let entries = std::mem::take(&mut self.unwritten);
-        self.app.store.append(&self.lease, entries, Some(change), Urgency::Soon, stored);
+        self.app.store.append(&self.lease, entries, Some(change), urgency, stored);
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ask::{self, Decided};
 use super::dag::Dag;
 use super::driver::Parts;
-use super::journal::{Delivered, History, Record};
+use super::journal::{Delivered, History, Record, Wish};
 use super::observe::{Ending, Observer};
 use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::report::{Failure, Progress, Standing};
@@ -50,7 +50,7 @@ pub async fn resume(
     let (plan, history) = match taken {
         Ok(TakenUp::Ready(plan, history)) => (plan, history),
         Ok(TakenUp::Asks { id, question }) => return Ok(Resumed::Asks { id, question }),
-        Ok(TakenUp::Over) => return Ok(Resumed::Over(RunState::Failed)),
+        Ok(TakenUp::Over(state)) => return Ok(Resumed::Over(state)),
         Err(problem) => {
             give_up(app, &lease).await;
             return Err(problem);
@@ -124,12 +124,17 @@ async fn give_up(app: &App, lease: &Lease) {
 enum TakenUp {
     Ready(Box<Plan>, History),
     Asks { id: String, question: Question },
-    Over,
+    Over(RunState),
 }
 
 /// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
 async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
+    if let Some(wish) = &recorded.wish {
+        let wish: Wish = serde_json::from_slice(wish).map_err(|error| unreadable(lease.run(), &error))?;
+        let state = end(app, lease, &plan, &history, &wish.ending(), Vec::new()).await?;
+        return Ok(TakenUp::Over(state));
+    }
     stricter(app, &mut plan.tools);
     if plan.engine != pml_sandbox::ENGINE && runs_programs(&plan, &history) {
         let failure = Failure::new(
@@ -137,8 +142,8 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         )
         .hint(again_or_not(&history));
-        end(app, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
-        return Ok(TakenUp::Over);
+        let state = end(app, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+        return Ok(TakenUp::Over(state));
     }
     let principal = recorded.run.principal.clone();
     match answered(&recorded) {
@@ -149,8 +154,8 @@ async fn take_up(app: &App, lease: &Lease, recorded: Recorded) -> Result<TakenUp
                 Decided::No(_) if !asked.begun => {
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
-                    end(app, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
-                    return Ok(TakenUp::Over);
+                    let state = end(app, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
+                    return Ok(TakenUp::Over(state));
                 }
                 Decided::Yes(grants) => {
                     grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect()
@@ -320,15 +325,16 @@ async fn end(
     history: &History,
     ending: &Ending,
     audit: Vec<Audit>,
-) -> Result<(), Problem> {
+) -> Result<RunState, Problem> {
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
     let mut report = observer.report(ending, &history.in_doubt(), now_ms());
     if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
         dag.add_to(&mut report);
     }
+    let state = report.state;
     let over = Change {
-        state: Some(report.state),
+        state: Some(state),
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code),
         audit,
@@ -336,7 +342,8 @@ async fn end(
         at: now_ms(),
         ..Change::default()
     };
-    change(app, lease, Vec::new(), over).await
+    change(app, lease, Vec::new(), over).await?;
+    Ok(state)
 }
 
 pub(super) async fn change(
