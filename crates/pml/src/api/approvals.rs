@@ -8,17 +8,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Path, State};
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use pml_mcp::server::access::Admitted;
 use pml_model::question::Question;
-use pml_model::{Digest, Principal, RunId};
+use pml_model::{Principal, RunId};
 use serde::Serialize;
 use serde_json::json;
 
-use super::json_of;
+use super::{is_json, json_of, not_json, refuse};
 use crate::app::{App, now_ms};
 use crate::flow::{self, By, Open, Said};
 use crate::problem::{Code, Problem};
@@ -57,14 +56,7 @@ async fn list(
     };
     let listed: Vec<Listed<'_>> =
         open.iter().filter(|open| open.principal == principal).map(Listed::from).collect();
-    let body =
-        serde_json::to_vec(&json!({ "approvals": listed })).expect("our own shapes have string keys only");
-    // Pages look often and questions can be long.
-    let tag = format!("\"{}\"", Digest::of(&body));
-    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
-    }
-    ([(CONTENT_TYPE, "application/json".to_owned()), (ETAG, tag)], body).into_response()
+    super::listed(&headers, &json!({ "approvals": listed }))
 }
 
 impl<'a> From<&'a Open> for Listed<'a> {
@@ -89,8 +81,7 @@ async fn answer(
     body: Body,
 ) -> Response {
     if !is_json(&headers) {
-        let problem = Problem::new(Code::InvalidRequest, "the body must be `application/json`");
-        return json_of(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({ "error": problem }));
+        return not_json();
     }
     let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
         let text = format!("the body is larger than {MAX_BODY_BYTES} bytes");
@@ -127,21 +118,3 @@ async fn take(
 
 const SHAPE: &str = "send `{\"approved\": true}`, or `false` with a `reason`; to calls in doubt \
                      `{\"calls\": [{\"call\": 1, \"verdict\": \"again\"}]}`";
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-fn refuse(problem: &Problem) -> Response {
-    let status = match problem.code {
-        Code::UnknownRun => StatusCode::NOT_FOUND,
-        Code::AlreadyAnswered => StatusCode::CONFLICT,
-        Code::Gone => StatusCode::GONE,
-        Code::Denied => StatusCode::FORBIDDEN,
-        Code::InvalidRequest => StatusCode::BAD_REQUEST,
-        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    json_of(status, &json!({ "error": problem }))
-}
