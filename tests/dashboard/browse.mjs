@@ -114,6 +114,16 @@ const scenarios = {
     return { card, told: await outcome(page), wrong: page.wrong };
   },
 
+  async accepting() {
+    const page = await tab();
+    await signIn(page);
+    const card = await page.$eval('article', (node) => node.innerText);
+    const marked = await page.$$eval('.added, .removed', (lines) => lines.map((line) => line.textContent.trim()));
+    const title = await page.title();
+    await press(page, 'Accept as shown');
+    return { card, marked, title, told: await outcome(page), wrong: page.wrong };
+  },
+
   async denying() {
     const page = await tab();
     await signIn(page);

@@ -171,6 +171,12 @@ impl Store {
         let entries = entries.into_iter().map(Line::new).collect();
         Ok(Log { keys, head: Arc::clone(&self.inner.head), entries })
     }
+
+    /// For entries that are known only within the transaction of what they tell of.
+    pub(crate) fn log_within(&self) -> Result<Log, Error> {
+        let keys = Some(self.inner.master.keys(|| self.uses_key())?);
+        Ok(Log { keys, head: Arc::clone(&self.inner.head), entries: Vec::new() })
+    }
 }
 
 fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
@@ -224,6 +230,19 @@ impl Log {
     /// loss of power could take away again.
     pub(crate) fn urgency(&self, urgency: Urgency) -> Urgency {
         if self.is_empty() { urgency } else { Urgency::Durable }
+    }
+
+    /// Adds entries to the log, within the transaction of whoever calls.
+    pub(crate) fn tell(
+        &self,
+        connection: &Connection,
+        entries: impl Iterator<Item = Audit>,
+    ) -> Result<(), Failure> {
+        let entries: Vec<Line> = entries.map(Line::new).collect();
+        match &self.keys {
+            Some(keys) if !entries.is_empty() => chain::append(connection, &keys.audit, &self.head, &entries),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Adds the entries to the log, within the transaction of whoever calls.

@@ -15,7 +15,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
-use crate::{Error, Store};
+use crate::{EndedRule, Error, Store, Urgency};
 
 /// What a server answered when it was asked for its tools.
 #[derive(Debug, Clone)]
@@ -93,6 +93,8 @@ pub struct ManifestChange {
     pub removed: Vec<String>,
     /// Tools whose definition is not the one last known, also if they were away in between.
     pub changed: Vec<ChangedTool>,
+    /// The rules that were for the definitions those had before, and are void.
+    pub voided: Vec<EndedRule>,
     /// How the server was started when it was last seen, where that differs.
     pub launch_before: Option<Digest>,
 }
@@ -145,8 +147,21 @@ impl Store {
         listing: Listing,
         now: i64,
     ) -> Result<ManifestChange, Error> {
+        // Other definitions void rules, which the audit log is told of. Where the key cannot be used no rule counts,
+        // and servers are known all the same.
+        let log = match self.has_rules(principal, &listing.server)? {
+            true => self.log_within().ok(),
+            false => None,
+        };
+        let urgency = if log.is_some() { Urgency::Durable } else { Urgency::Soon };
         let principal = principal.clone();
-        self.write(move |connection| record::record(connection, &principal, &listing, now))
+        self.change(urgency, move |connection| {
+            let change = record::record(connection, &principal, &listing, now)?;
+            if let Some(log) = log {
+                log.tell(connection, change.voided.iter().map(|rule| rule.audit("rule voided", now)))?;
+            }
+            Ok(change)
+        })
     }
 
     /// The manifests of all servers, by name.

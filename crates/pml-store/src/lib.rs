@@ -11,6 +11,7 @@
 //! and `done` is called exactly once with what became of it, on the thread that writes or, where
 //! nothing could be queued, on the caller's. It must neither block nor ask the store anything.
 
+mod allowed;
 mod audit;
 mod catalogue;
 mod database;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+pub use allowed::Allowed;
 pub use audit::{Audit, AuditRow, Damage, Verified};
 pub use catalogue::{
     Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
@@ -39,10 +41,10 @@ pub use memory::{
     CacheDrop, CacheKey, CachedResult, Capabilities, CapabilityChanges, Dropped, Learned, LearnedEdge, Made,
     Memory, ObservedSchema, Order, Renamed, Traces,
 };
-pub use rule::{ApprovalRule, NewRule};
+pub use rule::{ApprovalRule, EndedRule, NewRule};
 pub use run::{
-    Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewRun, Recorded,
-    RunKind, RunRow, Standing, StoredAnswer,
+    Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewAnswer, NewRun,
+    Recorded, RunKind, RunRow, Standing, StoredAnswer,
 };
 pub use state::{Process, ServerState};
 pub use writer::Urgency;
@@ -134,7 +136,7 @@ impl Store {
             connection
                 .prepare(
                     "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
-                     LIMIT 1",
+                     UNION ALL SELECT 1 FROM allowed LIMIT 1",
                 )?
                 .exists([])
         })

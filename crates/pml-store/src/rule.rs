@@ -4,8 +4,9 @@
 //! that was put into the database or altered there by other means counts for nothing and is not
 //! listed. Whether a rule covers a call is not decided here.
 
-use pml_model::{Digest, Principal};
+use pml_model::{Digest, Principal, ServerName};
 use rusqlite::{Connection, Row, params};
+use serde_json::json;
 
 use crate::audit::{Audit, Log};
 use crate::catalogue::{digest, optional_digest};
@@ -55,12 +56,33 @@ pub struct ApprovalRule {
     pub by: String,
     /// When it was given.
     pub created_at: i64,
-    /// When it was taken back.
+    /// When it was taken back, voided or seen to have expired.
     pub revoked_at: Option<i64>,
     /// How often it was used.
     pub uses: i64,
     /// When it was last used.
     pub used_at: Option<i64>,
+}
+
+/// A rule that came to its end without anybody's taking it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRule {
+    /// Its number.
+    pub number: i64,
+    /// Whose runs it was for.
+    pub principal: Principal,
+    /// `server:tool`.
+    pub tool: String,
+    /// The definition it was for.
+    pub definition: Digest,
+}
+
+impl EndedRule {
+    /// What the audit log is told of it.
+    pub(crate) fn audit(&self, kind: &'static str, at: i64) -> Audit {
+        let body = json!({ "rule": self.number, "tool": self.tool, "definition": self.definition });
+        Audit { at, principal: self.principal.clone(), run: None, kind, body }
+    }
 }
 
 impl Store {
@@ -155,6 +177,46 @@ impl Store {
         )
     }
 
+    /// Ends the rules that have expired, of whomever, with an entry in the audit log for each.
+    ///
+    /// # Errors
+    /// The change could not be stored, or the key file not be used.
+    pub fn end_expired_rules(&self, now: i64) -> Result<Vec<EndedRule>, Error> {
+        let any = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT 1 FROM approval_rule WHERE revoked_at IS NULL AND expires_at <= ?1")?
+                .exists([now])
+        })?;
+        if !any {
+            return Ok(Vec::new());
+        }
+        let log = self.log_within()?;
+        self.change(Urgency::Durable, move |connection| {
+            let expired: Vec<EndedRule> = connection
+                .prepare_cached(
+                    "UPDATE approval_rule SET revoked_at = expires_at, mark = NULL
+                     WHERE revoked_at IS NULL AND expires_at <= ?1
+                     RETURNING number, principal, tool, definition",
+                )?
+                .query_map([now], ended)?
+                .collect::<rusqlite::Result<_>>()?;
+            log.tell(connection, expired.iter().map(|rule| rule.audit("rule expired", now)))?;
+            Ok(expired)
+        })
+    }
+
+    /// Whether the principal has rules for tools of a server that nothing has ended yet.
+    pub(crate) fn has_rules(&self, principal: &Principal, server: &ServerName) -> Result<bool, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT 1 FROM approval_rule
+                     WHERE principal = ?1 AND revoked_at IS NULL AND substr(tool, 1, length(?2) + 1) = ?2 || ':'",
+                )?
+                .exists([&principal.0, server.as_str()])
+        })
+    }
+
     fn change_rule(
         &self,
         statement: &'static str,
@@ -183,6 +245,29 @@ impl Store {
         };
         Ok(rules.into_iter().filter_map(ours).collect())
     }
+}
+
+/// Ends the rules for other definitions of a tool than this one: they stay void should theirs come back.
+pub(crate) fn void(
+    connection: &Connection,
+    principal: &str,
+    tool: &str,
+    definition: &Digest,
+    now: i64,
+) -> rusqlite::Result<Vec<EndedRule>> {
+    connection
+        .prepare_cached(
+            "UPDATE approval_rule SET revoked_at = ?4, mark = NULL
+             WHERE principal = ?1 AND tool = ?2 AND definition <> ?3 AND revoked_at IS NULL
+             RETURNING number, principal, tool, definition",
+        )?
+        .query_map(params![principal, tool, definition.as_str(), now], ended)?
+        .collect()
+}
+
+fn ended(row: &Row<'_>) -> rusqlite::Result<EndedRule> {
+    let (number, principal) = (row.get(0)?, Principal(row.get(1)?));
+    Ok(EndedRule { number, principal, tool: row.get(2)?, definition: digest(row, 3)? })
 }
 
 /// The columns of [`rule`].

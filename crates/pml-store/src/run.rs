@@ -19,7 +19,7 @@ use pml_model::{Digest, Principal, RunId, RunState};
 pub(crate) use read::run_id;
 
 use crate::seal::Key;
-use crate::{Audit, Memory, Process};
+use crate::{Allowed, Audit, Memory, Process};
 
 /// What kind of plan a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -201,6 +201,8 @@ pub struct Change {
     pub question: Option<Option<(String, Question)>>,
     /// What came out of it; sealed when stored, at most 16 MiB.
     pub outcome: Option<Vec<u8>>,
+    /// How it is to end, whoever comes to end it; sealed when stored.
+    pub wish: Option<Vec<u8>>,
     /// Code of the error that ended it.
     pub error_code: Option<String>,
     /// How many calls it has made.
@@ -231,6 +233,21 @@ pub enum Claim {
     Over(RunState),
     /// The principal has no such run.
     Unknown,
+}
+
+/// An answer to be.
+#[derive(Debug, Clone)]
+pub struct NewAnswer {
+    /// The name of the question.
+    pub question_id: String,
+    /// What is said.
+    pub answer: Answer,
+    /// When.
+    pub at: i64,
+    /// What a person thereby allows tools to be called with.
+    pub allowed: Vec<Allowed>,
+    /// What the audit log is told with it.
+    pub audit: Vec<Audit>,
 }
 
 /// What became of an answer.
@@ -322,6 +339,8 @@ pub struct Recorded {
     pub question: Option<(String, Question)>,
     /// What was answered so far, oldest first.
     pub answers: Vec<StoredAnswer>,
+    /// How it is to end, where that was said before it did.
+    pub wish: Option<Vec<u8>>,
     /// What came out of it.
     pub outcome: Option<Vec<u8>>,
 }

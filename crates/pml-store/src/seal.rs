@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pml_model::{Principal, RunId};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub(crate) use mark::{Marks, Words};
@@ -30,6 +31,8 @@ pub(crate) struct Master {
 pub(crate) struct Keys {
     /// Wraps the keys of runs.
     wrapping: Key,
+    /// Seals what people allowed tools to be called with.
+    pub(crate) allowed: Key,
     /// Chains the entries of the audit log.
     pub(crate) audit: Marks,
     /// Marks the rules that people left standing.
@@ -132,13 +135,22 @@ impl Master {
         let audit = Marks::derive(&secret, "audit log");
         let rules = Marks::derive(&secret, "approval rule");
         let requests = Marks::derive(&secret, "request");
-        let made = Keys { wrapping: self.of_bytes(&secret), audit, rules, requests };
+        let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
+        let made = Keys { wrapping, allowed, audit, rules, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 
     fn of_bytes(&self, secret: &[u8; KEY_BYTES]) -> Key {
         let key = UnboundKey::new(&AES_256_GCM, secret).expect("the algorithm takes keys of this length");
         Key { key: LessSafeKey::new(key), file: self.path.clone() }
+    }
+
+    /// A key that tells nothing of the one it is made of, nor of what is made of that for other purposes.
+    fn derived(&self, secret: &[u8; KEY_BYTES], purpose: &'static str) -> Key {
+        let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, b"pml").extract(secret);
+        let purpose = [purpose.as_bytes()];
+        let key = secret.expand(&purpose, &AES_256_GCM).expect("a key is shorter than what can be made");
+        Key { key: LessSafeKey::new(key.into()), file: self.path.clone() }
     }
 
     fn random(&self, bytes: &mut [u8]) -> Result<(), Error> {
@@ -160,12 +172,17 @@ fn fill(bytes: &mut [u8], file: &Path) -> Result<(), Error> {
 impl Key {
     /// The body sealed for its place: a random nonce, what is sealed, and its tag.
     pub(crate) fn seal(&self, place: &Place, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal_words(&place.words, body)
+    }
+
+    /// As [`Key::seal`], for what belongs to no run.
+    pub(crate) fn seal_words(&self, place: &Words, body: &[u8]) -> Result<Vec<u8>, Error> {
         let mut nonce = [0; NONCE_LEN];
         fill(&mut nonce, &self.file)?;
         let mut sealed = Vec::with_capacity(NONCE_LEN + body.len() + AES_256_GCM.tag_len());
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(body);
-        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(&place.words.0));
+        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(&place.0));
         let tag = self
             .key
             .seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..])
@@ -175,14 +192,18 @@ impl Key {
     }
 
     /// The body that was sealed for this place.
-    pub(crate) fn open(&self, place: &Place, mut sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
-        let (nonce, body) =
-            sealed.split_first_chunk_mut::<NONCE_LEN>().ok_or_else(|| self.unsealed(place))?;
-        let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.words.0));
-        let length = self.key.open_in_place(nonce, aad, body).map_err(|_| self.unsealed(place))?.len();
+    pub(crate) fn open(&self, place: &Place, sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
+        self.open_words(&place.words, sealed).ok_or_else(|| self.unsealed(place))
+    }
+
+    /// As [`Key::open`], for what belongs to no run.
+    pub(crate) fn open_words(&self, place: &Words, mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+        let (nonce, body) = sealed.split_first_chunk_mut::<NONCE_LEN>()?;
+        let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.0));
+        let length = self.key.open_in_place(nonce, aad, body).ok()?.len();
         sealed.copy_within(NONCE_LEN..NONCE_LEN + length, 0);
         sealed.truncate(length);
-        Ok(sealed)
+        Some(sealed)
     }
 
     /// The complaint that what is at this place is not what was put there.

@@ -1,21 +1,25 @@
 //! The HTTP API beside MCP, for programs and pages of the operator's own.
 //!
 //! `POST /api/analyse` says what a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) would do;
-//! nothing is run. `/api/approvals` is what waits for a person; `/api/capabilities` and `/api/traces` what was learned. Who may ask is decided in front of every route, not here.
+//! nothing is run. `/api/approvals` is what waits for a person, `/api/quarantine` the tools that
+//! do; `/api/capabilities` and `/api/traces` are what was learned. Who may ask is decided in front of every route, not
+//! here.
 
 pub mod approvals;
 mod capabilities;
+pub mod quarantine;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use pml_analysis::render::Report;
+use pml_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -33,6 +37,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/analyse", post(analyse))
         .merge(approvals::router())
         .merge(capabilities::router())
+        .merge(quarantine::router())
         .with_state(app)
 }
 
@@ -94,4 +99,37 @@ fn not_understood(report: &Report) -> Response {
 fn json_of(status: StatusCode, body: &impl Serialize) -> Response {
     let body = serde_json::to_vec(body).expect("our own shapes have string keys only");
     (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// A list that pages ask for again and again: whoever has it already is told no more than that.
+fn listed(headers: &HeaderMap, body: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(body).expect("our own shapes have string keys only");
+    let tag = format!("\"{}\"", Digest::of(&body));
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+    }
+    ([(CONTENT_TYPE, "application/json".to_owned()), (ETAG, tag)], body).into_response()
+}
+
+fn not_json() -> Response {
+    let problem = Problem::new(Code::InvalidRequest, "the body must be `application/json`");
+    json_of(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({ "error": problem }))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn refuse(problem: &Problem) -> Response {
+    let status = match problem.code {
+        Code::UnknownRun | Code::UnknownTool | Code::UnknownServer => StatusCode::NOT_FOUND,
+        Code::AlreadyAnswered | Code::ToolChanged => StatusCode::CONFLICT,
+        Code::Gone => StatusCode::GONE,
+        Code::Denied => StatusCode::FORBIDDEN,
+        Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    json_of(status, &json!({ "error": problem }))
 }

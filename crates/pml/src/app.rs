@@ -431,6 +431,13 @@ impl App {
             tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
                 "the definition of a tool changed; `pml list --changes` shows it");
         }
+        for rule in &change.voided {
+            tracing::warn!(
+                rule = rule.number,
+                tool = rule.tool,
+                "a standing approval was for another definition and is void"
+            );
+        }
         self.refresh().await
     }
 

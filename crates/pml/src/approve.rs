@@ -13,6 +13,7 @@
 //! loosen; what is not known to read is asked for, not repeated, and may reach anything. But a tool
 //! that says itself that it changes things does so, and only a rule with its full name outweighs that.
 
+pub(crate) mod differs;
 mod explain;
 pub(crate) mod question;
 pub mod words;

@@ -15,7 +15,7 @@ use pml_model::{Definition, Digest, ServerName, ToolId};
 use pml_store::AcceptedDefinition;
 use serde_json::Value;
 
-pub use held::{HeldBack, Why};
+pub use held::{HeldBack, Why, difference};
 
 use crate::problem::{Code, Problem, did_you_mean, nearest, unknown_server};
 

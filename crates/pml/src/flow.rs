@@ -7,6 +7,7 @@ mod approvals;
 mod capabilities;
 mod recall;
 mod replan;
+mod said;
 
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub use capabilities::{
 use recall::Recalled;
 pub use recall::{Missing, Suggested, Suggestion};
 pub use replan::replan;
+pub use said::{Remembered, Said};
 
 /// An intent comes in; what could serve it, and the asker may see, goes out.
 ///
@@ -140,6 +142,7 @@ pub async fn execute(
     {
         return Ok(Executed::Known(known(app, &principal, &plan, hit).await?));
     }
+    approvals::compare(app, &principal, &mut plan).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
     let asked = Asked { principal, session, plan, caller, idempotency, patience, ticket };
@@ -356,6 +359,14 @@ pub async fn abort(
     reason: &str,
 ) -> Result<Standing, Problem> {
     execute::abort(app, principal, id, reason).await
+}
+
+/// Whoever asked for a run no longer wants it.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    execute::cancel(app, principal, id).await
 }
 
 /// A tool is called by name: checked against its schema, sent, answered.

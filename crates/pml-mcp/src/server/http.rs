@@ -30,7 +30,7 @@ use crate::protocol::{LEGACY, MODERN};
 use crate::server::envelope::{self, Sender};
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::{Output, Running};
-use crate::server::session::{self, Session};
+use crate::server::session::{self, CallOff, Session};
 use crate::server::{Change, Server};
 use crate::sse;
 
@@ -196,9 +196,9 @@ impl Endpoint {
                 refuse(StatusCode::NOT_FOUND, Some(&request.id), envelope::method_not_found(method))
             }
             _ => {
-                let cancel = CancellationToken::new();
-                match self.server.start(&request, sender, &cancel) {
-                    Ok(running) => self.respond(running, None, request, cancel, handler_status).await,
+                let off = CallOff::default();
+                match self.server.start(&request, sender, &off) {
+                    Ok(running) => self.respond(running, None, request, off.cancel, handler_status).await,
                     Err(error) => refuse(modern_status(&error), Some(&request.id), error),
                 }
             }
@@ -307,14 +307,16 @@ impl Endpoint {
         if let Err(error) = session.note(&request.method, params) {
             return json(&request.id, &Err(error));
         }
-        let Some(cancel) = session.begin(&request.id) else {
+        let Some(off) = session.begin(&request.id) else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
-        let started = envelope::legacy(params, &session)
-            .and_then(|sender| self.server.start(&request, sender, &cancel));
+        let started =
+            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, &off));
         match started {
-            Ok(running) => self.respond(running, Some(session), request, cancel, |_| StatusCode::OK).await,
+            Ok(running) => {
+                self.respond(running, Some(session), request, off.cancel, |_| StatusCode::OK).await
+            }
             Err(error) => {
                 session.finish(&request.id);
                 json(&request.id, &Err(error))

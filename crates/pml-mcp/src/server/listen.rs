@@ -104,6 +104,7 @@ impl Server {
                 client: client.clone(),
                 caller: Caller::silent(),
                 cancel: CancellationToken::new(),
+                taken_back: CancellationToken::new(),
             };
             match self.handler.handle(request).await {
                 Ok(_) => drop(filter.resource_subscriptions.insert(uri)),

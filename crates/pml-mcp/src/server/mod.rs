@@ -70,6 +70,8 @@ pub struct Incoming {
     pub caller: Caller,
     /// Cancelled when the asker no longer waits.
     pub cancel: CancellationToken,
+    /// Cancelled when it does not because it said so, and not because it is gone.
+    pub taken_back: CancellationToken,
 }
 
 /// Something clients may want to know.

@@ -21,7 +21,7 @@ use crate::caller::{Caller, THINKING_TIME, ToCaller};
 use crate::message::{self, Id, Request, RpcError, code};
 use crate::protocol::{self, Era};
 use crate::server::envelope::Sender;
-use crate::server::session::Session;
+use crate::server::session::{CallOff, Session};
 use crate::server::{Incoming, Server};
 
 /// A request under way. Dropping it cancels it.
@@ -57,7 +57,7 @@ impl Server {
         &self,
         request: &Request,
         sender: Sender,
-        cancel: &CancellationToken,
+        off: &CallOff,
     ) -> Result<Running, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
         if let Some(state) = our_state(&params) {
@@ -67,10 +67,11 @@ impl Server {
         let principal = sender.client.principal.clone();
         let (caller, messages) = Caller::new(sender.standing);
         // A token of its own: that a request has ended must not look as if its sender had cancelled it.
-        let cancel = cancel.child_token();
+        let (cancel, taken_back) = (off.cancel.child_token(), off.word.clone());
         let guard = cancel.clone().drop_guard();
         let method = request.method.clone();
-        let incoming = Incoming { method: method.clone(), params, client: sender.client, caller, cancel };
+        let incoming =
+            Incoming { method: method.clone(), params, client: sender.client, caller, cancel, taken_back };
         let task = tokio::spawn(self.handler.handle(incoming));
         Ok(Running { method, era, principal, messages, unanswered: Vec::new(), task, _cancel: guard })
     }

@@ -29,7 +29,7 @@ type Answer = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 struct State {
     client: Option<KnownClient>,
     questions: HashMap<u64, Answer>,
-    in_flight: HashMap<Id, CancellationToken>,
+    in_flight: HashMap<Id, CallOff>,
     watched: HashSet<String>,
 }
 
@@ -125,14 +125,14 @@ impl Session {
     }
 
     /// Notes a request as in flight; `None` where its id is already in use.
-    pub(crate) fn begin(&self, id: &Id) -> Option<CancellationToken> {
+    pub(crate) fn begin(&self, id: &Id) -> Option<CallOff> {
         let mut state = self.lock();
         if state.in_flight.contains_key(id) {
             return None;
         }
-        let cancel = CancellationToken::new();
-        state.in_flight.insert(id.clone(), cancel.clone());
-        Some(cancel)
+        let off = CallOff::default();
+        state.in_flight.insert(id.clone(), off.clone());
+        Some(off)
     }
 
     pub(crate) fn finish(&self, id: &Id) {
@@ -141,8 +141,8 @@ impl Session {
 
     /// Cancels one request, on its sender's word.
     pub(crate) fn cancel(&self, id: &Id) {
-        if let Some(cancel) = self.lock().in_flight.get(id) {
-            cancel.cancel();
+        if let Some(off) = self.lock().in_flight.get(id) {
+            off.word.cancel();
         }
     }
 
@@ -150,13 +150,29 @@ impl Session {
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.questions.clear();
-        for (_, cancel) in state.in_flight.drain() {
-            cancel.cancel();
+        for (_, off) in state.in_flight.drain() {
+            off.cancel.cancel();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a request is called off.
+#[derive(Debug, Clone)]
+pub(crate) struct CallOff {
+    /// Its sender said so.
+    pub(crate) word: CancellationToken,
+    /// Its sender said so, or is gone.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Default for CallOff {
+    fn default() -> CallOff {
+        let word = CancellationToken::new();
+        CallOff { cancel: word.child_token(), word }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::protocol::Era;
 use crate::server::envelope::Sender;
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::Output;
-use crate::server::session::{self, Session};
+use crate::server::session::{self, CallOff, Session};
 use crate::server::{Change, Server, envelope};
 
 /// Messages that may wait for a client that does not read.
@@ -134,19 +134,19 @@ impl Connection {
         }
     }
 
-    async fn request(&self, request: Request, begun: Option<CancellationToken>) {
-        let Some(cancel) = begun else {
+    async fn request(&self, request: Request, begun: Option<CallOff>) {
+        let Some(off) = begun else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return self.reply(&request.id, &Err(error)).await;
         };
         let answered = match self.own(&request).await {
             Own::Answered(outcome) => Some(outcome),
             Own::Subscribed => None,
-            Own::Handlers(sender) => self.run(&request, *sender, &cancel).await,
+            Own::Handlers(sender) => self.run(&request, *sender, &off).await,
         };
         self.session.finish(&request.id);
         if let Some(outcome) = answered
-            && !cancel.is_cancelled()
+            && !off.cancel.is_cancelled()
         {
             self.reply(&request.id, &outcome).await;
         }
@@ -196,19 +196,19 @@ impl Connection {
         &self,
         request: &Request,
         sender: Sender,
-        cancel: &CancellationToken,
+        off: &CallOff,
     ) -> Option<Result<Box<RawValue>, RpcError>> {
         let session = (sender.standing.era == Era::Legacy).then_some(&self.session);
-        let running = match self.server.start(request, sender, cancel) {
+        let running = match self.server.start(request, sender, off) {
             Ok(running) => running,
             Err(error) => return Some(Err(error)),
         };
         let (out, mut outputs) = mpsc::channel(16);
-        let driving = async move { self.server.drive(running, request, session, cancel, &out).await };
+        let driving = async move { self.server.drive(running, request, session, &off.cancel, &out).await };
         let sending = async {
             while let Some(output) = outputs.recv().await {
                 match output {
-                    Output::Message(line) if !cancel.is_cancelled() => self.send(line).await,
+                    Output::Message(line) if !off.cancel.is_cancelled() => self.send(line).await,
                     Output::Message(_) => {}
                     Output::Result(outcome) => return Some(outcome),
                 }

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::accept::{self, Put};
 use super::{ChangedTool, Listing, ManifestChange, Welcome, digest};
+use crate::rule::{self, EndedRule};
 
 /// How many predecessors of a definition are kept, so that a server that changes its tools without
 /// end does not fill the disk.
@@ -265,7 +266,7 @@ impl Catalogue<'_> {
                     change.added.push(tool);
                 }
                 Difference::Changed { definition, known } => {
-                    self.replace(definition, known)?;
+                    change.voided.extend(self.replace(definition, known)?);
                     let (before, after) = (known.digest.clone(), definition.digest.clone());
                     change.changed.push(ChangedTool { tool, before, after });
                 }
@@ -290,7 +291,7 @@ impl Catalogue<'_> {
 
     /// Puts the definition in place of the one last known, which goes into the history. What people allowed for later
     /// runs was for that one, and stays void should it come back.
-    fn replace(&self, definition: &Definition, known: &Known) -> rusqlite::Result<()> {
+    fn replace(&self, definition: &Definition, known: &Known) -> rusqlite::Result<Vec<EndedRule>> {
         self.connection.execute(
             "INSERT INTO replaced_definition (principal, server, tool, definition, seen_at, replaced_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -303,18 +304,11 @@ impl Catalogue<'_> {
                 self.now
             ],
         )?;
-        self.connection.execute(
-            "UPDATE approval_rule SET revoked_at = ?4, mark = NULL
-             WHERE principal = ?1 AND tool = ?2 AND definition <> ?3 AND revoked_at IS NULL",
-            params![
-                self.principal,
-                format!("{}:{}", self.server, definition.name),
-                definition.digest.as_str(),
-                self.now
-            ],
-        )?;
+        let tool = format!("{}:{}", self.server, definition.name);
+        let voided = rule::void(self.connection, self.principal, &tool, &definition.digest, self.now)?;
         self.offer(definition, self.now)?;
-        self.shorten_history(&definition.name)
+        self.shorten_history(&definition.name)?;
+        Ok(voided)
     }
 
     fn shorten_history(&self, tool: &str) -> rusqlite::Result<()> {

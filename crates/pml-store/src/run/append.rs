@@ -179,6 +179,9 @@ impl SealedChange {
         if let Some(outcome) = &mut change.outcome {
             *outcome = seal(key, &outcome_place(run), outcome)?;
         }
+        if let Some(wish) = &mut change.wish {
+            *wish = seal(key, &wish_place(run), wish)?;
+        }
         let seal_question = |(id, question): (String, Question)| {
             let text = serde_json::to_vec(&question).expect("a question is plain data");
             let sealed = seal(key, &question_place(run, &id), &text)?;
@@ -197,7 +200,9 @@ impl SealedChange {
     fn bytes(&self) -> usize {
         let question = self.question.as_ref().and_then(Option::as_ref);
         let memory = self.memory.as_ref().map_or(0, Remembered::bytes);
-        self.change.outcome.as_ref().map_or(0, Vec::len) + question.map_or(0, |(_, body)| body.len()) + memory
+        let wish = self.change.wish.as_ref().map_or(0, Vec::len);
+        let question = question.map_or(0, |(_, body)| body.len());
+        self.change.outcome.as_ref().map_or(0, Vec::len) + question + memory + wish
     }
 
     fn store(&self, connection: &Connection, number: i64) -> rusqlite::Result<()> {
@@ -241,6 +246,9 @@ impl SealedChange {
         }
         if let Some(memory) = &self.memory {
             memory.store(connection)?;
+        }
+        if let Some(wish) = &change.wish {
+            put_body(connection, number, "wish", wish)?;
         }
         match &self.question {
             Some(Some((_, body))) => put_body(connection, number, "question", body),
@@ -348,6 +356,10 @@ pub(super) fn plan_place(run: &RunId) -> Place {
 
 pub(super) fn outcome_place(run: &RunId) -> Place {
     Place::new("the outcome", run)
+}
+
+pub(super) fn wish_place(run: &RunId) -> Place {
+    Place::new("the wish to end", run)
 }
 
 pub(super) fn question_place(run: &RunId, id: &str) -> Place {

@@ -1,12 +1,13 @@
 //! What runs ask, and what is answered.
 
-use pml_model::question::{Answer, Question};
+use pml_model::question::Question;
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::{ROW, answer_place, find, open_question, run_row, wrapped_key};
-use super::{Answered, Asking};
-use crate::audit::{Audit, Log};
+use super::{Answered, Asking, NewAnswer};
+use crate::allowed::Sealed;
+use crate::audit::Log;
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};
 
@@ -55,34 +56,27 @@ impl Store {
     }
 
     /// Answers what a run asks, also while a process works on it. The first answer is the answer;
-    /// `audit` is stored only with that one. A run that may not wait any longer asks nothing.
+    /// what comes with it is stored only with that one. A run that may not wait any longer asks nothing.
     ///
     /// # Errors
     /// The answer could not be sealed or stored.
-    pub fn answer(
-        &self,
-        principal: &Principal,
-        id: &RunId,
-        question_id: &str,
-        answer: &Answer,
-        now: i64,
-        audit: Vec<Audit>,
-    ) -> Result<Answered, Error> {
+    pub fn answer(&self, principal: &Principal, id: &RunId, new: NewAnswer) -> Result<Answered, Error> {
         let found = self.read(|connection| {
             let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
             Ok(Some((number, wrapped_key(connection, number)?, run)))
         })?;
         let Some((number, wrapped, run)) = found else { return Ok(Answered::Unknown) };
-        let asks = run.question_id.as_deref() == Some(question_id);
+        let asks = run.question_id.as_deref() == Some(new.question_id.as_str());
         let Some(key) = self.key(&run, wrapped)?.filter(|_| asks) else { return Ok(Answered::Gone) };
-        let text = serde_json::to_vec(answer).expect("an answer is plain data");
-        let place = answer_place(id, question_id, principal, now);
+        let text = serde_json::to_vec(&new.answer).expect("an answer is plain data");
+        let place = answer_place(id, &new.question_id, principal, new.at);
         let given = Given {
-            question_id: question_id.to_owned(),
             principal: principal.clone(),
-            at: now,
+            at: new.at,
             body: super::append::seal(&key, &place, &text)?,
-            log: self.log(audit)?,
+            allowed: self.seal_allowed(principal, new.allowed, new.at)?,
+            log: self.log(new.audit)?,
+            question_id: new.question_id,
         };
         self.change(Urgency::Durable, move |connection| given.store(connection, number))
     }
@@ -94,6 +88,7 @@ struct Given {
     principal: Principal,
     at: i64,
     body: Vec<u8>,
+    allowed: Vec<Sealed>,
     log: Log,
 }
 
@@ -118,6 +113,9 @@ impl Given {
             return Ok(Answered::AlreadyAnswered);
         }
         connection.prepare_cached("UPDATE run SET answered = 1 WHERE number = ?1")?.execute([run])?;
+        for allowed in &self.allowed {
+            allowed.store(connection, &self.principal)?;
+        }
         self.log.store(connection)?;
         Ok(Answered::Stored)
     }

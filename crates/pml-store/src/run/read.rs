@@ -4,7 +4,7 @@ use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::append::{IDEMPOTENCY_MS, entry_place, outcome_place, plan_place, question_place};
+use super::append::{IDEMPOTENCY_MS, entry_place, outcome_place, plan_place, question_place, wish_place};
 use super::{Entry, Filter, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
 use crate::catalogue::{digest, optional_digest, unexpected};
 use crate::seal::{Key, Place};
@@ -95,6 +95,7 @@ impl Store {
             entries: open_entries(&key, id, entries)?,
             question: open_question(&key, &run, sealed.question)?,
             answers: answers.into_iter().map(|answer| answer.open(&key, id)).collect::<Result<_, _>>()?,
+            wish: open(&key, &wish_place(id), sealed.wish)?,
             outcome: open(&key, &outcome_place(id), sealed.outcome)?,
             run,
         })
@@ -216,6 +217,7 @@ struct Sealed {
     plan: Option<Vec<u8>>,
     question: Option<Vec<u8>>,
     outcome: Option<Vec<u8>>,
+    wish: Option<Vec<u8>>,
 }
 
 impl Sealed {
@@ -228,6 +230,7 @@ impl Sealed {
                 "plan" => sealed.plan = row.get(1)?,
                 "question" => sealed.question = row.get(1)?,
                 "outcome" => sealed.outcome = row.get(1)?,
+                "wish" => sealed.wish = row.get(1)?,
                 other => return Err(unexpected(0, format!("`{other}` is no part of a run"))),
             }
         }

@@ -112,6 +112,7 @@ fn additions_removals_and_changes_are_told() {
             added: vec!["c".into()],
             removed: vec!["a".into()],
             changed: vec![changed("b", &b, &b2)],
+            voided: Vec::new(),
             launch_before: None,
         }
     );

@@ -6,8 +6,8 @@ use pml_model::RunState;
 use pml_store::{Answered, Change, Claim, Found, NewRun, Process, Store};
 
 use super::{
-    LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, taken,
-    to, told, words,
+    LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, said,
+    taken, to, told, words,
 };
 
 /// A process that has ended.
@@ -101,7 +101,7 @@ fn runs_are_due_when_their_time_comes_or_their_question_is_answered() {
     assert_eq!(store.next_wake().unwrap(), Some(2000));
     assert_eq!(ids(store.due(1999).unwrap()), ["4 interrupted"]);
     assert_eq!(ids(store.due(2000).unwrap()), ["2 waiting", "4 interrupted"]);
-    store.answer(&me(), &id(3), "q", &it_was_done("1"), 1500, Vec::new()).unwrap();
+    store.answer(&me(), &id(3), said("q", "1", 1500, Vec::new())).unwrap();
     assert_eq!(ids(store.due(3000).unwrap()), ["1 waiting", "2 waiting", "3 waiting", "4 interrupted"]);
     let lease = taken(claim(store, &id(3)));
     // The answer is read; the next question has none.
@@ -115,7 +115,7 @@ fn a_question_is_answered_once() {
     let (store, other) = (&fixture.store, Store::open(&fixture.path).unwrap());
     let lease = create(store, new_run(1)).unwrap();
     let answer = |question: &str, result: &str| {
-        other.answer(&me(), &id(1), question, &it_was_done(result), 2000, Vec::new()).unwrap()
+        other.answer(&me(), &id(1), said(question, result, 2000, Vec::new())).unwrap()
     };
     assert_eq!(answer("q", "0"), Answered::Gone);
     let asks =
@@ -151,10 +151,7 @@ fn runs_that_waited_too_long_expire() {
     let standing = store.standing(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((standing.run.ended_at, standing.question), (Some(5000), None));
     assert!(matches!(claim(store, &id(1)), Claim::Over(RunState::Expired)));
-    assert_eq!(
-        store.answer(&me(), &id(1), "q", &it_was_done("1"), 5001, Vec::new()).unwrap(),
-        Answered::Gone
-    );
+    assert_eq!(store.answer(&me(), &id(1), said("q", "1", 5001, Vec::new())).unwrap(), Answered::Gone);
 }
 
 #[test]
@@ -186,7 +183,7 @@ fn open_questions_of_all_are_found_oldest_first() {
     expect(&[&a, &b, &c]);
     assert_eq!(store.asking().unwrap()[0].question, in_doubt("arguments"));
 
-    store.answer(&me(), &id(3), "b", &it_was_done("1"), 2000, Vec::new()).unwrap();
+    store.answer(&me(), &id(3), said("b", "1", 2000, Vec::new())).unwrap();
     expect(&[&a, &c]);
     // Another question is open again, and so is one that was answered under another name.
     let lease_of_b = taken(claim(store, &id(3)));
@@ -214,7 +211,7 @@ fn an_answer_given_before_the_run_was_left_makes_it_due() {
     let lease = create(store, new_run(1)).unwrap();
     let asks = Change { release: false, ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
-    let answered = store.answer(&me(), &id(1), "q", &it_was_done("1"), 2000, Vec::new()).unwrap();
+    let answered = store.answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
     assert_eq!(answered, Answered::Stored);
     assert!(store.due(LATE).unwrap().is_empty(), "its owner has it");
     assert_eq!(store.answer_for(&lease).unwrap().unwrap().answer, it_was_done("1"));
@@ -232,7 +229,7 @@ fn only_the_answer_is_told_to_the_audit_log() {
     let asks = Change { audit: told("asked"), ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
     let answer = |principal, question: &str, word: &str| {
-        store.answer(&principal, &id(1), question, &it_was_done("1"), 2000, told(word)).unwrap()
+        store.answer(&principal, &id(1), said(question, "1", 2000, told(word))).unwrap()
     };
     assert_eq!(answer(ann(), "q", "not hers"), Answered::Unknown);
     assert_eq!(answer(me(), "other", "not asked"), Answered::Gone);
@@ -254,7 +251,7 @@ fn an_answer_that_comes_too_late_is_none() {
     let lease = create(store, new_run(1)).unwrap();
     let asks = Change { expires_at: Some(Some(5000)), ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
-    let answer = |now| store.answer(&me(), &id(1), "q", &it_was_done("1"), now, told("answered")).unwrap();
+    let answer = |now| store.answer(&me(), &id(1), said("q", "1", now, told("answered"))).unwrap();
     assert_eq!(answer(5000), Answered::Gone, "though nobody has looked for runs that waited too long");
     assert!(words(store).is_empty());
     assert_eq!(answer(4999), Answered::Stored);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
 mod accepted;
+mod allowed;
 mod audit;
 mod catalogue;
 mod claims;
@@ -20,8 +21,8 @@ use std::sync::mpsc::sync_channel;
 use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
-    Audit, Change, Claim, Entry, Error, Kind, Lease, Listing, NewRun, Process, RunKind, ServerAbout, Store,
-    Urgency, Welcome,
+    Audit, Change, Claim, Entry, Error, Kind, Lease, Listing, NewAnswer, NewRun, Process, RunKind,
+    ServerAbout, Store, Urgency, Welcome,
 };
 use serde_json::value::RawValue;
 
@@ -168,6 +169,12 @@ fn in_doubt(arguments: &str) -> Question {
 fn it_was_done(result: &str) -> Answer {
     let verdict = Verdict::Done { result: result.to_owned() };
     Answer::Doubts { calls: vec![Resolved { call: 1, verdict }] }
+}
+
+/// An answer that a call in doubt was done.
+fn said(question: &str, result: &str, at: i64, audit: Vec<Audit>) -> NewAnswer {
+    let (question_id, answer) = (question.to_owned(), it_was_done(result));
+    NewAnswer { question_id, answer, at, allowed: Vec::new(), audit }
 }
 
 /// Entries for the audit log that tell no more than a word.

@@ -19,6 +19,14 @@ fn rule(tool: &str) -> NewRule {
     }
 }
 
+/// What the audit log tells of rules: what happened, and to which.
+fn told_of_rules(store: &Store) -> Vec<(String, i64)> {
+    let number =
+        |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["rule"].as_i64().unwrap();
+    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    rows.into_iter().map(|row| (row.kind, number(row.body.get()))).collect()
+}
+
 fn in_force(store: &Store, now: i64) -> Vec<i64> {
     store.matching_rules(&me(), now).unwrap().into_iter().map(|rule| rule.number).collect()
 }
@@ -141,11 +149,36 @@ fn another_definition_of_its_tool_ends_a_rule_for_good() {
     let other = store.add_rule(of(&first, "other:delete"), Vec::new()).unwrap();
     record(&first, 1100);
     assert_eq!(in_force(store, 1200), [voided, other], "the same again changes nothing");
+    assert!(told_of_rules(store).is_empty());
     record(&second, 1300);
     assert_eq!(in_force(store, 1300), [other]);
+    assert_eq!(told_of_rules(store), [("rule voided".to_owned(), voided)]);
     let given_anew = store.add_rule(of(&second, "fs:delete"), Vec::new()).unwrap();
     record(&second, 1400);
     assert_eq!(in_force(store, 1400), [other, given_anew]);
     record(&first, 1500);
     assert_eq!(in_force(store, 1500), [other], "neither comes back with its definition");
+    assert_eq!(told_of_rules(store)[1..], [("rule voided".to_owned(), given_anew)]);
+    assert!(matches!(store.verify_audit().unwrap(), pml_store::Verified::Whole { rows: 2, .. }));
+}
+
+#[test]
+fn a_rule_that_expired_is_told_of_once() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let first = store.add_rule(rule("a:b"), Vec::new()).unwrap();
+    let theirs = store.add_rule(NewRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
+    let later = store.add_rule(NewRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
+    let revoked = store.add_rule(rule("a:b"), Vec::new()).unwrap();
+    store.revoke_rule(&me(), revoked, 2000, Vec::new()).unwrap();
+    assert!(store.end_expired_rules(4999).unwrap().is_empty());
+    let ended: Vec<i64> =
+        store.end_expired_rules(5000).unwrap().into_iter().map(|rule| rule.number).collect();
+    assert_eq!(ended, [first, theirs]);
+    assert!(store.end_expired_rules(5001).unwrap().is_empty());
+    let expired = |number| ("rule expired".to_owned(), number);
+    assert_eq!(told_of_rules(store), [expired(first), expired(theirs)]);
+    assert_eq!(in_force(store, 5001), [later]);
+    let found = store.rules(&me()).unwrap().into_iter().find(|rule| rule.number == first).unwrap();
+    assert_eq!(found.revoked_at, Some(5000));
 }

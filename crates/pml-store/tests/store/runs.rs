@@ -7,7 +7,7 @@ use pml_store::{Answered, Change, Claim, Entry, Error, Filter, Idempotency, Kind
 
 use super::{
     LATE, ann, append, append_with, bodies, claim, create, entry, fixture, id, in_doubt, it_was_done, me,
-    new_run, park, taken, to,
+    new_run, park, said, taken, to,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -33,7 +33,7 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
         .collect();
     let change = Change { calls: Some(7), ..park(Some(5000), Some("q1")).unwrap() };
     append(&fixture.store, &lease, entries.clone(), Some(change)).unwrap();
-    fixture.store.answer(&me(), &id(1), "q1", &it_was_done("42"), 2000, Vec::new()).unwrap();
+    fixture.store.answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
     drop(fixture.store);
 
     let store = Store::open(&fixture.path).unwrap();
@@ -237,10 +237,7 @@ fn a_run_does_not_exist_for_another_principal() {
     assert!(store.runs(ann, &Filter { state: None, before: None, limit: 10 }).unwrap().is_empty());
     let claimed = store.claim(ann, &id(1), &Process::current().unwrap(), LATE, 1000).unwrap();
     assert!(matches!(claimed, Claim::Unknown));
-    assert_eq!(
-        store.answer(ann, &id(1), "q", &it_was_done("1"), 2000, Vec::new()).unwrap(),
-        Answered::Unknown
-    );
+    assert_eq!(store.answer(ann, &id(1), said("q", "1", 2000, Vec::new())).unwrap(), Answered::Unknown);
     let run = store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.fence, run.state), (1, RunState::Waiting));
 }

@@ -7,9 +7,7 @@ use pml_model::RunState;
 use pml_store::{Change, Entry, Error, NewRun, Store};
 use rusqlite::Connection;
 
-use super::{
-    ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, taken, to,
-};
+use super::{ann, append, claim, create, entry, fixture, id, in_doubt, me, new_run, park, said, taken, to};
 
 fn key_of(database: &Path) -> PathBuf {
     database.with_file_name("seal.key")
@@ -27,9 +25,13 @@ fn no_body_stands_in_the_files_as_it_is() {
     let asks = Some(Some(("q".to_owned(), in_doubt("hush-arguments"))));
     let change = Change { question: asks, ..park(None, None).unwrap() };
     append(&fixture.store, &lease, vec![entry("hush-entry")], Some(change)).unwrap();
-    fixture.store.answer(&me(), &id(1), "q", &it_was_done("hush-answer"), 2000, Vec::new()).unwrap();
+    fixture.store.answer(&me(), &id(1), said("q", "hush-answer", 2000, Vec::new())).unwrap();
     let lease = taken(claim(&fixture.store, &id(1)));
-    let end = Change { outcome: Some(b"hush-outcome".to_vec()), ..to(RunState::Done, 3000).unwrap() };
+    let end = Change {
+        outcome: Some(b"hush-outcome".to_vec()),
+        wish: Some(b"hush-wish".to_vec()),
+        ..to(RunState::Done, 3000).unwrap()
+    };
     append(&fixture.store, &lease, Vec::new(), Some(end)).unwrap();
 
     let check = |files: &[&str]| {
@@ -84,7 +86,7 @@ fn rows_that_were_altered_or_have_changed_places_are_told() {
         for number in [1, 2] {
             let lease = create(&fixture.store, new_run(number)).unwrap();
             append(&fixture.store, &lease, vec![entry("a"), entry("b")], park(None, Some("q"))).unwrap();
-            fixture.store.answer(&me(), &id(number), "q", &it_was_done("1"), 2000, Vec::new()).unwrap();
+            fixture.store.answer(&me(), &id(number), said("q", "1", 2000, Vec::new())).unwrap();
         }
         Connection::open(&fixture.path).unwrap().execute_batch(alteration).unwrap();
         let error = fixture.store.load(&me(), &id(1)).unwrap_err();
@@ -158,7 +160,7 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
         [
             store.load(&me(), &id(1)).map(drop).unwrap_err(),
             store.claim(&me(), &id(1), &this, 9000, 1000).map(drop).unwrap_err(),
-            store.answer(&me(), &id(1), "q", &it_was_done("1"), 1, Vec::new()).map(drop).unwrap_err(),
+            store.answer(&me(), &id(1), said("q", "1", 1, Vec::new())).map(drop).unwrap_err(),
         ]
     };
     fs::remove_file(&key).unwrap();

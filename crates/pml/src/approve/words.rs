@@ -62,7 +62,10 @@ fn call(asked: &Asked) -> String {
         }
     }
     asked.origins.iter().for_each(|origin| text.push_str(&format!("\n   {}", from(origin))));
-    asked.differs.iter().for_each(|differs| text.push_str(&format!("\n   {}", printable(differs))));
+    if !asked.differs.is_empty() {
+        text.push_str("\n   different from the last time a person allowed it:");
+        asked.differs.iter().for_each(|differs| text.push_str(&format!("\n     {}", visible(differs))));
+    }
     text
 }
 

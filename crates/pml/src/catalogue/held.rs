@@ -94,6 +94,17 @@ impl HeldBack {
         Problem::new(Code::Quarantined, text).hint(self.hint())
     }
 
+    /// What a word for it would accept, line by line: what changed, or all of it.
+    pub fn difference(&self) -> String {
+        match &self.why {
+            Why::Changed { before: Some(before), .. } => difference(before, &self.definition),
+            Why::Changed { before: None, .. } | Why::New | Why::Alike { .. } | Why::Unusable(_) => {
+                let pretty = pretty(&self.definition).unwrap_or_default();
+                pretty.lines().map(|line| format!("+{line}\n")).collect()
+            }
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         if self.why.waits() {
@@ -102,6 +113,18 @@ impl HeldBack {
             "`pml list` shows what is held back and why".to_owned()
         }
     }
+}
+
+/// What is different in a definition, line by line.
+pub fn difference(before: &Definition, after: &Definition) -> String {
+    let (Some(before), Some(after)) = (pretty(before), pretty(after)) else { return String::new() };
+    similar::TextDiff::from_lines(&before, &after).unified_diff().context_radius(1).to_string()
+}
+
+/// A definition on lines of its own.
+fn pretty(definition: &Definition) -> Option<String> {
+    let value: Value = serde_json::from_str(definition.raw.get()).ok()?;
+    serde_json::to_string_pretty(&value).ok()
 }
 
 /// The members in which two definitions differ, as far as it matters.

@@ -11,7 +11,7 @@ use super::execute::confirmed;
 use super::{Here, list, out};
 use crate::accepted::{self, Accepted};
 use crate::app::{App, Role};
-use crate::catalogue::{HeldBack, Why};
+use crate::catalogue::HeldBack;
 use crate::config;
 use crate::problem::{Code, Problem, unknown_server};
 
@@ -96,14 +96,7 @@ async fn is_wanted(here: &Here, waiting: &[HeldBack], yes: bool) -> Result<bool,
 fn show(held: &HeldBack) {
     let id = printable(&held.id.to_string());
     out::line(format!("{}{id}{}  {}", out::BOLD, out::RESET, printable(&held.why.to_string())));
-    match &held.why {
-        Why::Changed { before: Some(before), .. } => list::show_difference(before, &held.definition),
-        _ => {
-            for line in list::pretty(&held.definition).unwrap_or_default().lines() {
-                out::line(format!("+{}", printable(line)));
-            }
-        }
-    }
+    list::show_lines(&held.difference());
 }
 
 fn tell(here: &Here, server: &config::Server, tool: Option<&ToolId>, waiting: &[HeldBack]) {

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use pml_model::RunId;
 use pml_model::name::printable;
-use pml_model::question::{Answer, Answerer, Decision, Only, Onward, Question, Remember, Resolved, Verdict};
+use pml_model::question::{Answer, Answerer, Decision, Only, Onward, Question, Resolved, Verdict};
 use serde_json::value::RawValue;
 
 use super::execute::{asks, run_id};
 use super::runs::go_on;
 use super::{Here, out};
 use crate::app::{App, now_ms};
-use crate::flow::{self, By};
+use crate::flow::{self, By, Remembered};
 use crate::passphrase;
 use crate::problem::{Code, Problem};
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Arguments of `pml runs approve`.
 #[derive(Debug, Args)]
@@ -33,9 +31,9 @@ pub(super) struct Approve {
     /// With --remember: whatever the arguments are
     #[arg(long, requires = "remember")]
     whatever: bool,
-    /// With --remember: for how long
-    #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "remember")]
-    days: u32,
+    /// With --remember: for how long, 30 where nothing is said
+    #[arg(long, value_name = "DAYS", requires = "remember")]
+    days: Option<u32>,
     /// Say so and leave the rest to a gateway
     #[arg(long)]
     detach: bool,
@@ -59,11 +57,12 @@ enum RememberFor {
 
 pub(super) async fn approve(here: &Here, app: &Arc<App>, approve: &Approve) -> Result<ExitCode, Problem> {
     let id = run_id(&approve.id)?;
-    let remember = approve.remember.map(|only| Remember {
+    let remembered = approve.remember.map(|only| Remembered {
         only: if only == RememberFor::Code { Only::Code } else { Only::Tool },
         any_arguments: approve.whatever,
-        expires_at: now_ms() + i64::from(approve.days) * DAY_MS,
+        days: approve.days,
     });
+    let remember = remembered.map(|remembered| remembered.from(now_ms())).transpose()?;
     let decision = Decision {
         approved: true,
         reason: None,

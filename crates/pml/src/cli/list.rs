@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
+use pml_model::ServerName;
 use pml_model::name::printable;
-use pml_model::{Definition, ServerName};
 use pml_store::{CatalogueChange, ServerState};
 use serde::Serialize;
 
 use super::{Here, out};
 use crate::accepted::Accepted;
 use crate::app::{App, Role, blocking, now_ms};
-use crate::catalogue::{HeldBack, Snapshot};
+use crate::catalogue::{HeldBack, Snapshot, difference};
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
 
@@ -210,22 +210,12 @@ async fn show_change(app: &App, change: &CatalogueChange) -> Result<(), Problem>
         known.definition.as_ref()
     };
     if let (Some(before), Some(after)) = (known(&change.before), known(&change.after)) {
-        show_difference(before, after);
+        show_lines(&difference(before, after));
     }
     Ok(())
 }
 
-/// What is different in a definition, line by line.
-pub(super) fn show_difference(before: &Definition, after: &Definition) {
-    let (Some(before), Some(after)) = (pretty(before), pretty(after)) else { return };
-    let diff = similar::TextDiff::from_lines(&before, &after);
-    for hunk in diff.unified_diff().context_radius(1).iter_hunks() {
-        out::line(printable(&hunk.to_string()).trim_end());
-    }
-}
-
-/// A definition on lines of its own.
-pub(super) fn pretty(definition: &Definition) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_str(definition.raw.get()).ok()?;
-    serde_json::to_string_pretty(&value).ok()
+/// Lines that somebody else wrote.
+pub(super) fn show_lines(text: &str) {
+    text.lines().for_each(|line| out::line(printable(line)));
 }

@@ -184,7 +184,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
     }
     let here = Here { paths, env, cwd, json: cli.global.json };
     match command {
-        Command::Init => servers::init(&here),
+        Command::Init => servers::init(&here).await,
         Command::Add(add) => servers::add(&here, add).await,
         Command::Remove { name } => servers::remove(&here, &name).await,
         Command::List(list) => list::run(&here, &list).await,

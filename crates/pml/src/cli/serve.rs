@@ -76,7 +76,9 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let sessions = Arc::new(Sessions::new(app.paths.clone(), app.principal.clone()));
     let signed_in = Arc::clone(&sessions);
     let access = access
-        .with_sessions(&[api::approvals::PATH], move |method, headers| signed_in.known(method, headers));
+        .with_sessions(&[api::approvals::PATH, api::quarantine::PATH], move |method, headers| {
+            signed_in.known(method, headers)
+        });
     let stop = CancellationToken::new();
     let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone(), Answerer::Human);
     let router = Router::new()

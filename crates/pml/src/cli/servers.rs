@@ -59,7 +59,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-pub(super) fn init(here: &Here) -> Result<ExitCode, Problem> {
+pub(super) async fn init(here: &Here) -> Result<ExitCode, Problem> {
     let created = edit::init(&here.paths.config)?;
     if here.json {
         out::json(&serde_json::json!({ "config": here.paths.config, "created": created == Init::Created }));
@@ -69,10 +69,45 @@ pub(super) fn init(here: &Here) -> Result<ExitCode, Problem> {
         Init::Created => out::line(format!("wrote {}", here.paths.config.display())),
         Init::AlreadyThere => {
             out::line(format!("{} is there already and was not touched", here.paths.config.display()));
+            // A script that makes sure of a configuration starts no servers.
+            if std::io::stdin().is_terminal() {
+                introduce(here).await?;
+            }
         }
     }
     out::line("next: `pml add NAME -- COMMAND` adds a server, `pml serve` starts the gateway");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what servers offer of which no rule says anything, imported ones among them, and writes down what a person accepts
+/// of each.
+async fn introduce(here: &Here) -> Result<(), Problem> {
+    let app = here.open(Role::Command).await?;
+    let config = app.config();
+    let is_new = |server: &&config::Server| {
+        server.enabled
+            && !config.permissions.iter().any(|rule| rule.subject.server.matches(server.name.as_str()))
+    };
+    let mut done = Ok(());
+    for server in config.servers.iter().filter(is_new) {
+        done = match try_out(&app, &server.name, By::Init).await {
+            Ok(offered) => {
+                let (reading, writing) = offered.by_claim();
+                out::line(format!("`{}`: {} tools", server.name, reading.len() + writing.len()));
+                settle(here, &app, &server.name, &offered, false).await
+            }
+            // The others can be shown all the same.
+            Err(problem) => {
+                out::error(&problem);
+                Ok(())
+            }
+        };
+        if done.is_err() {
+            break;
+        }
+    }
+    app.close().await;
+    done
 }
 
 pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
@@ -83,26 +118,36 @@ pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
     let existing = if add.replace { Existing::Replace } else { Existing::Keep };
     edit::add_server(&here.paths.config, &server, existing)?;
     let app = here.open(Role::Command).await?;
-    let added = match try_out(&app, &server.name).await {
-        Ok(offered) => settle(here, &app, &server, &offered, add.yes).await,
-        Err(problem) => Err(problem),
-    };
+    let added = add_tools(here, &app, &server.name, add.yes).await;
     app.close().await;
     added.map(|()| ExitCode::SUCCESS)
+}
+
+/// Starts a server that was just added; adding it is the word that its command may run.
+async fn add_tools(here: &Here, app: &App, name: &ServerName, yes: bool) -> Result<(), Problem> {
+    let config = app.config();
+    if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
+        Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
+    }
+    let offered = try_out(app, name, By::Add).await?;
+    if !here.json {
+        let (reading, writing) = offered.by_claim();
+        let count = reading.len() + writing.len();
+        out::line(format!("added `{name}` to {}: {count} tools", here.paths.config.display()));
+    }
+    settle(here, app, name, &offered, yes).await
 }
 
 /// Shows what a new server offers, and writes down what a person accepts of it.
 async fn settle(
     here: &Here,
     app: &App,
-    server: &NewServer,
+    name: &ServerName,
     offered: &Offered,
     yes: bool,
 ) -> Result<(), Problem> {
     let (reading, writing) = offered.by_claim();
     if !here.json {
-        let count = reading.len() + writing.len();
-        out::line(format!("added `{}` to {}: {count} tools", server.name, here.paths.config.display()));
         show_tools(&reading, &writing);
     }
     let asks = !here.json && std::io::stdin().is_terminal();
@@ -114,14 +159,14 @@ async fn settle(
         false => false,
     };
     if accepts {
-        accept(app, &server.name, offered, (&reading, &writing)).await?;
+        accept(app, name, offered, (&reading, &writing)).await?;
     }
     if here.json {
         let names =
             |tools: &[&Definition]| -> Vec<String> { tools.iter().map(|tool| tool.name.clone()).collect() };
         let all: Vec<String> = names(&[&reading[..], &writing[..]].concat());
         out::json(&serde_json::json!({
-            "server": server.name, "tools": all, "reading": names(&reading), "accepted": accepts,
+            "server": name, "tools": all, "reading": names(&reading), "accepted": accepts,
         }));
     } else if accepts {
         out::line(format!(
@@ -146,7 +191,8 @@ async fn accept(
 ) -> Result<(), Problem> {
     let config = app.config();
     if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
-        accepted::definitions(app, server, &offered.held, "pml add").await?;
+        Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        accepted::definitions(app, server, &offered.held, offered.by.command()).await?;
     }
     // In a rule a `*` would stand for other tools too.
     let plain = reading.iter().filter(|tool| !tool.name.contains('*'));
@@ -185,8 +231,32 @@ fn new_server(add: &Add) -> Result<NewServer, Problem> {
     Ok(NewServer { name, declared, description: add.description.clone() })
 }
 
+/// The command by which a server came to be shown.
+#[derive(Clone, Copy)]
+enum By {
+    Add,
+    Init,
+}
+
+impl By {
+    fn came(self) -> &'static str {
+        match self {
+            By::Add => "was added",
+            By::Init => "is configured",
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            By::Add => "pml add",
+            By::Init => "pml init",
+        }
+    }
+}
+
 /// What a new server offers.
 struct Offered {
+    by: By,
     usable: Vec<Definition>,
     /// What waits to be accepted, because another server was here under the same name.
     held: Vec<HeldBack>,
@@ -200,8 +270,8 @@ impl Offered {
     }
 }
 
-/// Starts a server that was just added; adding it is the word that its command may run.
-async fn try_out(app: &App, name: &ServerName) -> Result<Offered, Problem> {
+/// Starts a server and says what it offers.
+async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Problem> {
     let config = app.config();
     let Some(server) = config.servers.iter().find(|server| server.name == *name) else {
         let why = config.problems.iter().find(|problem| problem.server == name.as_str());
@@ -210,7 +280,6 @@ async fn try_out(app: &App, name: &ServerName) -> Result<Offered, Problem> {
             why.map_or_else(|| format!("server `{name}` cannot be used"), ToString::to_string),
         ));
     };
-    Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
     let slot = app
         .servers
         .get(name)
@@ -218,13 +287,14 @@ async fn try_out(app: &App, name: &ServerName) -> Result<Offered, Problem> {
     let deadline = Instant::now() + server.start_timeout;
     slot.connection(deadline, &CancellationToken::new()).await.map_err(|unavailable| {
         let Problem { message, .. } = unavailable.0;
-        Problem::new(Code::ServerDown, format!("`{name}` was added, but {message}"))
+        Problem::new(Code::ServerDown, format!("`{name}` {}, but {message}", by.came()))
             .hint(format!("correct it in {} or run `pml remove {name}`", app.paths.config.display()))
     })?;
     app.settled(&slot).await;
     let snapshot = app.catalogue.snapshot();
     let held = snapshot.held_back.iter().filter(|held| held.id.server == *name && held.why.waits());
     Ok(Offered {
+        by,
         usable: snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect(),
         held: held.cloned().collect(),
     })

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
 use super::dag::{Dag, Frames, Said, Word};
-use super::journal::{CallError, Delivered, History, Record};
+use super::journal::{CallError, Delivered, History, Record, Wish};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::remember;
@@ -27,6 +27,7 @@ use super::report::{Failure, Report, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
 use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
+use crate::approve::differs;
 use crate::approve::question::{by_rule, value_digest};
 use crate::cache::Ticket;
 use crate::config::Durable;
@@ -128,6 +129,8 @@ pub(super) struct Driver {
     crashed: bool,
     /// What ends the run next.
     failed: Option<Failure>,
+    /// How somebody wants it to end, which is not recorded yet.
+    wish: Option<Wish>,
 }
 
 /// What the journal says.
@@ -185,6 +188,7 @@ impl Driver {
             refused: Refused::default(),
             crashed: false,
             failed: None,
+            wish: None,
         };
         driver.begin(parts.worker, parts.history);
         driver
@@ -279,6 +283,9 @@ impl Driver {
             match event {
                 Some(Heard::Event(event)) => {
                     let now = now_ms();
+                    if let Event::Stop(ending) = &event {
+                        self.wish = Wish::behind(ending);
+                    }
                     let late = self.dag.as_ref().and_then(|dag| dag.deadline());
                     self.run.stay_awake(late.map(|(at, _)| now.saturating_add(ms_until(at))));
                     let actions = self.run.on(event, now);
@@ -519,7 +526,10 @@ impl Driver {
                 self.timers.insert((at, timer));
             }
             Action::Kill => self.kill(),
-            Action::Grace => self.grace = Some(Instant::now() + GRACE),
+            Action::Grace => {
+                self.grace = Some(Instant::now() + GRACE);
+                self.record_wish(now);
+            }
             Action::Ask { call } => self.ask(call, now).await,
             Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
             Action::Finish(over) => return self.finish(over, now).await,
@@ -669,7 +679,7 @@ impl Driver {
             // What was asked stays asked; the rest comes after it.
             (Some(asked), _) => Some(asked.clone()),
             (None, []) => None,
-            (None, calls) => Some(self.question(calls)),
+            (None, calls) => Some(self.question(calls).await),
         };
         let now = now_ms();
         let new = self.asked.is_none().then_some(asked.as_ref()).flatten();
@@ -745,11 +755,17 @@ impl Driver {
     }
 
     /// What is asked about these calls, under its name.
-    fn question(&self, calls: &[u32]) -> (String, Approval) {
+    async fn question(&mut self, calls: &[u32]) -> (String, Approval) {
         let calls: Vec<&Issued> = calls.iter().filter_map(|call| self.run.issued(*call)).collect();
         let snapshot = self.app.catalogue.snapshot();
         let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
-        let asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
+        let mut asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
+        let (store, whose, tools) = (self.app.store.clone(), self.principal.clone(), differs::tools(&asked));
+        match blocking(move || store.last_allowed(&whose, &tools)).await {
+            Ok(last) => differs::fill(&mut asked, &last),
+            // The question has all that is asked without it.
+            Err(error) => tracing::warn!(%error, "what was allowed before could not be read"),
+        }
         (ask::question_id(self.lease.run(), &asked), asked)
     }
 
@@ -764,7 +780,7 @@ impl Driver {
         if calls.is_empty() || self.asked.is_some() {
             return;
         }
-        let (id, asked) = self.question(&calls);
+        let (id, asked) = self.question(&calls).await;
         let now = now_ms();
         let change = Change {
             question: Some(Some((id.clone(), Question::Approval(asked.clone())))),
@@ -803,7 +819,7 @@ impl Driver {
             return;
         }
         (self.asked, self.look_at) = (None, None);
-        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() });
+        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() }, Urgency::Soon);
         self.tell_standing();
     }
 
@@ -835,13 +851,22 @@ impl Driver {
             }
         }
         let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
-        self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() });
+        self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() }, Urgency::Soon);
         self.ask_by = Some(Instant::now() + ASK_WITHIN);
         self.tell_standing();
     }
 
+    /// Writes down how the run is to end before its calls are waited for.
+    fn record_wish(&mut self, now: i64) {
+        if let Some(wish) = self.wish.take() {
+            let wish = serde_json::to_vec(&wish).expect("a wish is plain data");
+            let change = Change { wish: Some(wish), at: now, ..Change::default() };
+            self.change_now(change, Urgency::Durable);
+        }
+    }
+
     /// Changes how the run stands, with what is written next.
-    fn change_now(&mut self, change: Change) {
+    fn change_now(&mut self, change: Change, urgency: Urgency) {
         self.write_by = None;
         let acks = self.acks.clone();
         let stored = move |stored| {
@@ -850,7 +875,7 @@ impl Driver {
             }
         };
         let entries = std::mem::take(&mut self.unwritten);
-        self.app.store.append(&self.lease, entries, Some(change), Urgency::Soon, stored);
+        self.app.store.append(&self.lease, entries, Some(change), urgency, stored);
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {

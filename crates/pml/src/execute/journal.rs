@@ -6,6 +6,7 @@ use pml_store::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::observe::Ending;
 use super::plan::Replan;
 use super::run::Issued;
 
@@ -240,6 +241,39 @@ impl Delivered {
         match self {
             Delivered::Result { call, .. } | Delivered::Error { call, .. } => Some(*call),
             Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => None,
+        }
+    }
+}
+
+/// How somebody wants a run to end. Recorded where that takes a while, so that it does also when the process is killed
+/// meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Wish {
+    /// Whoever asked for it no longer wants it.
+    Cancel,
+    /// Somebody ends it.
+    Abort {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+impl Wish {
+    /// The wish behind an ending, where there is one.
+    pub(super) fn behind(ending: &Ending) -> Option<Wish> {
+        match ending {
+            Ending::Cancelled => Some(Wish::Cancel),
+            Ending::Aborted(reason) => Some(Wish::Abort { reason: reason.clone() }),
+            Ending::Value(_) | Ending::Failed(_) | Ending::Suspended => None,
+        }
+    }
+
+    /// The ending it wants.
+    pub(super) fn ending(self) -> Ending {
+        match self {
+            Wish::Cancel => Ending::Cancelled,
+            Wish::Abort { reason } => Ending::Aborted(reason),
         }
     }
 }

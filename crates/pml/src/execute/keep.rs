@@ -68,10 +68,18 @@ async fn renew(app: &App) {
     }
 }
 
+/// How long it is known what was last allowed: as long as people can be expected to remember it themselves.
+const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
+
 async fn purge(app: &App) {
     let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
     let store = app.store.clone();
-    if let Err(error) = blocking(move || store.purge(now_ms(), keep)).await {
+    if let Err(error) = blocking(move || {
+        store.forget_allowed(now_ms() - ALLOWED_KEPT_MS)?;
+        store.purge(now_ms(), keep)
+    })
+    .await
+    {
         tracing::warn!(%error, "old results could not be removed");
     }
 }
@@ -149,6 +157,7 @@ fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen
         return Ok((Vec::new(), seen));
     }
     expire(store, now)?;
+    store.end_expired_rules(now)?;
     let found = store.due(now)?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
     Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))

@@ -45,7 +45,7 @@ pub use path::{Decided, Path, Turns};
 pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskCode, TaskWork, Understood, Work};
 pub use report::{Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
-pub use resume::{abort, resume};
+pub use resume::{abort, cancel, resume};
 
 /// How long a process holds a run without saying so again.
 const LEASE_MS: i64 = 15_000;

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ask::{self, Decided};
 use super::dag::Dag;
 use super::driver::Parts;
-use super::journal::{Delivered, History, Record};
+use super::journal::{Delivered, History, Record, Wish};
 use super::observe::{Ending, Observer};
 use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::remember;
@@ -51,7 +51,7 @@ pub async fn resume(
     let (plan, history) = match taken {
         Ok(TakenUp::Ready(plan, history)) => (plan, history),
         Ok(TakenUp::Asks { id, question }) => return Ok(Resumed::Asks { id, question }),
-        Ok(TakenUp::Over) => return Ok(Resumed::Over(RunState::Failed)),
+        Ok(TakenUp::Over(state)) => return Ok(Resumed::Over(state)),
         Err(problem) => {
             give_up(app, &lease).await;
             return Err(problem);
@@ -127,13 +127,18 @@ async fn give_up(app: &App, lease: &Lease) {
 enum TakenUp {
     Ready(Box<Plan>, History),
     Asks { id: String, question: Question },
-    Over,
+    Over(RunState),
 }
 
 /// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
 async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
     let principal = recorded.run.principal.clone();
+    if let Some(wish) = &recorded.wish {
+        let wish: Wish = serde_json::from_slice(wish).map_err(|error| unreadable(lease.run(), &error))?;
+        let state = end(app, &principal, lease, &plan, &history, &wish.ending(), Vec::new()).await?;
+        return Ok(TakenUp::Over(state));
+    }
     stricter(app, &mut plan.tools);
     if plan.engine != pml_sandbox::ENGINE && runs_programs(&plan, &history) {
         let failure = Failure::new(
@@ -141,8 +146,9 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
             format!("the run was begun by `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         )
         .hint(again_or_not(&history));
-        end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
-        return Ok(TakenUp::Over);
+        let state =
+            end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+        return Ok(TakenUp::Over(state));
     }
     match answered(&recorded) {
         Some((id, Question::Approval(asked), Answer::Approval(decision))) => {
@@ -152,8 +158,9 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                 Decided::No(_) if !asked.begun => {
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
-                    end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
-                    return Ok(TakenUp::Over);
+                    let state =
+                        end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
+                    return Ok(TakenUp::Over(state));
                 }
                 Decided::Yes(grants) => {
                     grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect()
@@ -324,13 +331,14 @@ async fn end(
     history: &History,
     ending: &Ending,
     audit: Vec<Audit>,
-) -> Result<(), Problem> {
+) -> Result<RunState, Problem> {
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
     let mut report = observer.report(ending, &history.in_doubt(), now_ms());
     if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
         dag.add_to(&mut report);
     }
+    let state = report.state;
     let known = remember::is_known(app, principal, plan).await;
     let memory = remember::memory(
         app,
@@ -347,7 +355,7 @@ async fn end(
         known,
     );
     let over = Change {
-        state: Some(report.state),
+        state: Some(state),
         memory,
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code),
@@ -358,7 +366,7 @@ async fn end(
     };
     change(app, lease, Vec::new(), over).await?;
     app.memory.left();
-    Ok(())
+    Ok(state)
 }
 
 pub(super) async fn change(
@@ -389,11 +397,33 @@ pub async fn abort(
         handle.abort(reason);
         return Ok(handle.wait(LEAVING).await);
     }
+    let reason = (!reason.is_empty()).then(|| reason.to_owned());
+    stop(app, principal, id, &Ending::Aborted(reason)).await
+}
+
+/// Ends a run that whoever asked for it no longer wants.
+///
+/// # Errors
+/// There is no such run, another process has it, or the end cannot be recorded.
+pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+        handle.cancel();
+        return Ok(handle.wait(LEAVING).await);
+    }
+    stop(app, principal, id, &Ending::Cancelled).await
+}
+
+/// Ends a run that no driver of this process has.
+async fn stop(
+    app: &Arc<App>,
+    principal: &Principal,
+    id: &RunId,
+    ending: &Ending,
+) -> Result<Standing, Problem> {
     match claim(app, principal, id).await? {
         Claim::Taken(lease) => {
             let (plan, history) = understood(&load(app, principal, id).await?)?;
-            let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            end(app, principal, &lease, &plan, &history, &Ending::Aborted(reason), Vec::new()).await?;
+            end(app, principal, &lease, &plan, &history, ending, Vec::new()).await?;
             standing(app, principal, id).await
         }
         Claim::Over(_) => standing(app, principal, id).await,

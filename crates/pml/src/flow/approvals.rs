@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use pml_model::question::{Answer, Answerer, Approval, Arguments, Decision, Doubt, Only, Question, Resolved};
 use pml_model::{Principal, RunId};
-use pml_store::{Answered, Audit, NewRule};
+use pml_store::{Allowed, Answered, Audit, NewAnswer, NewRule};
 use serde_json::json;
 
 use crate::app::{App, blocking, now_ms};
+use crate::approve::differs;
 use crate::approve::question::by_rules as allowed_by_rules;
 use crate::execute::{Plan, no_run};
 use crate::problem::{Code, Problem};
@@ -132,10 +133,15 @@ pub async fn answer(
         by.to_string().clone_into(&mut decision.by);
     }
     let now = now_ms();
-    let audit = audit(&whose, run, question_id, &answer, by, now);
-    let (store, principal, id, name, said) =
-        (app.store.clone(), whose.clone(), run.clone(), question_id.to_owned(), answer.clone());
-    match blocking(move || store.answer(&principal, &id, &name, &said, now, vec![audit])).await? {
+    let new = NewAnswer {
+        question_id: question_id.to_owned(),
+        answer: answer.clone(),
+        at: now,
+        allowed: allowed(&question, &answer, by),
+        audit: vec![audit(&whose, run, question_id, &answer, by, now)],
+    };
+    let (store, principal, id) = (app.store.clone(), whose.clone(), run.clone());
+    match blocking(move || store.answer(&principal, &id, new)).await? {
         Answered::Stored => {}
         Answered::AlreadyAnswered => return Err(answered(run)),
         Answered::Gone => return Err(gone(run)),
@@ -201,6 +207,17 @@ fn about_each(calls: &[Doubt], said: &[Resolved]) -> Result<(), Problem> {
     .hint("say of each of them what became of it"))
 }
 
+/// What a person thereby allows: with that later questions are compared. What a program says is not a person's word,
+/// also where it counts.
+fn allowed(question: &Question, answer: &Answer, by: &By) -> Vec<Allowed> {
+    match (question, answer) {
+        (Question::Approval(asked), Answer::Approval(decision)) if decision.approved && by.is_person() => {
+            differs::allowed(asked)
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Whether a word that came this way is one that the question counts.
 fn counts(asked: &Approval, by: &By) -> Result<(), Problem> {
     if asked.by == Answerer::Client || by.is_person() {
@@ -264,13 +281,26 @@ async fn remember(
     Ok(())
 }
 
+/// Has a plan's question tell what is different from what a person last allowed.
+pub(super) async fn compare(app: &App, whose: &Principal, plan: &mut Plan) -> Result<(), Problem> {
+    let Some(question) = &mut plan.question else { return Ok(()) };
+    let (store, principal, tools) = (app.store.clone(), whose.clone(), differs::tools(question));
+    let last = blocking(move || store.last_allowed(&principal, &tools)).await?;
+    differs::fill(question, &last);
+    Ok(())
+}
+
 /// Takes out of a plan's question what standing rules allow.
 pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> Result<(), Problem> {
     if plan.question.is_none() {
         return Ok(());
     }
     let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let mut rules = blocking(move || store.matching_rules(&principal, now)).await?;
+    let mut rules = blocking(move || {
+        store.end_expired_rules(now)?;
+        store.matching_rules(&principal, now)
+    })
+    .await?;
     loop {
         let mut question = plan.question.clone();
         let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);

@@ -243,10 +243,15 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    match ask::settle(app, request, &id, standing).await {
-        Ok(settled) => settled.told(&id),
-        Err(problem) => problem.to_tool_result(),
-    }
+    let settled = ask::settle(app, request, &id, standing).await;
+    // Whoever takes the request back wants no run of it, also where it waits for a person. One who is gone may come back
+    // and find the question.
+    let told = if request.taken_back.is_cancelled() {
+        flow::cancel(app, &request.client.principal, &id).await.map(|standing| reply(&id, &standing))
+    } else {
+        settled.map(|settled| settled.told(&id))
+    };
+    told.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
 }
 
 /// Waits for a run this process has; whoever cancels the request ends it.

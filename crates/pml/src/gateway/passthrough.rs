@@ -92,6 +92,7 @@ impl Gateway {
                     client: client.clone(),
                     caller: pml_mcp::Caller::silent(),
                     cancel: CancellationToken::new(),
+                    taken_back: CancellationToken::new(),
                 };
                 self.list_prompts(&everything).await?;
             }

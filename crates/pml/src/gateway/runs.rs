@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use pml_mcp::server::Incoming;
 use pml_model::json::raw;
-use pml_model::question::{Answer, Decision, Only, Onward, Question, Remember, Resolved};
 use pml_model::{RunId, ToolId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,14 +16,13 @@ use super::reply::{refusal, reply, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
 use crate::execute::{Resumed, Standing};
-use crate::flow::{self, Wanted};
+use crate::flow::{self, Said, Wanted};
 use crate::problem::{Code, Problem};
 
 /// How much of a result is given at a time where nobody says.
 const PAGE_BYTES: usize = 32 * 1024;
 /// The most that is.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The definitions of these tools.
 pub(super) fn definitions() -> Vec<Box<RawValue>> {
@@ -45,7 +43,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                     "reason": { "type": "string", "description": "why not" },
                     "answer": {
                         "type": "object",
-                        "description": "more on a yes: `anyArguments` (calls each tool may make in this run), `remember` \
+                        "description": "`approved`, and more on a yes: `anyArguments` (calls each tool may make in this run), `remember` \
                              ({only: \"code\"|\"tool\", anyArguments?, days?}); or `calls` for calls in doubt"
                     }
                 },
@@ -115,25 +113,22 @@ struct Continue {
     workflow_id: String,
     approved: Option<bool>,
     reason: Option<String>,
+    /// All that can be said, where it is more than yes or no.
     answer: Option<Said>,
 }
 
-/// More than yes or no.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Said {
-    any_arguments: Option<u32>,
-    remember: Option<Remembered>,
-    calls: Option<Vec<Resolved>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Remembered {
-    only: Only,
-    #[serde(default)]
-    any_arguments: bool,
-    days: Option<u32>,
+impl Continue {
+    /// All that is said.
+    fn said(self) -> Result<Said, Problem> {
+        let said = self.answer.unwrap_or_default();
+        if (self.approved.is_some() && said.approved.is_some())
+            || (self.reason.is_some() && said.reason.is_some())
+        {
+            return Err(Problem::new(Code::InvalidRequest, "the same is said beside `answer` and in it")
+                .hint("say `approved` and `reason` once"));
+        }
+        Ok(Said { approved: self.approved.or(said.approved), reason: self.reason.or(said.reason), ..said })
+    }
 }
 
 /// Answers `pml_continue`: takes an answer, waits for a run of the asker's.
@@ -183,36 +178,11 @@ async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue)
             Problem::new(Code::Gone, text).hint("call `pml_continue` without an answer to hear of it")
         );
     };
-    let said = asked.answer.unwrap_or_default();
-    let answer = match (&question, asked.approved) {
-        (Question::InDoubt { .. }, _) => Answer::Doubts {
-            calls: said.calls.ok_or_else(|| missing("answer.calls", "what became of each call in doubt"))?,
-        },
-        (Question::Layer(_), Some(true)) => Answer::Layer(Onward::Continue),
-        (Question::Layer(_), _) => {
-            return Err(missing("approved", "true to go on").hint("end the run with `pml_abort`"));
-        }
-        (Question::Approval(_), None) => return Err(missing("approved", "true or false")),
-        (Question::Approval(_), Some(approved)) => Answer::Approval(Decision {
-            approved,
-            reason: asked.reason,
-            any_arguments: said.any_arguments,
-            remember: said.remember.map(|remember| Remember {
-                only: remember.only,
-                any_arguments: remember.any_arguments,
-                expires_at: now_ms() + i64::from(remember.days.unwrap_or(30).min(365)) * DAY_MS,
-            }),
-            by: String::new(),
-        }),
-    };
+    let answer = asked.said()?.to(Some(&question), now_ms())?;
     // What a client passes on is its own word, whoever sits in front of it.
     let by = flow::By::Client { name: request.client.name.clone(), person: false };
     flow::answer(app, id, &name, answer, &by).await?;
     Ok(name)
-}
-
-fn missing(what: &str, meaning: &str) -> Problem {
-    Problem::new(Code::InvalidArguments, format!("`{what}` is missing: {meaning}"))
 }
 
 /// Goes on with a run whose question `answered` has its answer, here if nobody else does, and waits for it.

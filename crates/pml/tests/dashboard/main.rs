@@ -11,4 +11,5 @@ mod harness;
 mod pages;
 mod passphrase;
 mod place;
+mod quarantine;
 mod wire;

@@ -308,6 +308,20 @@ fn a_real_run_waits_for_the_page_and_goes_on_as_it_says() {
 }
 
 #[test]
+fn what_differs_from_the_last_time_is_on_the_card() {
+    let place = Place::new();
+    place.wants_to_write("first.md");
+    let served = place.serve();
+    let seen = play(&served, "approving", &[]);
+    assert!(!seen["card"].as_str().unwrap().contains("Different"), "{seen}");
+    eventually("it is written", || place.home.path("first.md").exists());
+    place.wants_to_write("second.md");
+    let seen = play(&served, "denying", &[]);
+    let told = "Different from the last time you allowed it\npath: \"first.md\" → \"second.md\"";
+    assert!(seen["card"].as_str().unwrap().replace("\n\n", "\n").contains(told), "{seen}");
+}
+
+#[test]
 fn the_first_answer_counts_and_a_second_tab_is_told() {
     let place = Place::new();
     let (run, _) = place.ask("save the notes", approval(vec![call("fs:write", WRITES)]));

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::harness::{PATIENCE, Served};
 use crate::place::{PASSPHRASE, Place, approval, call};
 
-struct Reply {
-    status: u16,
+pub struct Reply {
+    pub status: u16,
     headers: Vec<(String, String)>,
     body: String,
 }
@@ -21,17 +21,17 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}: {}", self.status, self.body))
     }
 }
 
-fn authority(served: &Served) -> &str {
+pub fn authority(served: &Served) -> &str {
     served.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap()
 }
 
 /// One request with exactly these headers, besides those that frame it.
-fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+pub fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut head =
         format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -51,21 +51,21 @@ fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], bod
 }
 
 /// Somebody who has signed in.
-struct Person<'a> {
+pub struct Person<'a> {
     served: &'a Served,
     cookie: String,
     csrf: String,
 }
 
 impl Person<'_> {
-    fn sign_in(served: &Served) -> Person<'_> {
+    pub fn sign_in(served: &Served) -> Person<'_> {
         let reply = log_in(served, PASSPHRASE, &[]);
         assert_eq!(reply.status, 200, "{}", reply.body);
         let cookie = reply.header("set-cookie").split(';').next().unwrap().to_owned();
         Person { served, cookie, csrf: reply.json()["csrf"].as_str().unwrap().to_owned() }
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> Reply {
         send(self.served, "GET", path, &[("Host", authority(self.served)), ("Cookie", &self.cookie)], "")
     }
 
@@ -75,7 +75,7 @@ impl Person<'_> {
     }
 
     /// A POST as the page sends it, with some headers in place of its own.
-    fn post(&self, path: &str, instead: &[(&str, &str)], body: &str) -> Reply {
+    pub fn post(&self, path: &str, instead: &[(&str, &str)], body: &str) -> Reply {
         let origin = format!("http://{}", authority(self.served));
         let own = [
             ("Host", authority(self.served)),
@@ -269,7 +269,7 @@ fn a_session_opens_the_inbox_alone_and_ends() {
 }
 
 /// Every route, and some that are none.
-const ROUTES: [(&str, &str); 16] = [
+const ROUTES: [(&str, &str); 18] = [
     ("GET", "/"),
     ("GET", "/login"),
     ("POST", "/login"),
@@ -280,6 +280,8 @@ const ROUTES: [(&str, &str); 16] = [
     ("GET", "/assets/nothing"),
     ("GET", "/api/approvals"),
     ("POST", "/api/approvals/run_0/q"),
+    ("GET", "/api/quarantine"),
+    ("POST", "/api/quarantine/s:tool"),
     ("POST", "/api/analyse"),
     ("GET", "/health"),
     ("GET", "/mcp"),

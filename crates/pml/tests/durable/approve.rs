@@ -188,6 +188,12 @@ fn a_question_expires_by_the_clock_on_the_wall_and_a_rule_with_its_days() {
     let mut late = Gateway::start(ahead(&home, 25 * HOUR, &["stdio"]));
     eventually("it expires", || state(&home, id) == "expired");
     asks(&mut late, KNOWN, "remembered");
+    let told = home.run(&["audit", "list", "--json", "--limit", "1000"]).stdout;
+    assert_eq!(
+        (told.matches("\"rule made\"").count(), told.matches("\"rule expired\"").count()),
+        (1, 1),
+        "{told}"
+    );
     assert_eq!(says(&mut late, &forgotten, true)["error"]["code"], "GONE");
     assert_eq!(Ledger::of(&home).added(), ["remembered"; 3]);
 }

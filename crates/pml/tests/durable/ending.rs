@@ -4,10 +4,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use pml_model::{Principal, RunId};
+use pml_store::Store;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, group_of, signal};
-use crate::harness::{eventually, lives};
+use crate::harness::{Home, eventually, lives};
 use crate::ledger::{self, Ledger, WAIT};
 use crate::resume::{listed, recording, report, state, wait_for_ends};
 
@@ -76,6 +78,50 @@ fn a_write_that_takes_too_long_is_in_doubt_when_its_run_is_aborted() {
     assert_eq!(aborted["tasks"][0]["status"], "unknown", "{aborted}");
     assert_eq!(state(&home, &id), "aborted");
     eventually("the server hears that nobody waits", || ledger.called_off() == 1);
+}
+
+/// Ends a run while a write of it is under way, by `end`, and kills the gateway while that is waited for.
+fn killed_while_ending(end: impl FnOnce(&mut Gateway, u64, &str)) -> (Home, String) {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    let code = r#"
+        await mcp.ledger.add({ id: "under way", after: 60000 });
+        await mcp.ledger.add({ id: "never" });
+    "#;
+    let request = gateway.execute(code, &json!({}), &json!({}));
+    Ledger::of(&home).wait_for("done", "add");
+    let id = listed(&home)[0]["workflowId"].as_str().unwrap().to_owned();
+    end(&mut gateway, request, &id);
+    let store = Store::open(&home.path("pml.db")).unwrap();
+    let run = RunId::parse(&id).unwrap();
+    eventually("it is known how it is to end", || {
+        store.load(&Principal::local(), &run).is_ok_and(|recorded| recorded.wish.is_some())
+    });
+    assert_eq!(state(&home, &id), "running");
+    drop(store);
+    gateway.kill();
+    (home, id)
+}
+
+#[test]
+fn what_was_cancelled_stays_cancelled_when_the_gateway_is_killed_before_it_is() {
+    let (home, id) = killed_while_ending(|gateway, request, _| cancel(gateway, request));
+    let _next = Gateway::start(home.command(&["stdio"]));
+    eventually("the next one ends it", || state(&home, &id) == "cancelled");
+    let report = report(&home, &id);
+    assert_eq!(report["error"]["inDoubt"], json!([1]), "{report}");
+    assert_eq!(Ledger::of(&home).ids("got"), ["under way"]);
+}
+
+#[test]
+fn what_was_aborted_stays_aborted_when_the_gateway_is_killed_before_it_is() {
+    let (home, id) = killed_while_ending(|gateway, _, id| {
+        let arguments = json!({ "workflow_id": id, "reason": "enough" });
+        gateway.begin("tools/call", &json!({ "name": "pml_abort", "arguments": arguments }));
+    });
+    let resumed = home.run(&["runs", "resume", &id]);
+    assert_eq!(state(&home, &id), "aborted", "{resumed:?}");
+    assert!(report(&home, &id)["error"]["message"].as_str().unwrap().contains("enough"));
 }
 
 #[test]

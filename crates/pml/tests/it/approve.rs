@@ -4,6 +4,7 @@
 
 mod answers;
 mod asking;
+mod differs;
 mod elicit;
 mod results;
 mod rules;

@@ -213,6 +213,39 @@ fn a_server_that_is_followed_may_change_as_it_likes() {
 }
 
 #[test]
+fn beginning_with_servers_that_are_imported_asks_about_each() {
+    let home = with_notes();
+    let configured = std::fs::read_to_string(home.path("pml.toml")).unwrap();
+    let bare = &configured[..configured.find("[servers.notes]").unwrap()];
+    let (script, tools) = (home.path("small.mjs"), home.path("tools.json"));
+    let server = json!({"command": crate::harness::node(), "args": [script, tools]});
+    let gone = json!({"command": "/nowhere/to/be/found"});
+    std::fs::write(
+        home.path("mcp.json"),
+        json!({"mcpServers": {"gone": gone, "theirs": server}}).to_string(),
+    )
+    .unwrap();
+    let config = format!("import = [{:?}]\n{bare}", home.path("mcp.json"));
+    home.configure(&config);
+    let rules =
+        || std::fs::read_to_string(home.path("pml.toml")).unwrap().strip_prefix(&config).map(str::to_owned);
+
+    let piped = home.run(&["init"]);
+    assert!(piped.code == 0 && !piped.stdout.contains("theirs"), "no terminal, no questions: {piped:?}");
+    let no = home.run_on_terminal(&["init"], &["n"]);
+    assert!(no.stdout.contains("writing, or silent about it: add_note, fail"), "{no:?}");
+    assert!(no.stdout.contains("`gone` is configured, but"), "the others are shown all the same: {no:?}");
+    assert_eq!(rules().as_deref(), Some(""), "{no:?}");
+    let yes = home.run_on_terminal(&["init"], &["y"]);
+    assert_eq!(yes.code, 0, "{yes:?}");
+    let written = rules().unwrap();
+    assert!(written.contains("theirs = { approval_mode = \"hil\" }"), "{written}");
+    assert!(written.contains("\"theirs:search_notes\" = { approval_mode = \"auto\""), "{written}");
+    let again = home.run_on_terminal(&["init"], &[]);
+    assert!(again.code == 0 && !again.stdout.contains("add_note"), "it was answered: {again:?}");
+}
+
+#[test]
 fn adding_a_server_asks_once_what_programs_may_do_with_it() {
     let home = with_notes();
     let configured = std::fs::read_to_string(home.path("pml.toml")).unwrap();

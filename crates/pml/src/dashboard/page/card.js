@@ -19,6 +19,7 @@ export function body(workflowId, question) {
   if (question.type === 'approval') approval(root, question);
   else if (question.type === 'in_doubt') doubts(root, workflowId, question);
   else if (question.type === 'layer') layer(root, question);
+  else if (question.type === 'held_back') heldBack(root, question);
   return root;
 }
 
@@ -146,6 +147,20 @@ function doubts(root, workflowId, question) {
     el('p', { class: 'fine' }, 'If a call was done and you know its result, say so in a terminal:'),
     said('pre', `pml runs resume ${workflowId} ${command}`, { class: 'value' }),
   );
+}
+
+function heldBack(root, { why, difference }) {
+  root.append(
+    sentence('p', `Nobody finds or calls this tool: ${why}. Accept it if it still does what you want it to do.`, { class: 'when' }),
+    el('h4', {}, 'What you would accept'),
+    box('What you would accept', difference, () => el('span', {}, ...difference.split('\n').map(changed))),
+    el('p', { class: 'fine' }, 'The words of the server. Nobody has checked them.'),
+  );
+}
+
+function changed(line) {
+  const style = { '+': 'added', '-': 'removed' }[line[0]];
+  return el('span', { class: style }, said('span', line), '\n');
 }
 
 function layer(root, question) {

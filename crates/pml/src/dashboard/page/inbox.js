@@ -1,4 +1,4 @@
-// The approvals inbox: asks every two seconds what waits for a person, shows it, and sends what the person says.
+// The inbox: asks every two seconds what waits for a person, shows it, and sends what the person says.
 
 import { body, summary } from './card.js';
 import { el, fill, said, span } from './text.js';
@@ -15,7 +15,11 @@ const keys = document.getElementById('keys');
 const dialog = document.getElementById('confirm');
 const csrf = localStorage.getItem('pml-csrf');
 const cards = new Map();
-let tag = null;
+/** Where what waits comes from, and what was last heard from there. */
+const sources = [
+  { path: '/api/approvals', items: [], read: (said) => said.approvals },
+  { path: '/api/quarantine', items: [], read: (said) => said.tools.map(heldBack) },
+];
 let settledAt = 0;
 let linked = null;
 
@@ -38,22 +42,31 @@ function moved() {
 
 async function look() {
   try {
-    const response = await fetch('/api/approvals', { headers: tag ? { 'if-none-match': tag } : {}, cache: 'no-store' });
-    if (response.status === 401) return signIn();
-    if (response.status === 200) {
-      tag = response.headers.get('etag');
-      show((await response.json()).approvals);
-      tell('');
-    } else if (response.status === 304) {
-      tell('');
-    } else {
-      tell(`PML answers with an error (${response.status}); trying again.`);
-    }
+    const heard = await Promise.all(sources.map(hear));
+    if (heard.includes(401)) return signIn();
+    if (heard.includes(200)) show(sources.flatMap((source) => source.items));
+    const wrong = heard.find((status) => status !== 200 && status !== 304);
+    tell(wrong ? `PML answers with an error (${wrong}); trying again.` : '');
   } catch {
     tell('PML does not answer; trying again.');
   }
   times();
   setTimeout(look, EVERY_MS);
+}
+
+async function hear(source) {
+  const headers = source.tag ? { 'if-none-match': source.tag } : {};
+  const response = await fetch(source.path, { headers, cache: 'no-store' });
+  if (response.status === 200) {
+    source.tag = response.headers.get('etag');
+    source.items = source.read(await response.json());
+  }
+  return response.status;
+}
+
+/** A tool that is held back, as a question: another definition is another one. */
+function heldBack(tool) {
+  return { workflowId: tool.tool, questionId: tool.definition, intent: `${tool.tool} is held back`, question: { type: 'held_back', ...tool } };
 }
 
 /** Brings the cards in line with what is asked. Cards that stay are left as they are: a person may be typing. */
@@ -105,7 +118,7 @@ function times() {
   const now = Date.now();
   for (const { item, meta, over } of cards.values()) {
     if (over) continue;
-    const text = [`asked ${span(now - item.askedAt)} ago`];
+    const text = item.askedAt === undefined ? [] : [`asked ${span(now - item.askedAt)} ago`];
     if (item.session) text.push(`by ${item.session}`);
     if (item.expiresAt) text.push(`expires in ${span(item.expiresAt - now)}`);
     text.push(item.workflowId);
@@ -126,6 +139,10 @@ function foot(card) {
   }
   if (question.type === 'in_doubt') {
     return el('footer', {}, el('div', { class: 'actions' }, button('Go on', 'primary approve', () => resolve(card))));
+  }
+  if (question.type === 'held_back') {
+    const accept = () => send(card, { definition: question.definition }, 'Accepted');
+    return el('footer', {}, el('div', { class: 'actions' }, button('Accept as shown', 'primary approve', accept)));
   }
   const reason = el('input', { type: 'text', placeholder: 'Reason, told to the agent (optional)', 'aria-label': 'Reason', maxlength: '1000' });
   const denial = el('form', { class: 'denial', hidden: true }, reason,
@@ -199,9 +216,8 @@ async function send(card, answer, done) {
   card.busy = true;
   hold(card);
   card.problem.hidden = true;
-  const { workflowId, questionId } = card.item;
   try {
-    const response = await fetch(`/api/approvals/${encodeURIComponent(workflowId)}/${encodeURIComponent(questionId)}`, {
+    const response = await fetch(where(card.item), {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-pml-csrf': csrf },
       body: JSON.stringify(answer),
@@ -218,6 +234,11 @@ async function send(card, answer, done) {
     card.busy = false;
     if (!card.over) hold(card);
   }
+}
+
+function where({ workflowId, questionId, question }) {
+  const [first, second] = [workflowId, questionId].map(encodeURIComponent);
+  return question.type === 'held_back' ? `/api/quarantine/${first}` : `/api/approvals/${first}/${second}`;
 }
 
 function complain(card, text) {

@@ -7,7 +7,7 @@ use crate::harness::{Client, Home, eventually};
 use crate::http::modern_by;
 
 /// A client of the older era that calls itself `name` and can ask its user.
-fn able(home: &Home, name: &str) -> Client {
+pub(super) fn able(home: &Home, name: &str) -> Client {
     let mut client = home.stdio_unopened(&[]);
     let info = json!({"name": name, "version": "1"});
     let params =
@@ -18,20 +18,20 @@ fn able(home: &Home, name: &str) -> Client {
 }
 
 /// Asks for a program and gives the number of the request.
-fn begin(client: &mut Client, code: &str, context: &Value) -> u64 {
+pub(super) fn begin(client: &mut Client, code: &str, context: &Value) -> u64 {
     client.begin("tools/call", &json!({"name": "pml_execute", "arguments": request(code, context)}))
 }
 
 /// The question the gateway asks the client, and the answer to it.
 #[track_caller]
-fn answer(client: &mut Client, answer: &Value) -> Value {
+pub(super) fn answer(client: &mut Client, answer: &Value) -> Value {
     let question = client.announced("elicitation/create");
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}).to_string());
     question["params"].clone()
 }
 
 #[track_caller]
-fn outcome(client: &mut Client, id: u64) -> Value {
+pub(super) fn outcome(client: &mut Client, id: u64) -> Value {
     client.response_or_aside(id)["result"]["structuredContent"].clone()
 }
 
@@ -179,6 +179,36 @@ fn a_client_that_leaves_while_its_user_thinks_leaves_the_question() {
     let list: Value = serde_json::from_str(&home.run(&["runs", "list", "--json"]).stdout).unwrap();
     assert_eq!((&list[0]["state"], hits(&home)), (&json!("waiting"), 0), "{list}");
     assert_eq!((&yes(&mut next, &list[0])["status"], hits(&home)), (&json!("success"), 1));
+}
+
+#[test]
+fn a_client_that_takes_its_request_back_while_its_user_thinks_ends_the_run() {
+    let home = home("");
+    let mut client = able(&home, "test");
+    let at_the_call = "for (const v of [1, 2]) await mcp[args.server].echo({ v });\nreturn 1;";
+    for (code, answers) in [(ONE_CALL, 0), (at_the_call, 1)] {
+        let run = begin(&mut client, code, &json!({"server": "s"}));
+        for _ in 0..answers {
+            answer(&mut client, &json!({"action": "accept", "content": {"decision": "allow"}}));
+        }
+        client.announced("elicitation/create");
+        let taken_back = json!({"requestId": run, "reason": "changed my mind"});
+        let notification =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": taken_back});
+        client.send(&notification.to_string());
+        let listed =
+            || -> Value { serde_json::from_str(&home.run(&["runs", "list", "--json"]).stdout).unwrap() };
+        eventually("the run is cancelled", || listed()[0]["state"] == "cancelled");
+        assert_eq!(hits(&home), answers);
+    }
+    // What was handed to others is theirs.
+    let mut asked = request(ONE_CALL, &json!({}));
+    asked["options"] = json!({"detach": true});
+    let detached = client.call("pml_execute", &asked)["structuredContent"].clone();
+    assert_eq!(
+        (&detached["status"], state(&home, &detached)),
+        (&json!("approval_required"), "waiting".to_owned())
+    );
 }
 
 #[test]

@@ -91,6 +91,29 @@ fn a_no_is_not_remembered_as_a_yes() {
     assert_eq!(hits(&home), 0);
 }
 
+#[test]
+fn a_word_that_cannot_be_meant_is_refused_in_the_same_words_wherever_it_is_said() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let reply = execute_with(&mut client, ECHO, &v(1));
+    for days in [0, 366] {
+        let remember = json!({"approved": true, "answer": {"remember": {"only": "tool", "days": days}}});
+        let refused = say(&mut client, &reply, &remember);
+        assert_eq!(code(&refused), "INVALID_REQUEST", "{refused}");
+        assert_eq!(refused["error"]["message"], format!("`days` is {days}"));
+        assert_eq!(refused["error"]["hint"], "give 1 to 365 days");
+        let run = reply["workflowId"].as_str().unwrap();
+        let said = home.run(&["runs", "approve", run, "--remember", "tool", "--days", &days.to_string()]);
+        assert!(said.code != 0 && said.stderr.contains(&format!("`days` is {days}")), "{said:?}");
+    }
+    let twice = json!({"approved": false, "answer": {"approved": true}});
+    assert_eq!(code(&say(&mut client, &reply, &twice)), "INVALID_REQUEST");
+    let calls = json!({"approved": true, "answer": {"calls": [{"call": 1, "verdict": "again"}]}});
+    assert_eq!(code(&say(&mut client, &reply, &calls)), "INVALID_REQUEST");
+    assert_eq!(hits(&home), 0);
+    assert_eq!(say(&mut client, &reply, &json!({"answer": {"approved": true}}))["status"], "success");
+}
+
 /// Gives `s:echo` another description, or its own again, and waits until that is known.
 fn redefine(client: &mut Client, definition: &Value, description: &str) {
     client.call("s:redefine", &json!({"change": {"tool": "echo", "definition": definition}}));
@@ -161,6 +184,11 @@ fn another_definition_ends_what_was_remembered_for_good() {
     is_asked(&mut client, ECHO, &v(1));
     is_asked(&mut client, ECHO, &v(3));
     assert_eq!(hits(&home), before);
+    let listed = home.run(&["audit", "list", "--json", "--limit", "1000"]);
+    let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+    assert_eq!((of("rule made"), of("rule voided")), (2, 2), "{rows:?}");
+    assert_eq!(home.run(&["audit", "verify"]).code, 0);
 }
 
 #[test]

@@ -1,0 +1,283 @@
+//! What is different from the last time a person allowed a call of the same tool.
+//!
+//! Plain computation over texts. Values are compared as they are spelled, so that no two numbers are taken for the same
+//! that only look alike to a program. What is told is an aid to reading: the question has the arguments whole.
+
+use std::collections::BTreeMap;
+
+use pml_model::json::canonical;
+use pml_model::name::shortened;
+use pml_model::question::{Approval, Arguments, Asked};
+use pml_store::Allowed;
+use serde_json::value::RawValue;
+
+use super::words::visible;
+
+/// How many differences of one call are told; how many others there are is told in one line.
+const MOST_LINES: usize = 12;
+/// How much is shown of a value that was or is, and how much of what both begin with is left where that is long.
+const VALUE_CHARACTERS: usize = 120;
+const COMMON_CHARACTERS: usize = 20;
+
+/// Fills in what is different, where a person allowed a call of the same tool before.
+pub(crate) fn fill(question: &mut Approval, last: &[Allowed]) {
+    for asked in &mut question.calls {
+        if let Some(last) = last.iter().find(|last| last.tool == asked.tool) {
+            asked.differs = differences(asked, last);
+        }
+    }
+}
+
+/// The tools a question is about.
+pub(crate) fn tools(question: &Approval) -> Vec<String> {
+    let mut tools: Vec<String> = question.calls.iter().map(|asked| asked.tool.clone()).collect();
+    tools.sort();
+    tools.dedup();
+    tools
+}
+
+/// What a yes to a question allows tools to be called with, as far as that can be seen in it.
+pub(crate) fn allowed(question: &Approval) -> Vec<Allowed> {
+    let mut all: Vec<Allowed> = Vec::new();
+    for asked in &question.calls {
+        let Arguments::Known { json, .. } = &asked.arguments else { continue };
+        match all.iter_mut().find(|allowed| allowed.tool == asked.tool) {
+            Some(allowed) => allowed.arguments.push(json.clone()),
+            None => all.push(Allowed {
+                tool: asked.tool.clone(),
+                definition: asked.definition.clone(),
+                arguments: vec![json.clone()],
+            }),
+        }
+    }
+    all
+}
+
+fn differences(asked: &Asked, last: &Allowed) -> Vec<String> {
+    let mut lines = Vec::new();
+    if asked.definition != last.definition {
+        lines.push("the tool itself is defined in another way than then".to_owned());
+    }
+    if let Arguments::Known { json, .. } = &asked.arguments
+        && let Ok(now) = canonical(json)
+    {
+        let before = last.arguments.iter().filter_map(|json| canonical(json).ok());
+        // Several calls may have been allowed at once: the one that is most like this is the one it stands for.
+        let nearest = before.map(|before| Found::between(&before, &now)).min_by_key(|found| found.count);
+        lines.extend(nearest.map(Found::told).unwrap_or_default());
+    }
+    lines
+}
+
+/// Differences, as many as are told.
+#[derive(Default)]
+struct Found {
+    lines: Vec<String>,
+    count: usize,
+}
+
+impl Found {
+    fn between(before: &str, now: &str) -> Found {
+        let mut found = Found::default();
+        found.compare(before, now, "");
+        found
+    }
+
+    /// Looks for differences between values in their canonical form.
+    fn compare(&mut self, before: &str, now: &str, place: &str) {
+        if before == now {
+            return;
+        }
+        if let (Some(before), Some(now)) = (members(before), members(now)) {
+            self.compare_members(&before, &now, place);
+        } else if let (Some(before), Some(now)) = (items(before), items(now)) {
+            for index in 0..before.len().max(now.len()) {
+                self.either(before.get(index), now.get(index), || format!("{place}[{index}]"));
+            }
+        } else {
+            let (before, now) = where_they_part(before, now);
+            self.tell(|| format!("{}: {before} → {now}", named(place)));
+        }
+    }
+
+    fn compare_members(&mut self, before: &Members<'_>, now: &Members<'_>, place: &str) {
+        let at = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
+        for (key, was) in before {
+            self.either(Some(was), now.get(key), || at(key));
+        }
+        for (key, is) in now.iter().filter(|(key, _)| !before.contains_key(*key)) {
+            self.either(None, Some(is), || at(key));
+        }
+    }
+
+    fn either(&mut self, before: Option<&&RawValue>, now: Option<&&RawValue>, place: impl Fn() -> String) {
+        let short = |value: &RawValue| visible(&shortened(value.get(), VALUE_CHARACTERS));
+        match (before, now) {
+            (Some(before), Some(now)) if before.get() == now.get() => {}
+            (Some(before), Some(now)) => self.compare(before.get(), now.get(), &place()),
+            (Some(before), None) => {
+                self.tell(|| format!("{} is gone, it was {}", named(&place()), short(before)));
+            }
+            (None, Some(now)) => self.tell(|| format!("{} is new: {}", named(&place()), short(now))),
+            (None, None) => {}
+        }
+    }
+
+    fn tell(&mut self, line: impl Fn() -> String) {
+        self.count += 1;
+        if self.lines.len() < MOST_LINES {
+            self.lines.push(line());
+        }
+    }
+
+    fn told(mut self) -> Vec<String> {
+        let others = self.count - self.lines.len();
+        if others > 0 {
+            self.lines.push(format!("and {others} more"));
+        }
+        self.lines
+    }
+}
+
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+fn members(json: &str) -> Option<Members<'_>> {
+    json.starts_with('{').then(|| serde_json::from_str(json).ok())?
+}
+
+fn items(json: &str) -> Option<Vec<&RawValue>> {
+    json.starts_with('[').then(|| serde_json::from_str(json).ok())?
+}
+
+/// A place in the arguments.
+fn named(place: &str) -> String {
+    match place {
+        "" => "the arguments".to_owned(),
+        place => format!("`{}`", visible(&shortened(place, VALUE_CHARACTERS))),
+    }
+}
+
+/// Two values from shortly before they become different: of long ones only the end may be another.
+fn where_they_part(before: &str, now: &str) -> (String, String) {
+    let common = before.chars().zip(now.chars()).take_while(|(before, now)| before == now).count();
+    let long = before.chars().nth(VALUE_CHARACTERS).or_else(|| now.chars().nth(VALUE_CHARACTERS)).is_some();
+    let skipped = if long { common.saturating_sub(COMMON_CHARACTERS) } else { 0 };
+    let part = |value: &str| {
+        let rest: String = value.chars().skip(skipped).collect();
+        let cut = if skipped > 0 { "…" } else { "" };
+        format!("{cut}{}", visible(&shortened(&rest, VALUE_CHARACTERS)))
+    };
+    (part(before), part(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use pml_model::Digest;
+    use pml_model::question::Answerer;
+
+    use super::*;
+    use crate::approve::question::known_arguments;
+
+    fn asked(json: Option<&str>) -> Asked {
+        Asked {
+            tool: "fs:write".to_owned(),
+            definition: Digest::of(b"definition"),
+            description: String::new(),
+            scope: "filesystem".to_owned(),
+            because: "it changes things".to_owned(),
+            call: None,
+            node: None,
+            line: None,
+            code: None,
+            arguments: match json {
+                Some(json) => known_arguments(json).unwrap(),
+                None => Arguments::Unknown { source: "x".to_owned() },
+            },
+            repeats: false,
+            origins: Vec::new(),
+            differs: Vec::new(),
+        }
+    }
+
+    fn question(calls: Vec<Asked>) -> Approval {
+        Approval {
+            intent: "try".to_owned(),
+            code_hash: "c0de".to_owned(),
+            by: Answerer::Human,
+            begun: false,
+            calls,
+            opaque: Vec::new(),
+        }
+    }
+
+    /// What is told of a call with `now` after those with `before` were allowed.
+    #[track_caller]
+    fn check(before: &[&str], now: &str, expected: &Expect) {
+        let last = allowed(&question(before.iter().map(|json| asked(Some(json))).collect()));
+        let mut question = question(vec![asked(Some(now))]);
+        fill(&mut question, &last);
+        expected.assert_eq(&question.calls[0].differs.join("\n"));
+    }
+
+    #[test]
+    fn each_member_that_changed_is_told_with_what_it_was_and_is() {
+        check(
+            &[r#"{"path":"a.txt","mode":"w","deep":{"list":[1,2,{"x":null}]},"old":[1]}"#],
+            r#"{"deep":{"list":[1,3,{"x":true},4]},"mode":"w","path":"b.txt","new":{"k":1}}"#,
+            &expect![[r#"
+                `deep.list[1]`: 2 → 3
+                `deep.list[2].x`: null → true
+                `deep.list[3]` is new: 4
+                `old` is gone, it was [1]
+                `path`: "a.txt" → "b.txt"
+                `new` is new: {"k":1}"#]],
+        );
+        check(&[r#"{"a":[1]}"#], r#"{"a":{"0":1}}"#, &expect!["`a`: [1] → {\"0\":1}"]);
+        check(&["[1]"], "7", &expect!["the arguments: [1] → 7"]);
+    }
+
+    #[test]
+    fn the_same_value_in_another_spelling_is_the_same_and_another_number_is_another() {
+        check(&[r#"{"a":1,"b":"é"}"#], r#"{ "b":"\u00e9", "a":1 }"#, &expect![""]);
+        check(
+            &[r#"{"id":12345678901234567890123}"#],
+            r#"{"id":12345678901234567890124}"#,
+            &expect!["`id`: 12345678901234567890123 → 12345678901234567890124"],
+        );
+    }
+
+    #[test]
+    fn a_call_is_compared_with_the_one_it_is_most_like() {
+        let before = [r#"{"to":"ann","text":"hi","n":1}"#, r#"{"to":"bob","text":"ho","n":2}"#];
+        check(&before, before[0], &expect![""]);
+        check(&before, r#"{"to":"bob","text":"ha","n":2}"#, &expect![[r#"`text`: "ho" → "ha""#]]);
+    }
+
+    #[test]
+    fn long_values_are_cut_to_where_they_part_and_nothing_hides_in_them() {
+        let text = |end: &str| format!(r#"{{"text":"{}{end}"}}"#, "word ".repeat(400));
+        check(
+            &[&text("fin")],
+            &text("\\u202etxt\\nx"),
+            &expect![[r#"`text`: …word word word word fin" → …word word word word \u{202e}txt\nx""#]],
+        );
+        let many = |n: u32| serde_json::json!((0..40).map(|i| i * n).collect::<Vec<_>>()).to_string();
+        let mut now = question(vec![asked(Some(&many(2)))]);
+        fill(&mut now, &allowed(&question(vec![asked(Some(&many(1)))])));
+        assert_eq!(now.calls[0].differs.len(), MOST_LINES + 1);
+        assert_eq!(now.calls[0].differs.last().unwrap(), "and 27 more");
+    }
+
+    #[test]
+    fn another_definition_is_told_and_what_is_not_known_yet_is_not_compared() {
+        let mut last = allowed(&question(vec![asked(Some("{}")), asked(None)]));
+        assert_eq!(last[0].arguments, ["{}"]);
+        let mut now = question(vec![asked(None)]);
+        fill(&mut now, &last);
+        assert!(now.calls[0].differs.is_empty());
+        last[0].definition = Digest::of(b"another");
+        fill(&mut now, &last);
+        assert_eq!(now.calls[0].differs, ["the tool itself is defined in another way than then"]);
+    }
+}
