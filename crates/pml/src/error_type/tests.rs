@@ -5,7 +5,7 @@ use super::*;
 /// What tools say, word for word.
 const SAID: &[(&str, ErrorType)] = &[
     ("ENOENT: no such file or directory, open '/tmp/x.txt'", NotFound),
-    ("EACCES: permission denied, mkdir '/root/x'", Permission),
+    ("EACCES: permission denied, mkdir '/srv/x'", Permission),
     ("EISDIR: illegal operation on a directory, read", Validation),
     ("EEXIST: file already exists, mkdir 'a'", Validation),
     ("ENOTEMPTY: directory not empty, rmdir 'a'", Validation),

@@ -16,12 +16,12 @@ use crate::execute::Pause;
 use crate::memory::{Candidate, Known};
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
-use crate::reuse::{self, Binding, Procedure};
+use crate::reuse::{self, Binding, Procedure, SURE};
 
-/// How sure it must be that a capability is what is asked for, for it to be run without being named.
-const SURE: f64 = 0.85;
 /// How many capabilities and tools are suggested.
 const SUGGESTED: usize = 5;
+/// How many capabilities are looked at to find these.
+const LOOKED_AT: usize = 15;
 /// How often a capability with tools that a person is asked about must have worked to be run without being named.
 const TRIED: u64 = 3;
 
@@ -130,23 +130,26 @@ async fn by_intent(
         discover::find(&app.catalogue.snapshot(), &remembered, &request, |tool: &Tool| visible(&tool.id))?
             .results;
     let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
-    found.sort_by(|one, other| confidence(other).total_cmp(&confidence(one)));
-    found.truncate(SUGGESTED);
+    found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
-    for candidate in &found {
-        bindings.push(bound(app, &candidate.known, &asked)?);
+    for candidate in &mut found {
+        let binding = bound(app, &candidate.known, &asked)?;
+        // With what it would be given in its place, more can be said.
+        candidate.similarity = binding.similarity;
+        bindings.push(binding);
     }
-    let because = match (found.first(), bindings.first()) {
-        (None, _) | (_, None) => {
-            "nothing that was learned serves this; write a program over these tools".to_owned()
-        }
-        (Some(best), Some(binding)) => match kept_from(app, best, binding, found.get(1)) {
+    let mut found: Vec<(Candidate, Binding)> = found.into_iter().zip(bindings).collect();
+    found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
+    found.truncate(SUGGESTED);
+    let because = match found.first() {
+        None => "nothing that was learned serves this; write a program over these tools".to_owned(),
+        Some((best, binding)) => match kept_from(app, best, binding, found.get(1).map(|next| &next.0)) {
             None => return run(&best.known.clone(), binding, asked),
             Some(because) => because,
         },
     };
     let candidates: Vec<Suggestion> =
-        found.iter().zip(&bindings).map(|(candidate, binding)| suggestion(candidate, binding)).collect();
+        found.iter().map(|(candidate, binding)| suggestion(candidate, binding)).collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
     Ok(Recalled::Suggested(Box::new(Suggested { because, confidence, candidates, tools })))
 }

@@ -890,7 +890,7 @@ fn wrong_arguments_of_discovery_are_told_in_the_result() {
         INVALID_REQUEST: `limit` is 101; it must be from 1 to 100
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: invalid value: integer `-1`, expected usize at line 1 column 24
         INVALID_REQUEST: `filter.minScore` is 1.5; it must be from 0 to 1
-        INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown variant `server`, expected `tool` or `all` at line 1 column 39
+        INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown variant `server`, expected one of `tool`, `capability`, `all` at line 1 column 39
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown variant `all`, expected `brief` or `full` at line 1 column 28
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown field `colour`, expected one of `intent`, `filter`, `limit`, `offset`, `detail` at line 1 column 22
         INVALID_REQUEST: `intent` is longer than 8192 bytes; say it shorter

@@ -48,12 +48,7 @@ fn a_program_gives_its_result_and_what_it_did() {
     expect![[r#"
         {
           "status": "success",
-          "console": [
-            {
-              "level": "log",
-              "text": "sum 42"
-            }
-          ],
+          "capabilityId": "cap_a88adc0e14fd28213cc4f3d638f86469",
           "result": {
             "sum": {
               "value": 42
@@ -65,6 +60,12 @@ fn a_program_gives_its_result_and_what_it_did() {
               "nodeId": "n1",
               "tool": "math:evaluate",
               "status": "success"
+            }
+          ],
+          "console": [
+            {
+              "level": "log",
+              "text": "sum 42"
             }
           ]
         }"#]]
