@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
-use pml_model::capability::CacheConfig;
 use pml_model::json::canonical;
 use pml_model::trace::{Body, Status, Trace};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, TraceId};
@@ -105,7 +104,8 @@ pub(crate) fn ticket(app: &App, plan: &Plan, principal: &Principal) -> Option<Ti
     })
 }
 
-fn only_reads(app: &App, plan: &Plan) -> bool {
+/// Whether a plan changes nothing and depends on nothing that changes by itself, as far as its tools go.
+pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     plan.tools.iter().all(|granted| {
         let changes_by_itself = {
@@ -197,7 +197,14 @@ impl Cache {
         };
         self.results.lock().unwrap_or_else(PoisonError::into_inner).put(ticket.key.clone(), kept);
         if let Some(key) = ticket.stored() {
-            let config = CacheConfig::default();
+            let config = app
+                .memory
+                .known(&ticket.principal, &key.capability)
+                .map(|known| known.cache)
+                .unwrap_or_default();
+            if !config.cacheable {
+                return;
+            }
             let expires_at = now_ms() + i64::from(config.ttl_seconds) * 1_000;
             app.store.cache(&key, result, now_ms(), expires_at, config.max_entries, |stored| {
                 if let Err(error) = stored {
@@ -207,7 +214,7 @@ impl Cache {
         }
     }
 
-    /// Forgets everything this process keeps.
+    /// Forgets everything this process keeps, so that what is stored is measured.
     pub(crate) fn clear(&self) {
         self.results.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -115,14 +115,14 @@ fn without_required(schema: &mut Value, name: &str) {
     }
 }
 
-/// The procedure that a run carried out, free of secrets. Nothing where it cannot be kept without one.
+/// The procedure that a run carried out, free of secrets. Nothing where it cannot be kept without one. Whether its results
+/// may be kept depends on its tools: `cacheable`.
 pub(crate) fn procedure(
     plan: &Plan,
     learn: &Learn,
     owner: &Principal,
     hint: Option<&RawValue>,
-    sanitiser: &Sanitiser,
-    catalogue: &Catalogue,
+    (sanitiser, catalogue, cacheable): (&Sanitiser, &Catalogue, bool),
 ) -> Option<Procedure> {
     let hint: Hint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
     let (source, structure) = source(plan, learn, sanitiser, catalogue)?;
@@ -144,7 +144,7 @@ pub(crate) fn procedure(
         parameters_schema: parameters(learn, sanitiser),
         static_structure: structure,
         origin: Origin::Emergent,
-        cache_config: CacheConfig::default(),
+        cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
     })
 }
 

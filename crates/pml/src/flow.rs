@@ -36,7 +36,7 @@ pub use capabilities::{
     recent_traces, relearn, rename_capability, trace, traces,
 };
 use recall::Recalled;
-pub use recall::{Missing, Suggested, Suggestion};
+pub use recall::{Earlier, Missing, Suggested, Suggestion};
 pub use replan::replan;
 pub use said::{Remembered, Said};
 

@@ -123,7 +123,7 @@ impl Memory {
     }
 
     /// The capability of that id, as far as this process knows, if it works.
-    fn known(&self, principal: &Principal, id: &CapabilityId) -> Option<Arc<Known>> {
+    pub(crate) fn known(&self, principal: &Principal, id: &CapabilityId) -> Option<Arc<Known>> {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         index.get(principal, id).filter(|known| known.state == State::Active).cloned()
     }

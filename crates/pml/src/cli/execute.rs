@@ -96,9 +96,9 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         patience: PATIENCE,
         by: config.approvals.by.unwrap_or(Answerer::Client),
         dynamic: config.approvals.dynamic,
-        learn: !execute.no_learn,
+        learn: config.memory.learn && !execute.no_learn,
         capability: None,
-        cache: !execute.no_cache,
+        cache: config.memory.cache && !execute.no_cache,
     };
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),

@@ -51,6 +51,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         names: settings.names,
         permissions: settings.permissions,
         approvals: settings.approvals,
+        memory: settings.memory,
         limits: settings.limits,
         runs: settings.runs,
         sources: loading.sources,

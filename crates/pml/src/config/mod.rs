@@ -56,6 +56,12 @@
 //! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`, `isolated`
 //! "*:delete*" = { deny = true }
 //!
+//! [memory]
+//! learn = true                             # what works is remembered
+//! cache = true                             # results that are known are given again
+//! earlier_results = false                  # show the result of nearly the same intent where nothing is run
+//! confidence = 85                          # how sure it must be, in per cent, for a capability to run unnamed
+//!
 //! [limits]                                 # of one run
 //! calls = 1000
 //! concurrent = 128
@@ -91,6 +97,7 @@ mod expectations;
 mod launch;
 mod limits;
 mod load;
+mod memory;
 mod names;
 mod node;
 mod paths;
@@ -118,6 +125,7 @@ pub use expectations::{Expectation, expectations};
 pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
 pub use limits::{Durable, Limits, Runs};
 pub use load::load;
+pub use memory::Memory;
 pub use paths::{Env, Paths};
 pub use permission::{Approval, Pattern, Rule, Scope, Subject};
 pub use secret::{Secret, known as known_secrets, token};
@@ -149,6 +157,8 @@ pub struct Config {
     pub permissions: Vec<Rule>,
     /// Who is asked, and how.
     pub approvals: Approvals,
+    /// What is remembered.
+    pub memory: Memory,
     /// What one run may use.
     pub limits: Limits,
     /// How runs are kept.

@@ -10,6 +10,7 @@ use super::approvals::{self, Approvals};
 use super::disk;
 use super::error::Complaint;
 use super::limits::{self, Limits, Runs};
+use super::memory::{self, Memory};
 use super::node::{self, File, Member, Node, Value};
 use super::paths::Env;
 use super::permission::{self, Form, Rule};
@@ -81,6 +82,7 @@ pub(super) struct Settings {
     pub(super) names: Naming,
     pub(super) permissions: Vec<Rule>,
     pub(super) approvals: Approvals,
+    pub(super) memory: Memory,
     pub(super) limits: Limits,
     pub(super) runs: Runs,
     pub(super) drafts: Vec<Draft>,
@@ -96,6 +98,7 @@ const USER_KEYS: &[&str] = &[
     "names",
     "permissions",
     "approvals",
+    "memory",
     "limits",
     "runs",
 ];
@@ -119,6 +122,7 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         names: names(&root)?,
         permissions: permissions(&root)?,
         approvals: approvals::approvals(&root)?,
+        memory: memory::memory(&root)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,

@@ -11,6 +11,7 @@ use super::observe::Observer;
 use super::plan::{Plan, Work};
 use super::report::Report;
 use crate::app::App;
+use crate::cache;
 use crate::capability::{self, Learn};
 use crate::trace::About;
 
@@ -61,7 +62,8 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     let procedure = (!known)
         .then(|| {
             let tools = app.known_tools();
-            capability::procedure(over.plan, learn, over.principal, hint, &sanitiser, &tools)
+            let cacheable = cache::only_reads(app, over.plan);
+            capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
         })
         .flatten();
     trace.capability_id = (known || procedure.is_some()).then_some(id);

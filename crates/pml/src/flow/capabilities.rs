@@ -13,6 +13,7 @@ use pml_store::{Capabilities, Made, Order, Renamed, Traces};
 
 use super::planned;
 use crate::app::{App, blocking, now_ms};
+use crate::cache;
 use crate::capability;
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution, Refused};
@@ -123,7 +124,8 @@ pub async fn make_capability(
     let plan = planned(app, &asked, &|_| true).await.map_err(|Refused { problem, .. }| problem)?;
     let sanitiser = app.memory.sanitiser();
     let procedure = plan.learn.as_ref().and_then(|learn| {
-        capability::procedure(&plan, learn, principal, None, &sanitiser, &app.known_tools())
+        let cacheable = cache::only_reads(app, &plan);
+        capability::procedure(&plan, learn, principal, None, (&sanitiser, &app.known_tools(), cacheable))
     });
     let Some(mut procedure) = procedure else {
         let text = "the source has a secret in it that cannot be made a parameter";

@@ -6,18 +6,22 @@ use pml_model::capability::{Source, State};
 use pml_model::json::{Fields, raw};
 use pml_model::{CapabilityId, ToolId};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::approve::Mode;
+use crate::cache;
 use crate::catalogue::Tool;
 use crate::discover::{self, Found};
 use crate::execute::Pause;
 use crate::memory::{Candidate, Known};
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
-use crate::reuse::{self, Binding, Procedure, SURE};
+use crate::reuse::{self, Binding, Procedure};
 
+/// How alike an intent must be for the result of the other to be shown.
+const ALIKE: f64 = 0.95;
 /// How many capabilities and tools are suggested.
 const SUGGESTED: usize = 5;
 /// How many capabilities are looked at to find these.
@@ -41,10 +45,25 @@ pub struct Suggested {
     pub because: String,
     /// How sure it is that the first candidate is meant, from 0 to 1.
     pub confidence: f64,
+    /// What came of nearly the same intent before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     /// Capabilities, best first.
     pub candidates: Vec<Suggestion>,
     /// Tools, best first.
     pub tools: Vec<Found>,
+}
+
+/// What came of nearly the same intent before.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Earlier {
+    /// How alike the two are.
+    pub similarity: f64,
+    /// How old the result is.
+    pub age_ms: i64,
+    /// The result.
+    pub result: Box<RawValue>,
 }
 
 /// A capability that could be run.
@@ -113,6 +132,7 @@ async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalle
     Ok(Recalled::Suggested(Box::new(Suggested {
         because,
         confidence: 1.0,
+        earlier: None,
         candidates: vec![suggestion],
         tools: Vec::new(),
     })))
@@ -151,7 +171,29 @@ async fn by_intent(
     let candidates: Vec<Suggestion> =
         found.iter().map(|(candidate, binding)| suggestion(candidate, binding)).collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
-    Ok(Recalled::Suggested(Box::new(Suggested { because, confidence, candidates, tools })))
+    let earlier = match found.first() {
+        Some((best, binding)) => earlier(app, best, binding, asked, visible).await,
+        None => None,
+    };
+    Ok(Recalled::Suggested(Box::new(Suggested { because, confidence, earlier, candidates, tools })))
+}
+
+/// What came of nearly the same intent with the same values before, where the user wants to see that.
+async fn earlier(
+    app: &Arc<App>,
+    best: &Candidate,
+    binding: &Binding,
+    asked: Execution,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Option<Earlier> {
+    if !app.config().memory.earlier_results || best.similarity <= ALIKE || !binding.runs() {
+        return None;
+    }
+    let Ok(Recalled::Run(asked)) = run(&best.known, binding, asked) else { return None };
+    let plan = super::planned(app, &asked, visible).await.ok()?;
+    let ticket = cache::ticket(app, &plan, &asked.principal)?;
+    let hit = app.cache.get(app, &ticket).await?;
+    Some(Earlier { similarity: best.similarity, age_ms: hit.from.age_ms, result: hit.result })
 }
 
 /// How sure it is that running this is what is wanted.
@@ -162,7 +204,7 @@ fn confidence(candidate: &Candidate) -> f64 {
 /// Why the best capability is not simply run.
 fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candidate>) -> Option<String> {
     let known = &best.known;
-    if confidence(best) < SURE {
+    if confidence(best) * 100.0 < f64::from(app.config().memory.confidence) {
         return Some(format!("it is not sure enough that `{}` is meant", known.name));
     }
     // One that is as good would do something else.

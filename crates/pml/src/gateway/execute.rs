@@ -219,9 +219,9 @@ pub(super) async fn execute(
         patience: patience.max(TURN),
         by: config.approvals.by.unwrap_or(door.by),
         dynamic: config.approvals.dynamic,
-        learn: asked.options.learn.unwrap_or(true),
+        learn: config.memory.learn && asked.options.learn.unwrap_or(true),
         capability: None,
-        cache: asked.options.cache.unwrap_or(true),
+        cache: config.memory.cache && asked.options.cache.unwrap_or(true),
     };
     let executed = tokio::select! {
         executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,

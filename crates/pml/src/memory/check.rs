@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pml_model::ToolId;
 use pml_model::capability::State;
-use pml_store::{Order, Traces};
+use pml_store::{Dropped, Order, Traces};
 
 use super::Known;
 use crate::app::{App, blocking, now_ms};
@@ -51,6 +51,9 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
             Ok(tool) => tool,
             Err(problem) => return Ok(Some(format!("`{id}` cannot be used: {}", problem.message))),
         };
+        if tool.definition.digest != used.digest {
+            forget_results(app, known, &used.id).await?;
+        }
         if tool.definition.digest != used.digest
             && let Some(because) = refused(app, tool, known).await?
         {
@@ -58,6 +61,13 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
         }
     }
     Ok(None)
+}
+
+/// Results that another tool gave say nothing of this one.
+async fn forget_results(app: &App, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
+    let (store, whose, tool) = (app.store.clone(), known.owner.clone(), tool.to_owned());
+    let because = format!("the definition of `{tool}` changed");
+    blocking(move || store.drop_cached(&whose, Dropped::Tool(&tool), &because, now_ms())).await.map(drop)
 }
 
 /// Why a tool would not take what it was given in earlier runs.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pml_graph::lexical::{self, Document};
 use pml_graph::rank::{self, Evidence};
-use pml_model::capability::{Capability, Source, State, Statistics, ToolUse};
+use pml_model::capability::{CacheConfig, Capability, Source, State, Statistics, ToolUse};
 use pml_model::{CapabilityId, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
@@ -39,6 +39,7 @@ pub(crate) struct Known {
     pub(crate) state: State,
     pub(crate) statistics: Statistics,
     pub(crate) approved: bool,
+    pub(crate) cache: CacheConfig,
 }
 
 impl Known {
@@ -70,6 +71,7 @@ impl From<Capability> for Known {
             state: capability.state,
             statistics: capability.statistics,
             approved: capability.approved,
+            cache: capability.procedure.cache_config,
         }
     }
 }
