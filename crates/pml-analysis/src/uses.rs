@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::operations::Kind;
+use crate::schema::parameter_schema;
 use crate::walk::value::{Path, Value};
 
 /// What is known of `args`, as a tree.
@@ -161,17 +162,19 @@ impl Uses {
         }
     }
 
-    /// It becomes an input of a tool that says what it wants.
-    pub(crate) fn declared(&mut self, path: &[Step], schema: Json, required: bool) {
+    /// It becomes an input of a tool that says what it wants: a schema inside another.
+    pub(crate) fn declared(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
         if let Some(parameter) = self.at(path) {
             if !required && !parameter.read {
                 parameter.optional = true;
             }
             parameter.read = true;
-            match &parameter.declared {
-                // Of two tools the one that asks for less decides.
-                Some(known) if !narrows(&schema, known) => {}
-                _ => parameter.declared = Some(schema),
+            // Of two tools the one that asks for less decides: one type can be no less.
+            if parameter.declared.as_ref().is_none_or(|known| known["type"].is_array()) {
+                let schema = parameter_schema(root, schema);
+                if parameter.declared.as_ref().is_none_or(|known| narrows(&schema, known)) {
+                    parameter.declared = Some(schema);
+                }
             }
         }
     }
@@ -268,13 +271,13 @@ impl Parameter {
     fn object(&self) -> Json {
         let properties: Map<String, Json> =
             self.members.iter().map(|(name, member)| (name.clone(), member.schema())).collect();
-        let required: Vec<&str> = self
-            .members
-            .iter()
-            .filter(|(_, member)| !member.optional)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        json!({ "type": "object", "properties": properties, "required": required })
+        let required = self.members.iter().filter(|(_, member)| !member.optional);
+        let required = required.map(|(name, _)| name.as_str().into()).collect();
+        let mut object = Map::with_capacity(3);
+        object.insert("type".to_owned(), "object".into());
+        object.insert("properties".to_owned(), Json::Object(properties));
+        object.insert("required".to_owned(), Json::Array(required));
+        Json::Object(object)
     }
 }
 

@@ -12,8 +12,14 @@ use super::objects::step_of;
 use super::value::{Closure, Kind, Value, one_of};
 use super::{Call, Changes, DraftKind, Promised, Target, Walk, Way};
 use crate::analysis::{Code, Severity};
+use crate::catalogue::Tool;
 use crate::marks::Place;
 use crate::schema;
+
+/// `server:tool`.
+pub(super) fn id_of(tool: &Tool) -> String {
+    [tool.id.server.as_str(), ":", &tool.id.tool].concat()
+}
 
 /// An argument: its value, where it stands, and whether it is spread.
 pub(super) type Given<'a> = (Value<'a>, Span, bool);
@@ -31,8 +37,10 @@ impl<'a> Walk<'a, '_> {
                 }
                 let object = self.base(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = Step::Key(member.property.name.to_string());
-                self.method_call(it, object, &member.object, &key, member.property.span)
+                let key = self.step(&member.property.name);
+                let value = self.method_call(it, object, &member.object, &key, member.property.span);
+                self.asked(key);
+                value
             }
             Expression::PrivateFieldExpression(member) => {
                 let object = self.base(&member.object);
@@ -388,7 +396,7 @@ impl<'a> Walk<'a, '_> {
             Target::Tool { server, name } => {
                 if let Some(tool) = self.catalogue.tool(server, name) {
                     if self.declared.insert(std::ptr::from_ref(tool)) {
-                        self.permissions.declared.insert(tool.id.to_string());
+                        self.permissions.declared.insert(id_of(tool));
                     }
                     return;
                 }

@@ -148,7 +148,10 @@ impl<'a> Walk<'a, '_> {
             Expression::StaticMemberExpression(it) => {
                 let object = self.base(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(it.property.name.to_string()), it.property.span, span)
+                let key = self.step(&it.property.name);
+                let value = self.member(object, &key, it.property.span, span);
+                self.asked(key);
+                value
             }
             Expression::ComputedMemberExpression(it) => {
                 let object = self.base(&it.object);
@@ -179,7 +182,7 @@ impl<'a> Walk<'a, '_> {
             sources(&value, &mut reads, &mut seen);
             self.state.budget.spend(seen.looked_at());
         }
-        Value::Computed(span, reads.into_values().into())
+        Value::Computed(span, reads.shared())
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {

@@ -10,9 +10,11 @@ use pml_model::structure::{
 };
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
+use smallvec::{SmallVec, smallvec};
 
 use super::budget::Seen;
-use super::value::{Kind, Value};
+use super::call::id_of;
+use super::value::{Kind, Path, Value};
 use super::{Call, DraftKind, Found, Promised, Target, TooMuch, Walk};
 use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
 use crate::literals::Lifting;
@@ -22,7 +24,7 @@ use crate::{annotations, schema};
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
 const SCHEMA_REACH: usize = 64;
 
-impl<'a> Walk<'a, '_> {
+impl<'a, 's> Walk<'a, 's> {
     pub(super) fn finish(mut self, program: &'a Program<'a>) -> Result<Found, TooMuch> {
         self.uncalled();
         self.unwaited();
@@ -99,6 +101,14 @@ impl<'a> Walk<'a, '_> {
     fn written_out(&mut self) {
         for (root, span) in std::mem::take(&mut self.roots.named) {
             let known = match &root {
+                Root::Tool(server, name)
+                    if self
+                        .catalogue
+                        .tool(server, name)
+                        .is_some_and(|tool| self.declared.contains(&std::ptr::from_ref(tool))) =>
+                {
+                    true
+                }
                 Root::Tool(server, name) => {
                     let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                     let id = self.name_of(&target);
@@ -164,7 +174,7 @@ impl<'a> Walk<'a, '_> {
     fn data_edges(&mut self) {
         let mut found = Vec::new();
         for to in 0..self.nodes.len() as u32 {
-            let parts: Vec<(Option<Cow<'_, str>>, &Value<'a>)> = match &self.nodes[to as usize].kind {
+            let parts: Parts<'_, 'a> = match &self.nodes[to as usize].kind {
                 DraftKind::Call(call) => parts_of(&call.arguments),
                 DraftKind::Operation { inputs, .. } => {
                     inputs.iter().map(|(name, value, _)| (Some(Cow::Borrowed(&**name)), value)).collect()
@@ -186,8 +196,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The nodes that feed `to`, the first first.
-    fn fed<'p>(&self, to: u32, parts: &'p [(Option<Cow<'_, str>>, &Value<'a>)]) -> Vec<(u32, Feeding<'p>)> {
-        let mut fed: Vec<(u32, Feeding<'p>)> = Vec::new();
+    fn fed<'p>(&self, to: u32, parts: &'p Parts<'_, 'a>) -> SmallVec<[(u32, Feeding<'p>); 2]> {
+        let mut fed: SmallVec<[(u32, Feeding<'p>); 2]> = SmallVec::new();
         for (name, value) in parts {
             let name = name.as_deref();
             for (from, around) in self.providers(value) {
@@ -238,7 +248,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn input_schema(&self, call: &Call<'a>) -> Option<&Json> {
+    fn input_schema(&self, call: &Call<'a>) -> Option<&'s Json> {
         match &call.target {
             Target::Tool { server, name } => match self.catalogue.tool(server, name) {
                 Some(tool) => Some(tool.input()),
@@ -328,22 +338,21 @@ impl<'a> Walk<'a, '_> {
 
     /// Arguments of the program that become inputs of this call are what the call wants.
     fn use_parameters(&mut self, call: &Call<'a>) {
-        let mut wanted: Vec<Wanted> = Vec::new();
-        if let Some(input) = self.input_schema(call) {
-            self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
-        }
+        let Some(input) = self.input_schema(call) else { return };
+        let mut wanted = Vec::new();
+        self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
         for Wanted { path, schema, required } in wanted {
-            self.uses.declared(&path, schema, required);
+            self.uses.declared(path.steps(), (input, schema), required);
         }
     }
 
     /// The parameters in the arguments of a call and what the tool says of their place.
-    fn parameters_in(
+    fn parameters_in<'j>(
         &self,
-        root: &Json,
-        schema: &Json,
+        root: &'j Json,
+        schema: &'j Json,
         value: &Value<'a>,
-        found: &mut Vec<Wanted>,
+        found: &mut Vec<Wanted<'j>>,
         seen: &mut Seen,
     ) {
         self.state.budget.spend(1);
@@ -356,28 +365,20 @@ impl<'a> Walk<'a, '_> {
                 for property in schema::properties(root, schema) {
                     if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
                         found.push(Wanted {
-                            path: vec![Step::Key(property.to_owned())],
-                            schema: schema::parameter_schema(root, inner),
+                            path: vec![Step::Key(property.to_owned())].into(),
+                            schema: inner,
                             required: required.contains(&property),
                         });
                     }
                 }
             }
-            Value::Parameter(path) => found.push(Wanted {
-                path: path.steps().to_vec(),
-                schema: schema::parameter_schema(root, schema),
-                required: true,
-            }),
+            Value::Parameter(path) => found.push(Wanted { path: path.clone(), schema, required: true }),
             Value::Item(of, _, path) => {
                 if let Value::Parameter(of) = &**of {
                     let mut whole = of.steps().to_vec();
                     whole.push(Step::Any);
                     whole.extend(path.steps().iter().cloned());
-                    found.push(Wanted {
-                        path: whole,
-                        schema: schema::parameter_schema(root, schema),
-                        required: true,
-                    });
+                    found.push(Wanted { path: whole.into(), schema, required: true });
                 }
             }
             Value::OneOf(values) => {
@@ -418,7 +419,7 @@ impl<'a> Walk<'a, '_> {
     fn name_of(&self, target: &Target) -> String {
         match target {
             Target::Tool { server, name } => match self.catalogue.tool(server, name) {
-                Some(tool) => [tool.id.server.as_str(), ":", &tool.id.tool].concat(),
+                Some(tool) => id_of(tool),
                 None => [server, ":", name].concat(),
             },
             Target::Capability(name) => name.to_string(),
@@ -449,15 +450,14 @@ impl<'a> Walk<'a, '_> {
                     }
                 },
                 DraftKind::Operation { name, pure, .. } => NodeKind::Task {
-                    tool: format!("code:{name}"),
+                    tool: ["code:", *name].concat(),
                     arguments,
                     code: Some(self.text(draft.span).to_owned()),
                     pure: *pure,
                 },
-                DraftKind::Decision { condition, form, suffix, .. } => NodeKind::Decision {
-                    condition: format!("{}{suffix}", self.text(*condition)),
-                    form: *form,
-                },
+                DraftKind::Decision { condition, form, suffix, .. } => {
+                    NodeKind::Decision { condition: [self.text(*condition), *suffix].concat(), form: *form }
+                }
                 DraftKind::Fork { form } => NodeKind::Fork { form: *form },
                 DraftKind::Join => NodeKind::Join,
                 DraftKind::Loop { over, form } => {
@@ -485,7 +485,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn sites(&self) -> Vec<Site> {
-        let mut sites = Vec::new();
+        let mut sites = Vec::with_capacity(self.nodes.len());
         for draft in &self.nodes {
             let (tool, value) = match &draft.kind {
                 DraftKind::Join => continue,
@@ -515,14 +515,14 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// The members of the arguments of a call, each with its name.
-fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Vec<(Option<Cow<'v, str>>, &'v Value<'a>)> {
+fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Parts<'v, 'a> {
     match arguments {
         Value::Record(record) if matches!(record.kind, Kind::Object) => {
             let named = record.fields.iter().map(|member| (Some(key_name(&member.key)), &member.value));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             named.chain(rest.map(|value| (None, value))).collect()
         }
-        other => vec![(None, other)],
+        other => smallvec![(None, other)],
     }
 }
 
@@ -591,6 +591,9 @@ fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut 
     argument_at(inner, rest)
 }
 
+/// What a node is given, each part with its name.
+type Parts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v Value<'a>); 4]>;
+
 /// How one node feeds another.
 #[derive(Default)]
 struct Feeding<'p> {
@@ -598,12 +601,12 @@ struct Feeding<'p> {
     direct: bool,
     around: Option<u32>,
     /// The members of the arguments it goes into.
-    names: Vec<Option<&'p str>>,
+    names: SmallVec<[Option<&'p str>; 2]>,
 }
 
 /// What a tool wants where an argument of the program goes.
-struct Wanted {
-    path: Vec<Step>,
-    schema: Json,
+struct Wanted<'s> {
+    path: Path,
+    schema: &'s Json,
     required: bool,
 }

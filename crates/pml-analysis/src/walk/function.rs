@@ -8,14 +8,15 @@ use oxc_ast::ast::{
 };
 use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
+use smallvec::SmallVec;
 
 use super::call::Given;
 use super::expression::settled;
 use super::repeat::{Exit, Head};
 use super::value::{
-    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
+    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, Values, one_of,
 };
-use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Promised, Walk};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Promised, Walk, Way};
 use crate::analysis::Entry;
 use crate::marks::Place;
 
@@ -229,7 +230,7 @@ impl<'a> Walk<'a, '_> {
             context,
             is_async: closure.code.is_async(),
             mark,
-            returns: Vec::new(),
+            returns: SmallVec::new(),
             yields: Vec::new(),
             result,
             parameters: Vec::new(),
@@ -250,7 +251,12 @@ impl<'a> Walk<'a, '_> {
         if !effectful {
             self.quiet -= 1;
         }
-        let (values, mut ways): (Vec<_>, Vec<_>) = frame.returns.into_iter().unzip();
+        let mut values = Values::new();
+        let mut ways: SmallVec<[Way<'a>; 1]> = SmallVec::new();
+        for (value, way) in frame.returns {
+            values.push(value);
+            ways.push(way);
+        }
         let activation = std::mem::replace(&mut self.activation, outer_activation);
         if Rc::strong_count(&activation) == 1 {
             // No function made in it is left, so nobody asks for its variables again.
@@ -281,17 +287,11 @@ impl<'a> Walk<'a, '_> {
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn returned(
-        &mut self,
-        closure: &Closure<'a>,
-        values: Vec<Value<'a>>,
-        yields: Vec<Value<'a>>,
-    ) -> Value<'a> {
+    fn returned(&mut self, closure: &Closure<'a>, values: Values<'a>, yields: Vec<Value<'a>>) -> Value<'a> {
         if !closure.code.is_generator() {
             // Falling off the end counts only when nothing is returned anywhere.
-            let said: Vec<Value<'a>> =
-                values.iter().filter(|value| !matches!(value, Value::Undefined)).cloned().collect();
-            return if said.is_empty() { Value::Undefined } else { one_of(values) };
+            let is_silent = values.iter().all(|value| matches!(value, Value::Undefined));
+            return if is_silent { Value::Undefined } else { one_of(values) };
         }
         let record = Record { kind: Kind::Array, extra: yields, ..Record::default() };
         Value::Object(self.state.new_object(record))

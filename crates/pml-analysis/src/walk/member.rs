@@ -5,6 +5,7 @@ use std::rc::Rc;
 use oxc_ast::ast::{ChainElement, ChainExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
+use smallvec::smallvec;
 
 use super::objects::{has_sources, longer, step_of};
 use super::value::{Path, Value, one_of};
@@ -239,7 +240,7 @@ impl<'a> Walk<'a, '_> {
                 " != null",
             );
             if let Some(node) = node {
-                self.frontier = vec![(node, Some(self.outcome("true")))];
+                self.frontier = smallvec![(node, Some(self.outcome("true")))];
                 if let Some(chain) = self.chain.last_mut() {
                     chain.decisions.push(node);
                 }

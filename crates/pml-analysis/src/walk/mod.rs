@@ -33,8 +33,9 @@ use std::rc::Rc;
 use oxc_ast::ast::Program;
 use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::Span;
-use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Structure};
+use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Step, Structure};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::{Code, Complaint, Entry, Parameters, Permissions, Remark, Severity, Site};
 use crate::catalogue::{Catalogue, Tool};
@@ -131,7 +132,7 @@ impl<'a, 's> Walk<'a, 's> {
             edges: Vec::with_capacity(2 * USUAL_NODES),
             edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
             numbers: [0; 6],
-            frontier: Vec::new(),
+            frontier: Frontier::new(),
             outcomes: Vec::new(),
             live: true,
             marks: Marks::default(),
@@ -171,12 +172,13 @@ impl<'a, 's> Walk<'a, 's> {
             tools_kept: Vec::new(),
             decided: FxHashSet::default(),
             inside_items: std::cell::Cell::new(0),
+            spare_keys: Vec::new(),
         }
     }
 }
 
 /// Where the next node can be reached from: a node and the outcome it then had.
-type Frontier = Vec<(u32, Option<Rc<str>>)>;
+type Frontier = SmallVec<[(u32, Option<Rc<str>>); 2]>;
 
 /// One way by which a point of the program is reached.
 struct Way<'a> {
@@ -263,13 +265,13 @@ struct Frame<'a> {
     context: u32,
     is_async: bool,
     mark: Mark,
-    returns: Vec<(Value<'a>, Way<'a>)>,
+    returns: SmallVec<[(Value<'a>, Way<'a>); 1]>,
     yields: Vec<Value<'a>>,
     /// What a call of itself gives and is given.
     result: Option<u32>,
     parameters: Vec<u32>,
     /// What `arguments` holds.
-    given: Vec<Value<'a>>,
+    given: value::Values<'a>,
 }
 
 /// An optional chain being evaluated.
@@ -390,6 +392,8 @@ struct Walk<'a, 's> {
     decided: FxHashSet<Span>,
     /// How deep in items of items we are, when values are made into arguments.
     inside_items: std::cell::Cell<u32>,
+    /// Names of members that were asked for, kept for their memory.
+    spare_keys: Vec<String>,
 }
 
 /// So many nodes have a place without asking for more memory.
@@ -414,11 +418,11 @@ impl<'a> Walk<'a, '_> {
             context: 0,
             is_async: true,
             mark,
-            returns: Vec::new(),
+            returns: SmallVec::new(),
             yields: Vec::new(),
             result: None,
             parameters: Vec::new(),
-            given: Vec::new(),
+            given: SmallVec::new(),
         });
         self.statements(&program.body);
     }
@@ -439,6 +443,20 @@ impl<'a> Walk<'a, '_> {
 
     fn text(&self, span: Span) -> &'a str {
         &self.source[span.start as usize..span.end as usize]
+    }
+
+    /// The step to a member, to be given back with [`Walk::asked`]: every member of a program is asked for by one.
+    fn step(&mut self, name: &str) -> Step {
+        let mut key = self.spare_keys.pop().unwrap_or_default();
+        key.push_str(name);
+        Step::Key(key)
+    }
+
+    fn asked(&mut self, step: Step) {
+        if let Step::Key(mut key) = step {
+            key.clear();
+            self.spare_keys.push(key);
+        }
     }
 
     fn point(&mut self, place: Place, span: Span) -> u32 {
@@ -572,7 +590,7 @@ impl<'a> Walk<'a, '_> {
     /// What an arm of a decision begins from.
     fn arm(&mut self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
         match decision {
-            Some(node) => vec![(node, Some(self.outcome(outcome)))],
+            Some(node) => smallvec![(node, Some(self.outcome(outcome)))],
             None => before.clone(),
         }
     }
@@ -605,8 +623,8 @@ impl<'a> Walk<'a, '_> {
 
     /// Goes on from all the ways that lead here.
     fn rejoin(&mut self, ways: impl IntoIterator<Item = Way<'a>>) {
-        let mut frontier: Frontier = Vec::new();
-        let mut changes = Vec::new();
+        let mut frontier = Frontier::new();
+        let mut changes: SmallVec<[Changes<'a>; 2]> = SmallVec::new();
         for way in ways {
             self.state.budget.spend(1 + 4 * way.frontier.len());
             add_points(&mut frontier, way.frontier);

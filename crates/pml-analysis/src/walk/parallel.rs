@@ -70,7 +70,7 @@ impl<'a> Walk<'a, '_> {
         start: &Frontier,
     ) -> (Value<'a>, Frontier) {
         let mut record = Record { kind: Kind::Array, written: Some(span), ..Record::default() };
-        let mut ends: Frontier = Vec::new();
+        let mut ends = Frontier::new();
         let mut known: FxHashSet<(u32, Option<Rc<str>>)> = FxHashSet::default();
         for element in elements {
             self.frontier.clone_from(start);

@@ -9,6 +9,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 
 use super::state::{both, cost};
 use super::value::{Path, Value, one_of};
@@ -69,7 +70,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(node) = node {
             ways.iter_mut()
                 .filter(|way| way.frontier.is_empty())
-                .for_each(|way| way.frontier = vec![(node, None)]);
+                .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
         self.rejoin(ways);
     }
