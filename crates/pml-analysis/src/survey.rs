@@ -10,6 +10,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
 use oxc_span::{GetSpan, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::cell::Cell;
 
 use crate::operations;
@@ -108,8 +109,8 @@ impl Survey {
     }
 
     /// The names between these bytes, each once, in order.
-    pub(crate) fn named(&self, start: u32, end: u32) -> Vec<Mention> {
-        let mut found: Vec<Mention> = Vec::new();
+    pub(crate) fn named(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
+        let mut found: SmallVec<[Mention; 8]> = SmallVec::new();
         for (_, mention) in self.mentioned(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
+use smallvec::SmallVec;
 
 use super::budget::Seen;
 use super::expression::plain;
@@ -23,6 +24,8 @@ pub(super) fn id_of(tool: &Tool) -> String {
 
 /// An argument: its value, where it stands, and whether it is spread.
 pub(super) type Given<'a> = (Value<'a>, Span, bool);
+/// What a call is given: most are given one or two arguments, which need no memory of their own.
+pub(super) type Givens<'a> = SmallVec<[Given<'a>; 2]>;
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
@@ -75,8 +78,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Vec<Given<'a>> {
-        let mut given = Vec::with_capacity(list.len());
+    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Givens<'a> {
+        let mut given = Givens::with_capacity(list.len());
         for argument in list {
             match argument {
                 Argument::SpreadElement(spread) => {
@@ -233,9 +236,7 @@ impl<'a> Walk<'a, '_> {
         for function in functions {
             self.frontier.clone_from(&before);
             let result = match function {
-                Value::Function(closure) => {
-                    self.follow(&Rc::clone(closure), given.to_vec(), Some(span), None)
-                }
+                Value::Function(closure) => self.follow(&Rc::clone(closure), given.into(), Some(span), None),
                 Value::Tool(..) | Value::Capability(_) => {
                     self.variant = results.len() as u32;
                     let target = match function {
@@ -245,7 +246,7 @@ impl<'a> Walk<'a, '_> {
                         Value::Capability(name) => Target::Capability(Rc::clone(name)),
                         _ => continue,
                     };
-                    let result = self.tool_call(target, given.to_vec(), span, span);
+                    let result = self.tool_call(target, given.into(), span, span);
                     self.variant = 0;
                     result
                 }
@@ -285,7 +286,7 @@ impl<'a> Walk<'a, '_> {
                 let before = self.frontier.clone();
                 let mark = self.state.mark();
                 let closure = Rc::clone(closure);
-                let given = self.follow(&closure, Vec::new(), None, None);
+                let given = self.follow(&closure, Givens::new(), None, None);
                 self.consume(&given);
                 let done = self.end_arm(mark);
                 let skipped = Way { changes: Changes::default(), frontier: before };
@@ -312,13 +313,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A call of a tool or capability.
-    pub(super) fn tool_call(
-        &mut self,
-        target: Target,
-        given: Vec<Given<'a>>,
-        span: Span,
-        at: Span,
-    ) -> Value<'a> {
+    pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
         if let Some((_, extra, _)) = given.get(1) {
             self.complain(
                 Severity::Warning,

@@ -17,6 +17,7 @@ use super::call::id_of;
 use super::value::{Kind, Path, Value};
 use super::{Call, DraftKind, Found, Promised, Target, TooMuch, Walk};
 use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
+use crate::catalogue::Tool;
 use crate::literals::Lifting;
 use crate::roots::Root;
 use crate::{annotations, schema};
@@ -29,6 +30,7 @@ impl<'a, 's> Walk<'a, 's> {
         self.uncalled();
         self.unwaited();
         self.written_out();
+        self.tools = self.nodes.iter().map(|draft| self.tool_of(&draft.kind)).collect();
         let arguments: Vec<Option<Argument>> =
             (0..self.nodes.len()).map(|node| self.arguments_of(node as u32)).collect();
         if self.too_much(program.span) {
@@ -53,7 +55,7 @@ impl<'a, 's> Walk<'a, 's> {
         let mut structure = Structure { nodes, edges: edges.collect() };
         let found = annotations::apply(program, self.source, self.lines, &mut structure);
         self.complaints.extend(found);
-        let sites = self.sites();
+        let sites = self.sites(&structure.nodes);
         self.marks.lifted = lifted;
         self.complaints.extend(notes);
         self.opaque_complaints();
@@ -228,7 +230,7 @@ impl<'a, 's> Walk<'a, 's> {
     /// How much of what `to` requires the named members are.
     fn coverage(&self, to: u32, names: &[Option<&str>], inputs: usize) -> Coverage {
         let required: Vec<&str> = match &self.nodes[to as usize].kind {
-            DraftKind::Call(call) => match self.input_schema(call) {
+            DraftKind::Call(call) => match self.input_schema(to, call) {
                 Some(input) => schema::required(input, input),
                 None => return Coverage::Partial,
             },
@@ -248,30 +250,32 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    fn input_schema(&self, call: &Call<'a>) -> Option<&'s Json> {
-        match &call.target {
-            Target::Tool { server, name } => match self.catalogue.tool(server, name) {
-                Some(tool) => Some(tool.input()),
-                None => self.catalogue.capability(&format!("{server}:{name}")).map(crate::Capability::input),
-            },
-            Target::Capability(name) => self.catalogue.capability(name).map(crate::Capability::input),
-        }
-    }
-
-    /// What a node is declared to give.
-    fn output_schema(&self, node: u32) -> Option<&Json> {
-        match &self.nodes[node as usize].kind {
+    /// The tool of the catalogue that a node calls.
+    fn tool_of(&self, kind: &DraftKind<'a>) -> Option<&'s Tool> {
+        match kind {
             DraftKind::Call(Call { target: Target::Tool { server, name }, .. }) => {
-                self.catalogue.tool(server, name)?.output()
+                self.catalogue.tool(server, name)
             }
             _ => None,
         }
     }
 
+    fn input_schema(&self, node: u32, call: &Call<'a>) -> Option<&'s Json> {
+        if let Some(tool) = self.tools[node as usize] {
+            return Some(tool.input());
+        }
+        match &call.target {
+            Target::Tool { server, name } => {
+                self.catalogue.capability(&[server, ":", name].concat()).map(crate::Capability::input)
+            }
+            Target::Capability(name) => self.catalogue.capability(name).map(crate::Capability::input),
+        }
+    }
+
     /// The nearest later call that a declared output could feed.
     fn schema_edges(&mut self) {
-        let providers: Vec<(u32, &Json)> =
-            (0..self.nodes.len() as u32).filter_map(|node| Some((node, self.output_schema(node)?))).collect();
+        let outputs = self.tools.iter().zip(0..).filter_map(|(tool, node)| Some((node, (*tool)?.output()?)));
+        let providers: Vec<(u32, &Json)> = outputs.collect();
         if providers.is_empty() {
             return;
         }
@@ -292,7 +296,7 @@ impl<'a, 's> Walk<'a, 's> {
             starts.push(from);
             for to in reached(&starts, &after).into_iter().filter(|to| *to > from) {
                 let DraftKind::Call(consumer) = &self.nodes[to as usize].kind else { continue };
-                let Some(input) = self.input_schema(consumer) else { continue };
+                let Some(input) = self.input_schema(to, consumer) else { continue };
                 if let Some(coverage) = schema::provides(output, input) {
                     if !fed.contains(&(from, to)) {
                         found.push((from, to, coverage));
@@ -311,8 +315,8 @@ impl<'a, 's> Walk<'a, 's> {
             let DraftKind::Call(call) = &self.nodes[node].kind else { continue };
             let (Some(argument), false) = (argument, call.as_value) else { continue };
             let call = call.clone();
-            self.use_parameters(&call);
-            let Some(input) = self.input_schema(&call) else { continue };
+            let Some(input) = self.input_schema(node as u32, &call) else { continue };
+            self.use_parameters(&call, input);
             let findings = schema::check_arguments(input, argument);
             let id = self.nodes[node].id;
             for finding in findings {
@@ -337,8 +341,7 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// Arguments of the program that become inputs of this call are what the call wants.
-    fn use_parameters(&mut self, call: &Call<'a>) {
-        let Some(input) = self.input_schema(call) else { return };
+    fn use_parameters(&mut self, call: &Call<'a>, input: &Json) {
         let mut wanted = Vec::new();
         self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
         for Wanted { path, schema, required } in wanted {
@@ -429,25 +432,28 @@ impl<'a, 's> Walk<'a, 's> {
     /// Literals handed to tools become parameters.
     fn lift(&self) -> Lifting<'_> {
         let mut lifting = Lifting::new(&self.uses, &self.decided, &self.state.budget, self.most_parts());
-        for draft in &self.nodes {
+        for (draft, node) in self.nodes.iter().zip(0..) {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
             {
-                lifting.call(draft.id, &call.arguments, self.input_schema(call));
+                lifting.call(draft.id, &call.arguments, self.input_schema(node, call));
             }
         }
         lifting
     }
 
     fn drawn(&self, arguments: Vec<Option<Argument>>) -> Vec<Node> {
-        let nodes = self.nodes.iter().zip(arguments).map(|(draft, arguments)| {
+        let nodes = self.nodes.iter().zip(&self.tools).zip(arguments).map(|((draft, tool), arguments)| {
             let arguments = arguments.unwrap_or_else(Argument::nothing);
+            let task = |tool: String, arguments| NodeKind::Task { tool, arguments, code: None, pure: false };
             let kind = match &draft.kind {
-                DraftKind::Call(call) => match (&call.target, self.as_capability(&call.target)) {
-                    (_, Some(capability)) => NodeKind::Capability { capability, arguments },
-                    (target, None) => {
-                        NodeKind::Task { tool: self.name_of(target), arguments, code: None, pure: false }
-                    }
+                // A tool always wins over a capability of the same name.
+                DraftKind::Call(call) => match tool {
+                    Some(tool) => task(id_of(tool), arguments),
+                    None => match self.as_capability(&call.target) {
+                        Some(capability) => NodeKind::Capability { capability, arguments },
+                        None => task(self.name_of(&call.target), arguments),
+                    },
                 },
                 DraftKind::Operation { name, pure, .. } => NodeKind::Task {
                     tool: ["code:", *name].concat(),
@@ -470,26 +476,26 @@ impl<'a, 's> Walk<'a, 's> {
         nodes.collect()
     }
 
-    /// A tool always wins over a capability of the same name.
+    /// The capability that is called by the name of a tool that is not there.
     fn as_capability(&self, target: &Target) -> Option<String> {
         match target {
             Target::Capability(name) => Some(name.to_string()),
             Target::Tool { server, name } => {
-                if self.catalogue.tool(server, name).is_some() {
-                    return None;
-                }
-                let id = format!("{server}:{name}");
+                let id = [server, ":", name].concat();
                 self.catalogue.capability(&id).is_some().then_some(id)
             }
         }
     }
 
-    fn sites(&self) -> Vec<Site> {
+    fn sites(&self, nodes: &[Node]) -> Vec<Site> {
         let mut sites = Vec::with_capacity(self.nodes.len());
-        for draft in &self.nodes {
+        for ((draft, node), tool) in self.nodes.iter().zip(nodes).zip(&self.tools) {
             let (tool, value) = match &draft.kind {
                 DraftKind::Join => continue,
-                DraftKind::Call(call) => (Some(self.name_of(&call.target)), call.as_value),
+                DraftKind::Call(call) => {
+                    let name = tool.map_or_else(|| self.name_of(&call.target), id_of);
+                    (Some(name), call.as_value)
+                }
                 _ => (None, false),
             };
             let outcomes = match &draft.kind {
@@ -505,7 +511,7 @@ impl<'a, 's> Walk<'a, 's> {
                 context: draft.context,
                 node: draft.id,
                 tool,
-                at: self.lines.position(draft.span),
+                at: node.at,
                 value,
                 outcomes,
             });

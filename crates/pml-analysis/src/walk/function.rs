@@ -10,7 +10,7 @@ use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
 use smallvec::SmallVec;
 
-use super::call::Given;
+use super::call::{Given, Givens};
 use super::expression::settled;
 use super::repeat::{Exit, Head};
 use super::value::{
@@ -92,7 +92,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn follow(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
         call: Option<Span>,
         this: Option<Value<'a>>,
     ) -> Value<'a> {
@@ -125,7 +125,7 @@ impl<'a> Walk<'a, '_> {
     /// Follows a function that no call has been followed into.
     pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
         let effectful = self.effectful(&Value::Function(Rc::clone(closure)), 0);
-        self.run(closure, Vec::new(), closure.context, effectful, None, None)
+        self.run(closure, Givens::new(), closure.context, effectful, None, None)
     }
 
     /// The context a call of a local function leads to.
@@ -188,7 +188,7 @@ impl<'a> Walk<'a, '_> {
     fn run(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
         context: u32,
         effectful: bool,
         call: Option<Span>,
@@ -261,7 +261,7 @@ impl<'a> Walk<'a, '_> {
         if Rc::strong_count(&activation) == 1 {
             // No function made in it is left, so nobody asks for its variables again.
             for way in &mut ways {
-                way.changes.variables.retain(|(owner, _), _| *owner != activation.id);
+                way.changes.variables.retain(|(owner, _)| owner != activation.id);
             }
         }
         if ways.is_empty() {
@@ -297,7 +297,7 @@ impl<'a> Walk<'a, '_> {
         Value::Object(self.state.new_object(record))
     }
 
-    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Vec<Given<'a>>, is_loop: bool) {
+    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Givens<'a>, is_loop: bool) {
         let recursive = self.survey.functions[closure.function as usize].recursive;
         let parameters = match closure.code {
             FunctionCode::Function(function) => &function.params,
@@ -327,7 +327,7 @@ impl<'a> Walk<'a, '_> {
         });
     }
 
-    fn parameters_of_recursion(&mut self, given: Vec<Given<'a>>) -> Vec<Given<'a>> {
+    fn parameters_of_recursion(&mut self, given: Givens<'a>) -> Givens<'a> {
         let mut phis = Vec::new();
         let given = given
             .into_iter()
@@ -344,13 +344,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Defaults are evaluated before the function knows its context, in that of the code around it.
-    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>, outer: u32) {
+    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>, outer: u32) {
         let context = std::mem::replace(&mut self.context, outer);
         self.bind_each(parameters, given);
         self.context = context;
     }
 
-    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>) {
+    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>) {
         let spread_at = given.iter().position(|(_, _, spread)| *spread);
         for (index, parameter) in parameters.items.iter().enumerate() {
             let value = match spread_at {

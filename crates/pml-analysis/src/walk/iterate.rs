@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
+use smallvec::smallvec;
 
-use super::call::Given;
+use super::call::Givens;
 use super::repeat::{Exit, Head};
 use super::value::{Closure, Kind, Path, Record, Value};
 use super::{DraftKind, Promised, Target, Walk};
@@ -57,7 +58,7 @@ impl<'a> Walk<'a, '_> {
         self.collected_by(operation.name, subject, returned, call)
     }
 
-    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Givens<'a>, at: Span) -> Value<'a> {
         match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
             Value::Tool(server, name) => {
@@ -71,7 +72,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A tool called by an operation it was handed to.
-    fn handed_tool_call(&mut self, target: Target, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+    fn handed_tool_call(&mut self, target: Target, given: Givens<'a>, at: Span) -> Value<'a> {
         let value = self.tool_call(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
@@ -160,14 +161,14 @@ fn callback_arguments<'a>(
     accumulator: Option<u32>,
     item: &Value<'a>,
     span: Span,
-) -> Vec<Given<'a>> {
+) -> Givens<'a> {
     let given = |value: &Value<'a>| (value.clone(), span, false);
     match binds {
         Binds::Reduce => {
             let accumulator = accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
-            vec![given(&accumulator), given(item)]
+            smallvec![given(&accumulator), given(item)]
         }
-        Binds::Compare => vec![given(item), given(item)],
-        Binds::Each | Binds::Match | Binds::Member => vec![given(item)],
+        Binds::Compare => smallvec![given(item), given(item)],
+        Binds::Each | Binds::Match | Binds::Member => smallvec![given(item)],
     }
 }

@@ -7,6 +7,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 use smallvec::smallvec;
 
+use super::call::Givens;
 use super::objects::{has_sources, longer, step_of};
 use super::value::{Path, Value, one_of};
 use super::{DraftKind, Target, Walk};
@@ -129,7 +130,7 @@ impl<'a> Walk<'a, '_> {
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow(&Rc::clone(getter), Vec::new(), None, Some(Value::Object(index)));
+            return self.follow(&Rc::clone(getter), Givens::new(), None, Some(Value::Object(index)));
         }
         if record.field(key).is_none()
             && let super::value::Kind::Instance(class) = &record.kind

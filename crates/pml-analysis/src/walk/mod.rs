@@ -124,10 +124,10 @@ impl<'a, 's> Walk<'a, 's> {
             survey,
             roots,
             unsure,
-            touched: FxHashSet::default(),
+            touched: FxHashSet::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher),
             unknown_names: FxHashSet::default(),
             catalogue,
-            state: State::default(),
+            state: State::with_room_for(scoping.symbols_len()),
             nodes: Vec::with_capacity(USUAL_NODES),
             edges: Vec::with_capacity(2 * USUAL_NODES),
             edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
@@ -135,9 +135,12 @@ impl<'a, 's> Walk<'a, 's> {
             frontier: Frontier::new(),
             outcomes: Vec::new(),
             live: true,
-            marks: Marks::default(),
+            marks: Marks {
+                points: FxHashMap::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
+                ..Marks::default()
+            },
             next_point: 1,
-            node_at: FxHashMap::default(),
+            node_at: FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher),
             variant: 0,
             contexts: FxHashMap::default(),
             next_context: 1,
@@ -172,6 +175,7 @@ impl<'a, 's> Walk<'a, 's> {
             tools_kept: Vec::new(),
             decided: FxHashSet::default(),
             inside_items: std::cell::Cell::new(0),
+            tools: Vec::new(),
             spare_keys: Vec::new(),
         }
     }
@@ -392,6 +396,8 @@ struct Walk<'a, 's> {
     decided: FxHashSet<Span>,
     /// How deep in items of items we are, when values are made into arguments.
     inside_items: std::cell::Cell<u32>,
+    /// The tool that each node calls, once all nodes are there.
+    tools: Vec<Option<&'s Tool>>,
     /// Names of members that were asked for, kept for their memory.
     spare_keys: Vec<String>,
 }

@@ -11,6 +11,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::smallvec;
 
 use super::Walk;
 use super::budget::Seen;
@@ -524,7 +525,7 @@ impl<'a> Walk<'a, '_> {
             Value::Object(index) => match self.setter(*index, key) {
                 Some(setter) => {
                     let this = Some(Value::Object(*index));
-                    self.follow(&setter, vec![(value, span, false)], None, this);
+                    self.follow(&setter, smallvec![(value, span, false)], None, this);
                 }
                 None => self.put_into(*index, key, value, span, Certainty::Certain),
             },

@@ -8,10 +8,10 @@ use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::call::Given;
+use super::call::{Given, Givens};
 use super::expression::plain;
 use super::objects::{Certainty, Key, append, step_of};
-use super::value::{Kind, Path, Record, Value};
+use super::value::{Kind, Path, Record, Value, Values};
 use super::{DraftKind, Input, Walk};
 use crate::marks::Place;
 use crate::operations::{self, Operation};
@@ -79,7 +79,7 @@ impl<'a> Walk<'a, '_> {
     /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
     fn collected(&mut self, index: u32, name: &str, given: &[Given<'a>], span: Span) -> Option<Value<'a>> {
         let record = Rc::clone(self.state.object(index));
-        let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        let values: Values<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
         match (name, &record.kind) {
             ("push", Kind::Array) => {
                 // The item of one turn is one of many: its position says nothing.
@@ -295,7 +295,7 @@ impl<'a> Walk<'a, '_> {
         it: &'a CallExpression<'a>,
         operation: &'static Operation,
         receiver: Option<(Value<'a>, &'a Expression<'a>)>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
     ) -> Value<'a> {
         let subject = match &receiver {
             Some((value, _)) => value.clone(),
@@ -340,7 +340,7 @@ impl<'a> Walk<'a, '_> {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
         };
-        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(1 + given.len());
+        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(2 + given.len());
         let mut scanned_from = it.span.start;
         if let Some((value, expression)) = &receiver {
             let span = expression.span();
@@ -352,12 +352,12 @@ impl<'a> Walk<'a, '_> {
                 inputs.push((self.text(*span).into(), value.clone(), *span));
             }
         }
-        inputs.extend(self.captured(&given, scanned_from));
+        self.captured(&given, scanned_from, &mut inputs);
         for (_, value, _) in &mut inputs {
             *value = self.frozen(value);
         }
         if self.quiet > 0 {
-            let values: Vec<Value<'a>> = inputs.into_iter().map(|(_, value, _)| value).collect();
+            let values: Values<'a> = inputs.into_iter().map(|(_, value, _)| value).collect();
             return self.computed(it.span, &values);
         }
         let kind = DraftKind::Operation {
@@ -387,8 +387,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What functions among the arguments take from around them.
-    fn captured(&mut self, given: &[Given<'a>], from: u32) -> Vec<Input<'a>> {
-        let mut found: Vec<Input<'a>> = Vec::new();
+    fn captured(&mut self, given: &[Given<'a>], from: u32, inputs: &mut Vec<Input<'a>>) {
+        let first = inputs.len();
         for (value, span, _) in given {
             if !matches!(value, Value::Function(_)) || span.start < from {
                 continue;
@@ -406,12 +406,11 @@ impl<'a> Walk<'a, '_> {
                     Mention::Root => continue,
                 };
                 let interesting = !matches!(value, Value::Function(_) | Value::Class(_) | Value::Unknown);
-                if interesting && !found.iter().any(|(known, _, _)| *known == name) {
-                    found.push((name, value, *span));
+                if interesting && !inputs[first..].iter().any(|(known, _, _)| *known == name) {
+                    inputs.push((name, value, *span));
                 }
             }
         }
-        found
     }
 }
 
