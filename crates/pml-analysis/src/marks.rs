@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | a call of a tool `f(a)` | `f(a, ...P.at(point, ctx))` | the next tool call comes from `point`; adds no argument |
 //! | a followed call `g(a)` | `g(a, ...P.enter(point, ctx))` | the function entered next has the context this leads to |
+//! | a followed function handed on by its name, `x.map(g)` | `x.map((g, (...a) => g(...a, ...P.enter(point, ctx))))` | every call of it from here has the context this leads to |
 //! | a followed function | `const C = P.take(function, outer); …` | the context of this activation; `outer`, that of the code around it, when nothing entered it |
 //! | `if (c)`, `c ? a : b`, `c && a`, <code>c \|\| a</code> | `P.is(point, c, ctx)` | the value, its truth reported |
 //! | `c ?? a`, `c?.m()` | `P.has(point, c, ctx)` | the value; reported whether it is null or undefined |
@@ -22,7 +23,7 @@
 //! | `Promise.all(x)` | `Promise.all(P.fork(point, x, ctx))` | the value; the fork begins |
 //!
 //! `ctx` is left out where it is 0. `case` gives back nothing, which is what keeps it from being called
-//! again in the same `switch`. The variables put in are named after points of switches and numbers of
+//! again in the same `switch`. The variables put in are named after points and numbers of
 //! functions, so those are unique.
 //!
 //! In a chain with several `?.` a test that stands inside another one is `P.has(point, a, ctx, true)` or
@@ -45,7 +46,8 @@ use oxc_span::Span;
 pub(crate) enum Place {
     /// `CallExpression` of a tool or capability: `at`.
     Call,
-    /// `CallExpression` or `NewExpression` of a followed local function: `enter`.
+    /// `CallExpression` or `NewExpression` of a followed local function, or its name among the arguments of a
+    /// `CallExpression`: `enter`.
     Enter,
     /// `IfStatement`, `ConditionalExpression` or `LogicalExpression` with `&&`, `||`: `is` around the test (left side).
     Test,

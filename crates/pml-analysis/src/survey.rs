@@ -35,7 +35,7 @@ pub(crate) struct FunctionInfo {
     pub(crate) captures: Vec<SymbolId>,
     roots: bool,
     /// It uses `this` or `super`.
-    uses_this: bool,
+    pub(crate) uses_this: bool,
     /// It changes variables or objects of enclosing functions.
     pub(crate) changes_outside: bool,
 }

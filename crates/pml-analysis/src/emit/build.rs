@@ -99,6 +99,27 @@ impl<'a> Build<'a> {
         Argument::new_spread_element(SPAN, expression, &self.ast)
     }
 
+    /// `(function, (...given) => function(...given, ...report))`, where `function` is a name
+    pub(super) fn handed(
+        &self,
+        function: Expression<'a>,
+        name: Str<'a>,
+        given: Str<'a>,
+        report: Expression<'a>,
+    ) -> Expression<'a> {
+        let arguments = [self.spread(self.name(given)), self.spread(report)];
+        let arguments = ArenaVec::from_iter_in(arguments, &self.ast);
+        let call = Expression::new_call_expression(SPAN, self.name(name), None, arguments, false, &self.ast);
+        let rest = BindingRestElement::new(SPAN, self.binding(given), &self.ast);
+        let rest = FormalParameterRest::boxed(SPAN, [], rest, None, &self.ast);
+        let kind = FormalParameterKind::ArrowFormalParameters;
+        let parameters = FormalParameters::boxed(SPAN, kind, [], Some(rest), &self.ast);
+        let body = ArrowFunctionBody::from(call);
+        let arrow =
+            Expression::new_arrow_function_expression(SPAN, false, None, parameters, None, body, &self.ast);
+        self.sequence(function, arrow)
+    }
+
     /// `expression;`
     pub(super) fn statement(&self, expression: Expression<'a>) -> Statement<'a> {
         Statement::new_expression_statement(SPAN, expression, &self.ast)

@@ -175,6 +175,25 @@ impl<'a> Probes<'a, '_> {
         }
     }
 
+    /// Makes `(g, (...given) => g(...given, ...P.enter(point, ctx)))` of the name `g` if there is a mark. The name is
+    /// still evaluated where it stands, which may be before it has a value.
+    fn hand_on(&self, argument: &mut Argument<'a>) {
+        if let Argument::Identifier(it) = argument
+            && let Some(point) = self.point(Place::Enter, it.span)
+            && let Some(function) = argument.as_expression_mut()
+        {
+            let given = self.build.own_name('g', point);
+            let report = self.report("enter", point);
+            function.replace_with(|function| match &function {
+                Expression::Identifier(it) => {
+                    let name = it.name.into();
+                    self.build.handed(function, name, given, report)
+                }
+                _ => function,
+            });
+        }
+    }
+
     /// Makes one label of several on one statement: the engine lets `continue` name the innermost only.
     fn keep_innermost_label(&mut self, it: &mut LabeledStatement<'a>) {
         let mut innermost = &*it;
@@ -383,6 +402,7 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
         let may_not_happen = it.optional || chain::has_optional(&it.callee);
         self.visit_spine(&mut it.callee, enclosed || test.is_some());
         self.visit_arguments(&mut it.arguments);
+        it.arguments.iter_mut().for_each(|argument| self.hand_on(argument));
         if let Some(report) = test {
             self.test_callee(&mut it.callee, report, enclosed);
         }

@@ -147,6 +147,30 @@ impl<'a> Walk<'a, '_> {
         enters
     }
 
+    /// The context of its own that a function has when it is handed to an operation by `name`, as if it were called there.
+    /// The first place in the code around the function needs none: it is that code's, as for a function written there.
+    pub(super) fn handed(&mut self, closure: &Closure<'a>, name: Span) -> Option<u32> {
+        let here = (name, self.context);
+        let first = *self.handed.entry((closure.function, closure.context)).or_insert(here);
+        let is_active = self.frames.iter().any(|frame| frame.function == closure.function);
+        let follows = self.quiet == 0 && self.frames.len() < MAX_CALL_DEPTH && self.follows_calls();
+        let is_around = first == here && self.context == closure.context;
+        if is_around || is_active || !follows || closure.code.is_generator() {
+            return None;
+        }
+        Some(self.entered(name, closure))
+    }
+
+    /// Follows a function that the language calls in a context of its own.
+    pub(super) fn follow_in(
+        &mut self,
+        context: u32,
+        closure: &Rc<Closure<'a>>,
+        given: Givens<'a>,
+    ) -> Value<'a> {
+        self.run(closure, given, context, true, None, None)
+    }
+
     fn enter(&mut self, point: u32, call: Span, function: u32, enters: u32) {
         let entry = Entry { point, context: self.context, function, enters, at: self.lines.position(call) };
         if self.entered.insert((point, self.context, function)) {

@@ -21,7 +21,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         operation: &'static Operation,
         subject: &Value<'a>,
-        (function, at): (&Value<'a>, Span),
+        (function, at, name): (&Value<'a>, Span, Option<Span>),
         over: Span,
         binds: Binds,
         start: Option<Value<'a>>,
@@ -35,16 +35,27 @@ impl<'a> Walk<'a, '_> {
         let start = start.unwrap_or_else(|| self.part(subject, &Step::Any));
         let accumulator = (binds == Binds::Reduce).then(|| self.new_phi(start, None));
         let mut returned = Value::Undefined;
+        let handed = match (function, name) {
+            (Value::Function(closure), Some(name)) => self.handed(closure, name),
+            _ => None,
+        };
+        // The function itself reports its turns, in the context that it has.
+        let outer = self.context;
+        self.context = handed.unwrap_or(outer);
         self.repeat(&head, |walk, node| {
             let item = walk.item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
                 walk.phis[phi as usize].node = Some(node);
             }
             let given = callback_arguments(binds, accumulator, &item, over);
-            returned = walk.called_back(function, given, at);
+            returned = match (function, handed) {
+                (Value::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
+                _ => walk.called_back(function, given, at),
+            };
             // A callback's own result only matters here when it is collected.
             walk.live = true;
         });
+        self.context = outer;
         self.waits_for(operation.name, &returned, call);
         if let Some(phi) = accumulator {
             let result = super::expression::settled(&returned);

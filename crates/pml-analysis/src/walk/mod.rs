@@ -154,6 +154,7 @@ impl<'a, 's> Walk<'a, 's> {
             context: 0,
             activation: top,
             next_activation: 1,
+            handed: FxHashMap::default(),
             frames: Vec::new(),
             loops: Vec::new(),
             parents: Rc::new([]),
@@ -366,6 +367,8 @@ struct Walk<'a, 's> {
     context: u32,
     activation: Rc<Activation<'a>>,
     next_activation: u32,
+    /// Where each function, of each context, was handed to an operation first.
+    handed: FxHashMap<(FunctionIndex, u32), (Span, u32)>,
     frames: Vec<Frame<'a>>,
     loops: Vec<LoopScope>,
     /// The loops we are in, outermost first.

@@ -15,6 +15,7 @@ use super::value::{Kind, Path, Record, Value, Values};
 use super::{DraftKind, Input, Walk};
 use crate::marks::Place;
 use crate::operations::{self, Operation};
+use crate::roots;
 use crate::survey::Mention;
 
 impl<'a> Walk<'a, '_> {
@@ -310,10 +311,11 @@ impl<'a> Walk<'a, '_> {
             };
             if self.calls_something(&function) {
                 let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
+                let name = self.name_of_function(it, at);
                 return self.iterate(
                     operation,
                     &subject,
-                    (&function, at),
+                    (&function, at, name),
                     over,
                     callback.binds,
                     start,
@@ -367,6 +369,20 @@ impl<'a> Walk<'a, '_> {
         };
         let node = self.node(Place::Operation, it.span, kind);
         self.result_of(node)
+    }
+
+    /// The name at `at` among the arguments of a call, if it always means the same function and nobody can tell whether
+    /// that function or one that calls it is handed over.
+    fn name_of_function(&self, it: &'a CallExpression<'a>, at: Span) -> Option<Span> {
+        let arguments = it.arguments.iter().filter_map(|argument| argument.as_expression());
+        let handed = arguments.map(plain).find(|argument| at.contains_inclusive(argument.span()))?;
+        let Expression::Identifier(name) = handed else { return None };
+        let symbol = roots::variable(self.scoping, name)?;
+        let flags = self.scoping.symbol_flags(symbol);
+        let is_constant = flags.is_const_variable() || flags.is_function();
+        let Value::Function(closure) = self.read_symbol(symbol) else { return None };
+        let uses_this = self.survey.functions[closure.function as usize].uses_this;
+        (is_constant && !uses_this && !self.scoping.symbol_is_mutated(symbol)).then_some(name.span)
     }
 
     /// A regular expression that keeps no place between uses.
