@@ -59,10 +59,13 @@ impl<'a> Walk<'a, '_> {
                     Some(step) => {
                         self.method_call(it, object, &member.object, &step, member.expression.span())
                     }
-                    None if self.effectful(&object, 0) => {
-                        let function = self.part(&object, &Step::Any);
-                        self.function_call(it, function)
-                    }
+                    None if self.effectful(&object, 0) => match self.table(it, member, &object) {
+                        Some(table) => self.chosen(it, member, &key, &table),
+                        None => {
+                            let function = self.part(&object, &Step::Any);
+                            self.function_call(it, function)
+                        }
+                    },
                     None => {
                         let function = self.member_by(object, &key, member.expression.span(), member.span);
                         let function = self.optional_link(it.optional, it.span, &it.callee, function);
@@ -235,24 +238,7 @@ impl<'a> Walk<'a, '_> {
         let mut results = Vec::new();
         for function in functions {
             self.frontier.clone_from(&before);
-            let result = match function {
-                Value::Function(closure) => self.follow(&Rc::clone(closure), given.into(), Some(span), None),
-                Value::Tool(..) | Value::Capability(_) => {
-                    self.variant = results.len() as u32;
-                    let target = match function {
-                        Value::Tool(server, name) => {
-                            Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }
-                        }
-                        Value::Capability(name) => Target::Capability(Rc::clone(name)),
-                        _ => continue,
-                    };
-                    let result = self.tool_call(target, given.into(), span, span);
-                    self.variant = 0;
-                    result
-                }
-                Value::Undefined | Value::Unknown => continue,
-                other => self.unknown_call(span, std::slice::from_ref(other), given),
-            };
+            let Some(result) = self.one_call(function, given, span, results.len() as u32) else { continue };
             results.push(result);
             ways.extend(self.end_arm(mark));
         }
@@ -261,6 +247,29 @@ impl<'a> Walk<'a, '_> {
         }
         self.rejoin(ways);
         one_of(results)
+    }
+
+    /// Calls one of several functions, the `variant`th; nothing if it is none.
+    pub(super) fn one_call(
+        &mut self,
+        function: &Value<'a>,
+        given: &[Given<'a>],
+        span: Span,
+        variant: u32,
+    ) -> Option<Value<'a>> {
+        let target = match function {
+            Value::Function(closure) => {
+                return Some(self.follow(&Rc::clone(closure), given.into(), Some(span), None));
+            }
+            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
+            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Undefined | Value::Unknown => return None,
+            other => return Some(self.unknown_call(span, std::slice::from_ref(other), given)),
+        };
+        self.variant = variant;
+        let result = self.tool_call(target, given.into(), span, span);
+        self.variant = 0;
+        Some(result)
     }
 
     /// A call into something that is not the program's and not an operation: functions it is given may be called.

@@ -23,6 +23,7 @@ mod pattern;
 mod repeat;
 mod state;
 mod statement;
+mod table;
 mod types;
 mod unsure;
 pub(crate) mod value;
@@ -78,7 +79,7 @@ pub(crate) fn walk<'a>(
 ) -> Result<Found, TooMuch> {
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
-    let outside = Outside { source, lines, scoping, catalogue };
+    let outside = Outside { program, source, lines, scoping, catalogue };
     let mut walk = Walk::new(&outside, types::named(program), survey, roots, FxHashSet::default());
     walk.program(program);
     let unsure = walk.changed_unseen();
@@ -93,6 +94,7 @@ pub(crate) fn walk<'a>(
 
 /// What a program is followed with.
 struct Outside<'a, 's> {
+    program: &'a Program<'a>,
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
@@ -107,7 +109,7 @@ impl<'a, 's> Walk<'a, 's> {
         roots: Roots,
         unsure: FxHashSet<SymbolId>,
     ) -> Walk<'a, 's> {
-        let &Outside { source, lines, scoping, catalogue } = outside;
+        let &Outside { program, source, lines, scoping, catalogue } = outside;
         let top = Rc::new(Activation {
             id: 0,
             function: 0,
@@ -117,6 +119,7 @@ impl<'a, 's> Walk<'a, 's> {
         });
         let visited = vec![false; survey.functions.len()];
         Walk {
+            program,
             source,
             lines,
             scoping,
@@ -177,6 +180,7 @@ impl<'a, 's> Walk<'a, 's> {
             decided: FxHashSet::default(),
             inside_items: std::cell::Cell::new(0),
             tools: Vec::new(),
+            loose: None,
             spare_keys: Vec::new(),
         }
     }
@@ -322,6 +326,7 @@ enum Promised {
 }
 
 struct Walk<'a, 's> {
+    program: &'a Program<'a>,
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
@@ -401,6 +406,8 @@ struct Walk<'a, 's> {
     inside_items: std::cell::Cell<u32>,
     /// The tool that each node calls, once all nodes are there.
     tools: Vec<Option<&'s Tool>>,
+    /// Variables whose objects may be changed, once somebody asks.
+    loose: Option<FxHashSet<SymbolId>>,
     /// Names of members that were asked for, kept for their memory.
     spare_keys: Vec<String>,
 }

@@ -60,6 +60,24 @@ fn a_switch_reports_once() {
 }
 
 #[test]
+fn a_table_reports_the_key_that_is_asked_for() {
+    let source =
+        "const t = { a: () => 1, 'b c': () => 2 }; const sly = { toString: () => (log('once'), 'a') };
+        for (const k of ['b c', 'a', 'none', sly]) try { log(t[k]()) } catch { log('none') }";
+    let emitted = emitted(source, |program| {
+        let at = program.source_text.find("t[k]").expect("it is called") as u32;
+        let (span, mut marks) = (Span::new(at, at + 4), Marks::default());
+        marks.points.insert((Place::Switch, span), 1);
+        marks.tables.insert(span, vec!["a".to_owned(), "b c".to_owned()]);
+        marks
+    })
+    .expect("it can be emitted");
+    let ran = run(&emitted);
+    assert_eq!(ran.reports, ["case 1 1 0", "case 1 0 0"], "{}", emitted.js);
+    assert_eq!(ran.did, run(&plain(source)).did);
+}
+
+#[test]
 fn optional_links_report_until_the_chain_ends() {
     use Place::{Operation, Optional};
     check(&[Optional], "return args?.list", &["has 1 true 0"]);
