@@ -205,10 +205,10 @@ impl<'w> Lifting<'w> {
     /// The parameters, the spans that became some of them, and what the reply must say.
     pub(crate) fn finish(
         self,
-        uses: &Uses,
+        uses: Uses,
         lines: &Lines<'_>,
     ) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
-        let mut schema = uses.schema();
+        let mut schema = uses.into_schema();
         let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
             let mut described = lifted.schema;

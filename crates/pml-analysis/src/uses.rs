@@ -185,8 +185,8 @@ impl Uses {
     }
 
     /// The JSON Schema of `args`.
-    pub(crate) fn schema(&self) -> Json {
-        self.root.object()
+    pub(crate) fn into_schema(self) -> Json {
+        self.root.into_object()
     }
 
     fn suggest(&mut self, path: &Path, name: &'static str) {
@@ -248,11 +248,12 @@ impl Parameter {
         }
     }
 
-    fn schema(&self) -> Json {
-        let mut schema = match (&self.declared, self.members.is_empty(), &self.items) {
-            (Some(declared), _, _) => declared.clone(),
-            (None, false, _) => self.object(),
-            (None, true, Some(items)) => match items.schema() {
+    fn into_schema(mut self) -> Json {
+        let default = self.default.take();
+        let mut schema = match (self.declared.take(), self.members.is_empty(), self.items.take()) {
+            (Some(declared), _, _) => declared,
+            (None, false, _) => self.into_object(),
+            (None, true, Some(items)) => match items.into_schema() {
                 items if items == json!({}) => json!({ "type": "array" }),
                 items => json!({ "type": "array", "items": items }),
             },
@@ -262,17 +263,17 @@ impl Parameter {
                 several => json!({ "type": several }),
             },
         };
-        if let (Some(object), Some(default)) = (schema.as_object_mut(), &self.default) {
-            object.insert("default".to_owned(), default.clone());
+        if let (Some(object), Some(default)) = (schema.as_object_mut(), default) {
+            object.insert("default".to_owned(), default);
         }
         schema
     }
 
-    fn object(&self) -> Json {
-        let properties: Map<String, Json> =
-            self.members.iter().map(|(name, member)| (name.clone(), member.schema())).collect();
+    fn into_object(self) -> Json {
         let required = self.members.iter().filter(|(_, member)| !member.optional);
         let required = required.map(|(name, _)| name.as_str().into()).collect();
+        let properties: Map<String, Json> =
+            self.members.into_iter().map(|(name, member)| (name, member.into_schema())).collect();
         let mut object = Map::with_capacity(3);
         object.insert("type".to_owned(), "object".into());
         object.insert("properties".to_owned(), Json::Object(properties));

@@ -20,6 +20,7 @@ use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
 use crate::catalogue::Tool;
 use crate::literals::Lifting;
 use crate::roots::Root;
+use crate::uses::Uses;
 use crate::{annotations, schema};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
@@ -40,17 +41,18 @@ impl<'a, 's> Walk<'a, 's> {
         self.schema_edges();
         self.check_arguments(&arguments);
         self.uses.believe_types();
-        let lifting = self.lift();
+        let uses = std::mem::take(&mut self.uses);
+        let lifting = self.lift(&uses);
         if self.too_much(program.span) {
             return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
         }
-        let (parameters, lifted, notes) = lifting.finish(&self.uses, self.lines);
+        let (parameters, lifted, notes) = lifting.finish(uses, self.lines);
         let mut nodes = self.drawn(arguments);
         hide_secrets(&mut nodes, &parameters);
-        let edges = self.edges.iter().map(|(from, to, link)| Edge {
-            from: self.nodes[*from as usize].id,
-            to: self.nodes[*to as usize].id,
-            link: link.clone(),
+        let edges = std::mem::take(&mut self.edges).into_iter().map(|(from, to, link)| Edge {
+            from: self.nodes[from as usize].id,
+            to: self.nodes[to as usize].id,
+            link,
         });
         let mut structure = Structure { nodes, edges: edges.collect() };
         let found = annotations::apply(program, self.source, self.lines, &mut structure);
@@ -430,8 +432,8 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// Literals handed to tools become parameters.
-    fn lift(&self) -> Lifting<'_> {
-        let mut lifting = Lifting::new(&self.uses, &self.decided, &self.state.budget, self.most_parts());
+    fn lift(&self, uses: &Uses) -> Lifting<'_> {
+        let mut lifting = Lifting::new(uses, &self.decided, &self.state.budget, self.most_parts());
         for (draft, node) in self.nodes.iter().zip(0..) {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
