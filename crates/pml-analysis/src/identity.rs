@@ -16,7 +16,8 @@ pub(crate) fn identity(source: &str, canonical: &str) -> Identity {
 }
 
 fn sha256(text: &str) -> String {
-    format!("{:x}", Sha256::digest(text))
+    let digits = Sha256::digest(text).into_iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+    digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }
 
 #[cfg(test)]

@@ -205,10 +205,10 @@ impl<'w> Lifting<'w> {
     /// The parameters, the spans that became some of them, and what the reply must say.
     pub(crate) fn finish(
         self,
-        uses: &Uses,
+        uses: Uses,
         lines: &Lines<'_>,
     ) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
-        let mut schema = uses.schema();
+        let mut schema = uses.into_schema();
         let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
             let mut described = lifted.schema;
@@ -276,8 +276,16 @@ fn member(name: &str) -> String {
 }
 
 fn is_code_like(name: &str) -> bool {
+    if is_one_word(name) {
+        return CODE_LIKE.contains(&name);
+    }
     let last = words(name).pop().unwrap_or_default();
     CODE_LIKE.contains(&last.as_str())
+}
+
+/// Most names are one word, in small letters.
+fn is_one_word(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// The words of `searchQuery`, `search_query`, `search-query`.
@@ -307,28 +315,39 @@ fn is_secret(name: &str, value: &Json) -> bool {
         Json::Array(items) => return items.iter().any(|item| is_secret(name, item)),
         _ => return false,
     };
-    let words = words(name);
-    let last_two: String = words.iter().rev().take(2).rev().map(String::as_str).collect::<Vec<_>>().join("_");
-    let by_name = matches!(
-        words.last().map(String::as_str),
-        Some("password" | "passwd" | "passphrase" | "secret" | "apikey" | "credential" | "credentials")
-    ) || matches!(
-        last_two.as_str(),
-        "api_key"
-            | "access_key"
-            | "secret_key"
-            | "private_key"
-            | "access_token"
-            | "auth_token"
-            | "bearer_token"
-            | "api_token"
-    );
     let plain = !text.contains(char::is_whitespace);
     let by_shape = plain && text.len() >= 20 && SHAPES.iter().any(|shape| text.starts_with(shape))
         || text.starts_with("-----BEGIN ") && text.contains("PRIVATE KEY")
         || text.strip_prefix("Bearer ").is_some_and(|rest| rest.len() >= 16)
         || is_web_token(text);
-    (by_name && text.len() >= 6) || by_shape
+    by_shape || text.len() >= 6 && opens_something(name)
+}
+
+/// A name that what opens something goes under.
+fn opens_something(name: &str) -> bool {
+    const ONE: &[&str] =
+        &["password", "passwd", "passphrase", "secret", "apikey", "credential", "credentials"];
+    if is_one_word(name) {
+        return ONE.contains(&name);
+    }
+    let words = words(name);
+    let [.., last] = words.as_slice() else { return false };
+    let last_two = match words.as_slice() {
+        [.., before, _] => [before, "_", last].concat(),
+        _ => String::new(),
+    };
+    ONE.contains(&last.as_str())
+        || matches!(
+            last_two.as_str(),
+            "api_key"
+                | "access_key"
+                | "secret_key"
+                | "private_key"
+                | "access_token"
+                | "auth_token"
+                | "bearer_token"
+                | "api_token"
+        )
 }
 
 const SHAPES: &[&str] = &[

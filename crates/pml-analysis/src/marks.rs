@@ -8,12 +8,14 @@
 //! |---|---|---|
 //! | a call of a tool `f(a)` | `f(a, ...P.at(point, ctx))` | the next tool call comes from `point`; adds no argument |
 //! | a followed call `g(a)` | `g(a, ...P.enter(point, ctx))` | the function entered next has the context this leads to |
+//! | a followed function handed on by its name, `x.map(g)` | `x.map((g, (...a) => g(...a, ...P.enter(point, ctx))))` | every call of it from here has the context this leads to |
 //! | a followed function | `const C = P.take(function, outer); …` | the context of this activation; `outer`, that of the code around it, when nothing entered it |
 //! | `if (c)`, `c ? a : b`, `c && a`, <code>c \|\| a</code> | `P.is(point, c, ctx)` | the value, its truth reported |
 //! | `c ?? a`, `c?.m()` | `P.has(point, c, ctx)` | the value; reported whether it is null or undefined |
 //! | `o.m?.(x)` | `P.bound(point, o, "m", ctx)?.(x)` | reads `o.m` and reports as `has` does; a function is given back so that `this` is still `o` |
 //! | `c ??= a`, `c &&= a`, <code>c \|\|= a</code> | `c ??= (P.has(point, null, ctx), a)` | only the outcome with which `a` is evaluated is reported |
 //! | `switch` case *i* | `P.case(point, i, ctx)` once, at the case that matched; the number of cases when none did | |
+//! | a call of one of a table of functions, `t[k](a)` | `t[((k) => (k === "x" ? P.case(point, 0, ctx) : …, k))(k)](a)` | as for a `switch`; nothing is reported when the table has no such key |
 //! | a loop | `P.loop(point, ctx)` before, `P.turn(point, ctx)` first in its body | |
 //! | a callback that loops | `P.turn(point, ctx)` first in its body | |
 //! | `catch` | `P.caught(point, ctx)` first in the handler | |
@@ -22,7 +24,7 @@
 //! | `Promise.all(x)` | `Promise.all(P.fork(point, x, ctx))` | the value; the fork begins |
 //!
 //! `ctx` is left out where it is 0. `case` gives back nothing, which is what keeps it from being called
-//! again in the same `switch`. The variables put in are named after points of switches and numbers of
+//! again in the same `switch`. The variables put in are named after points and numbers of
 //! functions, so those are unique.
 //!
 //! In a chain with several `?.` a test that stands inside another one is `P.has(point, a, ctx, true)` or
@@ -45,7 +47,8 @@ use oxc_span::Span;
 pub(crate) enum Place {
     /// `CallExpression` of a tool or capability: `at`.
     Call,
-    /// `CallExpression` or `NewExpression` of a followed local function: `enter`.
+    /// `CallExpression` or `NewExpression` of a followed local function, or its name among the arguments of a
+    /// `CallExpression`: `enter`.
     Enter,
     /// `IfStatement`, `ConditionalExpression` or `LogicalExpression` with `&&`, `||`: `is` around the test (left side).
     Test,
@@ -55,7 +58,7 @@ pub(crate) enum Place {
     Assign,
     /// An optional `CallExpression` or member expression (`optional: true`): `has` around what is tested.
     Optional,
-    /// `SwitchStatement`: `case`.
+    /// `SwitchStatement`, or `ComputedMemberExpression` that is called: `case`.
     Switch,
     /// A loop statement: `loop` and `turn`.
     Loop,
@@ -83,6 +86,8 @@ pub(crate) struct Marks {
     pub(crate) points: HashMap<(Place, Span), u32>,
     /// Span of a `Function` or `ArrowFunctionExpression` → what it takes.
     pub(crate) followed: HashMap<Span, Followed>,
+    /// Span of a `ComputedMemberExpression` marked as a [`Place::Switch`] → the keys it chooses from.
+    pub(crate) tables: HashMap<Span, Vec<String>>,
     /// Spans of the literals that became parameters → index of the parameter. Identity leaves them out.
     pub(crate) lifted: HashMap<Span, u32>,
 }

@@ -159,9 +159,16 @@ impl<'s> Scan<'s> {
     /// Reads one token. False at the end.
     fn token(&mut self) -> Result<bool, Refusal> {
         let from = self.at.min(self.text.len());
-        self.at = self.after_space(from).min(self.text.len());
-        self.line_began = self.at > from
-            && self.text[from..self.at].iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2));
+        (self.at, self.line_began) = match &self.text[from..] {
+            // Nearly always nothing or one blank stands before a token.
+            [first, ..] if begins_token(*first) => (from, false),
+            [b' ', first, ..] if begins_token(*first) => (from + 1, false),
+            _ => {
+                let at = self.after_space(from).min(self.text.len());
+                let space = &self.text[from..at];
+                (at, space.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0xE2)))
+            }
+        };
         let start = self.at;
         if start >= self.text.len() {
             return Ok(false);
@@ -410,7 +417,7 @@ impl<'s> Scan<'s> {
                     at += 1;
                     continue;
                 }
-                byte if byte > b' ' && byte < 0x80 && byte != b'/' => return at,
+                byte if begins_token(byte) => return at,
                 _ => {}
             }
             match (self.byte(at), self.byte(at + 1)) {
@@ -431,6 +438,11 @@ impl<'s> Scan<'s> {
         let ends = |byte: &u8| !(is_word(*byte) || number && *byte == b'.');
         start + rest.iter().position(ends).unwrap_or(rest.len()).max(1)
     }
+}
+
+/// Neither space nor the beginning of a comment, whatever follows.
+fn begins_token(byte: u8) -> bool {
+    byte > b' ' && byte < 0x80 && byte != b'/'
 }
 
 /// A word that can stand before a parameter.

@@ -16,7 +16,7 @@ use oxc_ast::ast::{
     Statement,
 };
 use oxc_parser::{ParseOptions, Parser};
-use oxc_semantic::{Scoping, Semantic, SemanticBuilder, Stats};
+use oxc_semantic::{Reference, Scoping, Semantic, SemanticBuilder, SemanticBuilderReturn, Stats, SymbolId};
 use oxc_span::{SourceType, Span};
 
 use crate::error::Error;
@@ -91,12 +91,10 @@ pub(crate) fn scopes<'a>(
     program: &'a Program<'a>,
     stats: Stats,
 ) -> Result<(Semantic<'a>, Vec<Error>), Error> {
-    let built = SemanticBuilder::new()
-        .with_stats(stats)
-        .with_check_syntax_error(true)
-        .with_build_nodes(true)
-        .with_enum_eval(true)
-        .build(program);
+    let mut built = build_scopes(program, stats, Nodes::Forgotten);
+    if is_suspect(built.semantic.scoping()) {
+        built = build_scopes(program, stats, Nodes::Kept);
+    }
     let (twice, others): (Vec<_>, Vec<_>) = built
         .diagnostics
         .iter()
@@ -119,14 +117,32 @@ pub(crate) fn scopes<'a>(
     Ok((built.semantic, beside))
 }
 
+/// Whether the nodes of the tree can be asked for once the scopes are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nodes {
+    Kept,
+    Forgotten,
+}
+
+fn build_scopes<'a>(program: &'a Program<'a>, stats: Stats, nodes: Nodes) -> SemanticBuilderReturn<'a> {
+    SemanticBuilder::new()
+        .with_stats(stats)
+        .with_check_syntax_error(true)
+        .with_build_nodes(nodes == Nodes::Kept)
+        .with_enum_eval(true)
+        .build(program)
+}
+
+/// Whether somebody will ask where a name stands, which takes the nodes: keeping them for every program takes longer
+/// than building the scopes of a wrong one again.
+fn is_suspect(scoping: &Scoping) -> bool {
+    twice_in_block(scoping).next().is_some() || writes_to_constants(scoping).next().is_some()
+}
+
 /// The first function that a block declares twice. TypeScript leaves this to the compiler of the program,
 /// because several signatures of one function are fine.
 fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])> {
     let scoping = semantic.scoping();
-    let in_block = |symbol| {
-        let flags = scoping.scope_flags(scoping.symbol_scope_id(symbol));
-        !flags.is_var()
-    };
     let twice = |symbol| {
         let bodies: Vec<Span> = scoping
             .symbol_redeclarations(symbol)
@@ -140,21 +156,32 @@ fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])
             .collect();
         Some((scoping.symbol_name(symbol), [*bodies.first()?, *bodies.get(1)?]))
     };
-    let symbols = scoping.symbol_ids().filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty());
-    symbols.filter(|symbol| in_block(*symbol)).filter_map(twice).min_by_key(|(_, [_, second])| second.start)
+    twice_in_block(scoping).filter_map(twice).min_by_key(|(_, [_, second])| second.start)
+}
+
+/// What a block declares more than once.
+fn twice_in_block(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
+    scoping
+        .symbol_ids()
+        .filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty())
+        .filter(|symbol| !scoping.scope_flags(scoping.symbol_scope_id(*symbol)).is_var())
 }
 
 /// The first assignment to a constant: its name and place. JavaScript would only notice when it gets there.
 fn reassigned<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, Span)> {
-    let scoping: &Scoping = semantic.scoping();
-    scoping
-        .symbol_ids()
-        .filter(|symbol| scoping.symbol_flags(*symbol).is_const_variable())
-        .flat_map(|symbol| {
-            let writes = scoping.get_resolved_references(symbol).filter(|reference| reference.is_write());
-            writes.map(move |reference| (scoping.symbol_name(symbol), semantic.reference_span(reference)))
-        })
+    let scoping = semantic.scoping();
+    writes_to_constants(scoping)
+        .map(|(symbol, write)| (scoping.symbol_name(symbol), semantic.reference_span(write)))
         .min_by_key(|(_, span)| span.start)
+}
+
+fn writes_to_constants(scoping: &Scoping) -> impl Iterator<Item = (SymbolId, &Reference)> {
+    scoping.symbol_ids().filter(|symbol| scoping.symbol_flags(*symbol).is_const_variable()).flat_map(
+        |symbol| {
+            let writes = scoping.get_resolved_references(symbol).filter(|reference| reference.is_write());
+            writes.map(move |write| (symbol, write))
+        },
+    )
 }
 
 fn refused(lines: &Lines<'_>, refusal: Refusal) -> Error {

@@ -10,6 +10,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
 use oxc_span::{GetSpan, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::cell::Cell;
 
 use crate::operations;
@@ -32,10 +33,9 @@ pub(crate) struct FunctionInfo {
     pub(crate) cycle: Option<u32>,
     /// Variables of enclosing functions that it mentions.
     pub(crate) captures: Vec<SymbolId>,
-    mentions: Vec<SymbolId>,
     roots: bool,
     /// It uses `this` or `super`.
-    uses_this: bool,
+    pub(crate) uses_this: bool,
     /// It changes variables or objects of enclosing functions.
     pub(crate) changes_outside: bool,
 }
@@ -78,6 +78,7 @@ impl Survey {
             survey: Survey {
                 functions: vec![FunctionInfo { span: program.span, ..FunctionInfo::default() }],
                 home: vec![0; scoping.symbols_len()],
+                mentions: Vec::with_capacity(scoping.references_len()),
                 ..Survey::default()
             },
             current: 0,
@@ -86,7 +87,7 @@ impl Survey {
             writes_in: Vec::new(),
             changes_in: Vec::new(),
             groups: Vec::new(),
-            reads_in: Vec::new(),
+            reads_in: Vec::with_capacity(scoping.references_len()),
             ways: 0,
         };
         for symbol in roots.aliases.keys() {
@@ -108,8 +109,8 @@ impl Survey {
     }
 
     /// The names between these bytes, each once, in order.
-    pub(crate) fn named(&self, start: u32, end: u32) -> Vec<Mention> {
-        let mut found: Vec<Mention> = Vec::new();
+    pub(crate) fn named(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
+        let mut found: SmallVec<[Mention; 8]> = SmallVec::new();
         for (_, mention) in self.mentioned(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
@@ -150,6 +151,7 @@ struct Look<'s> {
     changes_in: Vec<(SymbolId, FunctionIndex)>,
     /// Functions of one class or object literal, and the variable its parent is called by.
     groups: Vec<(std::ops::Range<FunctionIndex>, Option<SymbolId>)>,
+    /// Which function mentions which variable; each once when the look is over.
     reads_in: Vec<(SymbolId, FunctionIndex)>,
     /// How many functions variables can be called as, and functions can lead to.
     ways: usize,
@@ -184,8 +186,6 @@ impl Look<'_> {
     }
 
     fn bind(&mut self, pattern: &BindingPattern<'_>, init: &Expression<'_>, from: FunctionIndex) {
-        let mut symbols = Vec::new();
-        bound(pattern, &mut symbols);
         let until = self.survey.functions.len() as FunctionIndex;
         let (functions, of) = match init.without_parentheses() {
             Expression::FunctionExpression(_)
@@ -200,6 +200,8 @@ impl Look<'_> {
         if functions.is_empty() && of.is_none() {
             return;
         }
+        let mut symbols = Vec::new();
+        bound(pattern, &mut symbols);
         for symbol in symbols {
             self.ways = self.ways.saturating_add(functions.len() + usize::from(of.is_some()));
             if self.ways > MAX_WAYS {
@@ -242,6 +244,8 @@ impl Look<'_> {
         let changes = self.writes_in.iter().chain(&self.changes_in).copied();
         self.survey.changed =
             changes.filter(|(symbol, function)| home[symbol.index()] != *function).collect();
+        self.reads_in.sort_unstable();
+        self.reads_in.dedup();
         self.changes();
         self.captures();
         let effectful = self.effectful_symbols();
@@ -281,19 +285,15 @@ impl Look<'_> {
             }
         }
         for function in &mut self.survey.functions {
+            // A function and one inside it may mention the same.
             function.captures.sort_unstable();
             function.captures.dedup();
-            function.mentions.sort_unstable();
-            function.mentions.dedup();
         }
     }
 
     /// Marks the functions that can reach a tool and returns the variables that can.
     fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
-        let functions = self.survey.functions.iter().enumerate();
-        let mentioned_by = Pairs::new(functions.flat_map(|(index, function)| {
-            function.mentions.iter().map(move |symbol| (*symbol, index as FunctionIndex))
-        }));
+        let mentioned_by = Pairs(std::mem::take(&mut self.reads_in));
         let callables = || self.callables.iter();
         let callable_as = Pairs::new(
             callables().flat_map(|(symbol, it)| it.functions.iter().map(|function| (*function, *symbol))),
@@ -344,6 +344,7 @@ impl Look<'_> {
                     symbols.extend(follows.get(symbol));
                 }
             } else {
+                self.reads_in = mentioned_by.0;
                 return found;
             }
         }
@@ -351,33 +352,26 @@ impl Look<'_> {
 
     /// Marks functions that can come to call themselves: those on a cycle of "mentions".
     fn recursion(&mut self) -> Option<()> {
-        let callables = self.survey.functions.iter().flat_map(|function| &function.mentions);
-        let ways = callables.filter_map(|symbol| self.callables.get(symbol)).map(|it| it.functions.len());
-        if ways.sum::<usize>() > MAX_WAYS {
+        let mentions = || {
+            let called = self.reads_in.iter().map(|(symbol, by)| (self.callables.get(symbol), *by));
+            called.filter_map(|(callable, by)| Some((callable?, by)))
+        };
+        if mentions().map(|(it, _)| it.functions.len()).sum::<usize>() > MAX_WAYS {
             return None;
         }
-        let count = self.survey.functions.len();
-        let calls: Vec<Vec<FunctionIndex>> = (0..count)
-            .map(|index| {
-                let function = &self.survey.functions[index];
-                function
-                    .mentions
-                    .iter()
-                    .filter_map(|symbol| self.callables.get(symbol))
-                    .flat_map(|callable| callable.functions.iter().copied())
-                    .collect()
-            })
-            .collect();
-        for (number, component) in components(&calls).into_iter().enumerate() {
-            let cyclic = component.len() > 1 || calls[component[0] as usize].contains(&component[0]);
-            if cyclic {
+        let pairs = mentions().flat_map(|(it, by)| it.functions.iter().map(move |function| (by, *function)));
+        let calls = Calls::new(pairs.collect(), self.survey.functions.len());
+        let functions = &mut self.survey.functions;
+        let mut number = 0;
+        components(&calls, |component| {
+            if component.len() > 1 || calls.of(component[0]).any(|called| called == component[0]) {
                 for function in component {
-                    let info = &mut self.survey.functions[function as usize];
-                    info.recursive = true;
-                    info.cycle = Some(number as u32);
+                    functions[*function as usize].recursive = true;
+                    functions[*function as usize].cycle = Some(number);
                 }
             }
-        }
+            number += 1;
+        });
         Some(())
     }
 }
@@ -398,17 +392,47 @@ impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
     }
 }
 
+/// Which functions each function may call.
+struct Calls {
+    pairs: Vec<(FunctionIndex, FunctionIndex)>,
+    /// Where those of each function begin, and where the last end.
+    starts: Vec<usize>,
+}
+
+impl Calls {
+    fn new(mut pairs: Vec<(FunctionIndex, FunctionIndex)>, functions: usize) -> Calls {
+        pairs.sort_unstable();
+        let mut starts = Vec::with_capacity(functions + 1);
+        for (at, (by, _)) in pairs.iter().enumerate() {
+            starts.resize(starts.len().max(*by as usize + 1), at);
+        }
+        starts.resize(functions + 1, pairs.len());
+        Calls { pairs, starts }
+    }
+
+    fn of(&self, function: FunctionIndex) -> impl Iterator<Item = FunctionIndex> {
+        let range = self.starts[function as usize]..self.starts[function as usize + 1];
+        self.pairs[range].iter().map(|(_, called)| *called)
+    }
+
+    fn nth(&self, function: FunctionIndex, index: usize) -> Option<FunctionIndex> {
+        let at = self.starts[function as usize] + index;
+        (at < self.starts[function as usize + 1]).then(|| self.pairs[at].1)
+    }
+}
+
 /// Strongly connected components, without recursion (Tarjan).
-fn components(calls: &[Vec<FunctionIndex>]) -> Vec<Vec<FunctionIndex>> {
-    let mut order = vec![u32::MAX; calls.len()];
-    let mut low = vec![0u32; calls.len()];
-    let mut on_stack = vec![false; calls.len()];
-    let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0u32);
-    for root in 0..calls.len() as u32 {
+fn components(calls: &Calls, mut found: impl FnMut(&[FunctionIndex])) {
+    let count = calls.starts.len() - 1;
+    let mut order = vec![u32::MAX; count];
+    let mut low = vec![0u32; count];
+    let mut on_stack = vec![false; count];
+    let (mut stack, mut work, mut next) = (Vec::new(), Vec::new(), 0u32);
+    for root in 0..count as u32 {
         if order[root as usize] != u32::MAX {
             continue;
         }
-        let mut work = vec![(root, 0usize)];
+        work.push((root, 0usize));
         while let Some((node, edge)) = work.pop() {
             let at = node as usize;
             if edge == 0 {
@@ -417,7 +441,7 @@ fn components(calls: &[Vec<FunctionIndex>]) -> Vec<Vec<FunctionIndex>> {
                 stack.push(node);
                 on_stack[at] = true;
             }
-            if let Some(&to) = calls[at].get(edge) {
+            if let Some(to) = calls.nth(node, edge) {
                 work.push((node, edge + 1));
                 if order[to as usize] == u32::MAX {
                     work.push((to, 0));
@@ -427,22 +451,17 @@ fn components(calls: &[Vec<FunctionIndex>]) -> Vec<Vec<FunctionIndex>> {
                 continue;
             }
             if low[at] == order[at] {
-                let mut component = Vec::new();
-                while let Some(member) = stack.pop() {
-                    on_stack[member as usize] = false;
-                    component.push(member);
-                    if member == node {
-                        break;
-                    }
-                }
-                found.push(component);
+                let from =
+                    stack.iter().rposition(|member| *member == node).expect("pushed when it was come to");
+                stack[from..].iter().for_each(|member: &u32| on_stack[*member as usize] = false);
+                found(&stack[from..]);
+                stack.truncate(from);
             }
             if let Some((parent, _)) = work.last() {
                 low[*parent as usize] = low[*parent as usize].min(low[at]);
             }
         }
     }
-    found
 }
 
 fn bound(pattern: &BindingPattern<'_>, into: &mut Vec<SymbolId>) {
@@ -557,7 +576,6 @@ impl<'a> Visit<'a> for Look<'_> {
         let function = &mut self.survey.functions[self.current as usize];
         match roots::variable(self.scoping, it) {
             Some(symbol) => {
-                function.mentions.push(symbol);
                 self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));
                 self.reads_in.push((symbol, self.current));
                 if reference.is_write() {

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::operations::Kind;
+use crate::schema::parameter_schema;
 use crate::walk::value::{Path, Value};
 
 /// What is known of `args`, as a tree.
@@ -161,17 +162,19 @@ impl Uses {
         }
     }
 
-    /// It becomes an input of a tool that says what it wants.
-    pub(crate) fn declared(&mut self, path: &[Step], schema: Json, required: bool) {
+    /// It becomes an input of a tool that says what it wants: a schema inside another.
+    pub(crate) fn declared(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
         if let Some(parameter) = self.at(path) {
             if !required && !parameter.read {
                 parameter.optional = true;
             }
             parameter.read = true;
-            match &parameter.declared {
-                // Of two tools the one that asks for less decides.
-                Some(known) if !narrows(&schema, known) => {}
-                _ => parameter.declared = Some(schema),
+            // Of two tools the one that asks for less decides: one type can be no less.
+            if parameter.declared.as_ref().is_none_or(|known| known["type"].is_array()) {
+                let schema = parameter_schema(root, schema);
+                if parameter.declared.as_ref().is_none_or(|known| narrows(&schema, known)) {
+                    parameter.declared = Some(schema);
+                }
             }
         }
     }
@@ -182,8 +185,8 @@ impl Uses {
     }
 
     /// The JSON Schema of `args`.
-    pub(crate) fn schema(&self) -> Json {
-        self.root.object()
+    pub(crate) fn into_schema(self) -> Json {
+        self.root.into_object()
     }
 
     fn suggest(&mut self, path: &Path, name: &'static str) {
@@ -245,11 +248,12 @@ impl Parameter {
         }
     }
 
-    fn schema(&self) -> Json {
-        let mut schema = match (&self.declared, self.members.is_empty(), &self.items) {
-            (Some(declared), _, _) => declared.clone(),
-            (None, false, _) => self.object(),
-            (None, true, Some(items)) => match items.schema() {
+    fn into_schema(mut self) -> Json {
+        let default = self.default.take();
+        let mut schema = match (self.declared.take(), self.members.is_empty(), self.items.take()) {
+            (Some(declared), _, _) => declared,
+            (None, false, _) => self.into_object(),
+            (None, true, Some(items)) => match items.into_schema() {
                 items if items == json!({}) => json!({ "type": "array" }),
                 items => json!({ "type": "array", "items": items }),
             },
@@ -259,22 +263,22 @@ impl Parameter {
                 several => json!({ "type": several }),
             },
         };
-        if let (Some(object), Some(default)) = (schema.as_object_mut(), &self.default) {
-            object.insert("default".to_owned(), default.clone());
+        if let (Some(object), Some(default)) = (schema.as_object_mut(), default) {
+            object.insert("default".to_owned(), default);
         }
         schema
     }
 
-    fn object(&self) -> Json {
+    fn into_object(self) -> Json {
+        let required = self.members.iter().filter(|(_, member)| !member.optional);
+        let required = required.map(|(name, _)| name.as_str().into()).collect();
         let properties: Map<String, Json> =
-            self.members.iter().map(|(name, member)| (name.clone(), member.schema())).collect();
-        let required: Vec<&str> = self
-            .members
-            .iter()
-            .filter(|(_, member)| !member.optional)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        json!({ "type": "object", "properties": properties, "required": required })
+            self.members.into_iter().map(|(name, member)| (name, member.into_schema())).collect();
+        let mut object = Map::with_capacity(3);
+        object.insert("type".to_owned(), "object".into());
+        object.insert("properties".to_owned(), Json::Object(properties));
+        object.insert("required".to_owned(), Json::Array(required));
+        Json::Object(object)
     }
 }
 

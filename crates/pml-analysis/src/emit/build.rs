@@ -2,7 +2,7 @@
 //!
 //! What is made here carries no place in the source, so that no mark and no line is taken for it.
 
-use oxc_allocator::{Allocator, ArenaVec, GetAllocator};
+use oxc_allocator::{Allocator, ArenaBox, ArenaVec, GetAllocator};
 use oxc_ast::ast::*;
 use oxc_ast::builder::AstBuilder;
 use oxc_span::SPAN;
@@ -97,6 +97,59 @@ impl<'a> Build<'a> {
     /// `...expression`
     pub(super) fn spread(&self, expression: Expression<'a>) -> Argument<'a> {
         Argument::new_spread_element(SPAN, expression, &self.ast)
+    }
+
+    /// `(function, (...given) => function(...given, ...report))`, where `function` is a name
+    pub(super) fn handed(
+        &self,
+        function: Expression<'a>,
+        name: Str<'a>,
+        given: Str<'a>,
+        report: Expression<'a>,
+    ) -> Expression<'a> {
+        let arguments = [self.spread(self.name(given)), self.spread(report)];
+        let arguments = ArenaVec::from_iter_in(arguments, &self.ast);
+        let call = Expression::new_call_expression(SPAN, self.name(name), None, arguments, false, &self.ast);
+        let rest = BindingRestElement::new(SPAN, self.binding(given), &self.ast);
+        let rest = FormalParameterRest::boxed(SPAN, [], rest, None, &self.ast);
+        let kind = FormalParameterKind::ArrowFormalParameters;
+        let parameters = FormalParameters::boxed(SPAN, kind, [], Some(rest), &self.ast);
+        self.sequence(function, self.arrow(parameters, call))
+    }
+
+    /// `((name) => (first, name))(value)`
+    pub(super) fn tapped(
+        &self,
+        value: Expression<'a>,
+        name: Str<'a>,
+        first: Expression<'a>,
+    ) -> Expression<'a> {
+        let (binding, ast) = (self.binding(name), &self.ast);
+        let parameter = FormalParameter::new(SPAN, [], binding, None, None, false, None, false, false, ast);
+        let kind = FormalParameterKind::ArrowFormalParameters;
+        let parameters = FormalParameters::boxed(SPAN, kind, [parameter], None, ast);
+        let arrow = self.arrow(parameters, self.sequence(first, self.name(name)));
+        let arguments = ArenaVec::from_iter_in([Argument::from(value)], ast);
+        Expression::new_call_expression(SPAN, arrow, None, arguments, false, ast)
+    }
+
+    /// `name === "text" ? yes : no`
+    pub(super) fn if_equal(
+        &self,
+        name: Str<'a>,
+        text: &str,
+        yes: Expression<'a>,
+        no: Expression<'a>,
+    ) -> Expression<'a> {
+        let (left, right) = (self.name(name), self.string(self.text(text)));
+        let operator = BinaryOperator::StrictEquality;
+        let test = Expression::new_binary_expression(SPAN, left, operator, right, &self.ast);
+        Expression::new_conditional_expression(SPAN, test, yes, no, &self.ast)
+    }
+
+    fn arrow(&self, parameters: ArenaBox<'a, FormalParameters<'a>>, body: Expression<'a>) -> Expression<'a> {
+        let body = ArrowFunctionBody::from(body);
+        Expression::new_arrow_function_expression(SPAN, false, None, parameters, None, body, &self.ast)
     }
 
     /// `expression;`

@@ -175,6 +175,45 @@ impl<'a> Probes<'a, '_> {
         }
     }
 
+    /// Reports which key of a table is asked for if there is a mark. Only texts are compared: what else is made a key
+    /// of is made one once.
+    fn choose(&self, callee: &mut Expression<'a>) {
+        if let Expression::ComputedMemberExpression(it) = callee
+            && let Some(keys) = self.marks.tables.get(&it.span)
+            && let Some(point) = self.point(Place::Switch, it.span)
+        {
+            let name = self.build.own_name('k', point);
+            let report = |index: usize| {
+                let numbers =
+                    [Some(self.build.number(point)), Some(self.build.number(index as u32)), self.context()];
+                self.build.probe("case", numbers)
+            };
+            let reports = keys.iter().enumerate().rfold(self.build.null(), |otherwise, (index, key)| {
+                self.build.if_equal(name, key, report(index), otherwise)
+            });
+            it.expression.replace_with(|key| self.build.tapped(key, name, reports));
+        }
+    }
+
+    /// Makes `(g, (...given) => g(...given, ...P.enter(point, ctx)))` of the name `g` if there is a mark. The name is
+    /// still evaluated where it stands, which may be before it has a value.
+    fn hand_on(&self, argument: &mut Argument<'a>) {
+        if let Argument::Identifier(it) = argument
+            && let Some(point) = self.point(Place::Enter, it.span)
+            && let Some(function) = argument.as_expression_mut()
+        {
+            let given = self.build.own_name('g', point);
+            let report = self.report("enter", point);
+            function.replace_with(|function| match &function {
+                Expression::Identifier(it) => {
+                    let name = it.name.into();
+                    self.build.handed(function, name, given, report)
+                }
+                _ => function,
+            });
+        }
+    }
+
     /// Makes one label of several on one statement: the engine lets `continue` name the innermost only.
     fn keep_innermost_label(&mut self, it: &mut LabeledStatement<'a>) {
         let mut innermost = &*it;
@@ -382,7 +421,9 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
             if it.optional { self.test(it.span, enclosed, || chain::is_testable_call(it)) } else { None };
         let may_not_happen = it.optional || chain::has_optional(&it.callee);
         self.visit_spine(&mut it.callee, enclosed || test.is_some());
+        self.choose(&mut it.callee);
         self.visit_arguments(&mut it.arguments);
+        it.arguments.iter_mut().for_each(|argument| self.hand_on(argument));
         if let Some(report) = test {
             self.test_callee(&mut it.callee, report, enclosed);
         }

@@ -55,7 +55,7 @@ fn is_plainly_right(schema: &Value, argument: &Argument) -> bool {
             "type" | "properties" | "required" | "additionalProperties" | "title" | "description" | "$schema"
         )
     });
-    let required = map.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let required = super::member_of(map, "required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     plain
         && required.iter().all(|name| fields.iter().any(|field| name == &field.name))
         && fields

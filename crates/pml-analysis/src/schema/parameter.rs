@@ -100,7 +100,7 @@ fn type_of(root: &Value, schema: &Value) -> Option<Value> {
         names.into_iter().filter(|(kind, _)| allowed.meets(*kind)).map(|(_, name)| name).collect();
     match names.as_slice() {
         [] => None,
-        [only] => Some(json!(only)),
+        [only] => Some(Value::from(*only)),
         several => Some(json!(several)),
     }
 }

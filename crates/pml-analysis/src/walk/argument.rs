@@ -8,10 +8,11 @@ use std::rc::Rc;
 use oxc_span::Span;
 use pml_model::structure::{Argument, Field, Step};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 use super::budget::Seen;
 use super::finish::key_name;
-use super::value::{Distinct, Kind, Path, Record, Value};
+use super::value::{Distinct, Kind, Path, Record, Value, Values};
 use super::{DraftKind, Walk};
 
 /// How many loops within loops an item is followed through.
@@ -211,7 +212,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The results, parameters and items a value is made from.
-    pub(super) fn sources_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
+    pub(super) fn sources_of(&self, value: &Value<'a>) -> Values<'a> {
         let mut found = Distinct::default();
         self.each_source(value, None, &mut Tracing::default(), &mut |source, _| found.add(source));
         found.into_values()
@@ -277,9 +278,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The nodes whose results a value is made from, and the loop around which each comes.
-    pub(super) fn providers(&self, value: &Value<'a>) -> Vec<(u32, Option<u32>)> {
-        let mut found: Vec<(u32, Option<u32>)> = Vec::new();
-        let mut waiting: Vec<(Value<'a>, Option<u32>)> = Vec::new();
+    pub(super) fn providers(&self, value: &Value<'a>) -> SmallVec<[(u32, Option<u32>); 4]> {
+        let mut found: SmallVec<[(u32, Option<u32>); 4]> = SmallVec::new();
+        let mut waiting: SmallVec<[(Value<'a>, Option<u32>); 2]> = SmallVec::new();
         // What items are taken from may be made from such items again.
         let mut gone_through: FxHashSet<(*const Value<'a>, bool)> = FxHashSet::default();
         let mut next = Some((value.clone(), None));

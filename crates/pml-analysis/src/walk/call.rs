@@ -5,6 +5,7 @@ use std::rc::Rc;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
+use smallvec::SmallVec;
 
 use super::budget::Seen;
 use super::expression::plain;
@@ -12,11 +13,19 @@ use super::objects::step_of;
 use super::value::{Closure, Kind, Value, one_of};
 use super::{Call, Changes, DraftKind, Promised, Target, Walk, Way};
 use crate::analysis::{Code, Severity};
+use crate::catalogue::Tool;
 use crate::marks::Place;
 use crate::schema;
 
+/// `server:tool`.
+pub(super) fn id_of(tool: &Tool) -> String {
+    [tool.id.server.as_str(), ":", &tool.id.tool].concat()
+}
+
 /// An argument: its value, where it stands, and whether it is spread.
 pub(super) type Given<'a> = (Value<'a>, Span, bool);
+/// What a call is given: most are given one or two arguments, which need no memory of their own.
+pub(super) type Givens<'a> = SmallVec<[Given<'a>; 2]>;
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
@@ -31,8 +40,10 @@ impl<'a> Walk<'a, '_> {
                 }
                 let object = self.base(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = Step::Key(member.property.name.to_string());
-                self.method_call(it, object, &member.object, &key, member.property.span)
+                let key = self.step(&member.property.name);
+                let value = self.method_call(it, object, &member.object, &key, member.property.span);
+                self.asked(key);
+                value
             }
             Expression::PrivateFieldExpression(member) => {
                 let object = self.base(&member.object);
@@ -48,10 +59,13 @@ impl<'a> Walk<'a, '_> {
                     Some(step) => {
                         self.method_call(it, object, &member.object, &step, member.expression.span())
                     }
-                    None if self.effectful(&object, 0) => {
-                        let function = self.part(&object, &Step::Any);
-                        self.function_call(it, function)
-                    }
+                    None if self.effectful(&object, 0) => match self.table(it, member, &object) {
+                        Some(table) => self.chosen(it, member, &key, &table),
+                        None => {
+                            let function = self.part(&object, &Step::Any);
+                            self.function_call(it, function)
+                        }
+                    },
                     None => {
                         let function = self.member_by(object, &key, member.expression.span(), member.span);
                         let function = self.optional_link(it.optional, it.span, &it.callee, function);
@@ -67,8 +81,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Vec<Given<'a>> {
-        let mut given = Vec::with_capacity(list.len());
+    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Givens<'a> {
+        let mut given = Givens::with_capacity(list.len());
         for argument in list {
             match argument {
                 Argument::SpreadElement(spread) => {
@@ -224,26 +238,7 @@ impl<'a> Walk<'a, '_> {
         let mut results = Vec::new();
         for function in functions {
             self.frontier.clone_from(&before);
-            let result = match function {
-                Value::Function(closure) => {
-                    self.follow(&Rc::clone(closure), given.to_vec(), Some(span), None)
-                }
-                Value::Tool(..) | Value::Capability(_) => {
-                    self.variant = results.len() as u32;
-                    let target = match function {
-                        Value::Tool(server, name) => {
-                            Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }
-                        }
-                        Value::Capability(name) => Target::Capability(Rc::clone(name)),
-                        _ => continue,
-                    };
-                    let result = self.tool_call(target, given.to_vec(), span, span);
-                    self.variant = 0;
-                    result
-                }
-                Value::Undefined | Value::Unknown => continue,
-                other => self.unknown_call(span, std::slice::from_ref(other), given),
-            };
+            let Some(result) = self.one_call(function, given, span, results.len() as u32) else { continue };
             results.push(result);
             ways.extend(self.end_arm(mark));
         }
@@ -252,6 +247,29 @@ impl<'a> Walk<'a, '_> {
         }
         self.rejoin(ways);
         one_of(results)
+    }
+
+    /// Calls one of several functions, the `variant`th; nothing if it is none.
+    pub(super) fn one_call(
+        &mut self,
+        function: &Value<'a>,
+        given: &[Given<'a>],
+        span: Span,
+        variant: u32,
+    ) -> Option<Value<'a>> {
+        let target = match function {
+            Value::Function(closure) => {
+                return Some(self.follow(&Rc::clone(closure), given.into(), Some(span), None));
+            }
+            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
+            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Undefined | Value::Unknown => return None,
+            other => return Some(self.unknown_call(span, std::slice::from_ref(other), given)),
+        };
+        self.variant = variant;
+        let result = self.tool_call(target, given.into(), span, span);
+        self.variant = 0;
+        Some(result)
     }
 
     /// A call into something that is not the program's and not an operation: functions it is given may be called.
@@ -277,7 +295,7 @@ impl<'a> Walk<'a, '_> {
                 let before = self.frontier.clone();
                 let mark = self.state.mark();
                 let closure = Rc::clone(closure);
-                let given = self.follow(&closure, Vec::new(), None, None);
+                let given = self.follow(&closure, Givens::new(), None, None);
                 self.consume(&given);
                 let done = self.end_arm(mark);
                 let skipped = Way { changes: Changes::default(), frontier: before };
@@ -304,13 +322,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A call of a tool or capability.
-    pub(super) fn tool_call(
-        &mut self,
-        target: Target,
-        given: Vec<Given<'a>>,
-        span: Span,
-        at: Span,
-    ) -> Value<'a> {
+    pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
         if let Some((_, extra, _)) = given.get(1) {
             self.complain(
                 Severity::Warning,
@@ -388,7 +400,7 @@ impl<'a> Walk<'a, '_> {
             Target::Tool { server, name } => {
                 if let Some(tool) = self.catalogue.tool(server, name) {
                     if self.declared.insert(std::ptr::from_ref(tool)) {
-                        self.permissions.declared.insert(tool.id.to_string());
+                        self.permissions.declared.insert(id_of(tool));
                     }
                     return;
                 }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use oxc_ast::ast::{CallExpression, Class, ClassElement, MethodDefinitionKind, NewExpression, PropertyKey};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
+use smallvec::smallvec;
 
-use super::call::Given;
+use super::call::Givens;
 use super::expression::settled;
 use super::objects::Key;
 use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
@@ -83,7 +84,7 @@ impl<'a> Walk<'a, '_> {
             let found = self.state.object(class.statics).field(key).cloned();
             match found {
                 Some(Member { value: Value::Function(getter), getter: true, .. }) => {
-                    return self.follow(&getter, Vec::new(), None, Some(Value::Class(class)));
+                    return self.follow(&getter, Givens::new(), None, Some(Value::Class(class)));
                 }
                 Some(member) => return member.value,
                 None => at = class.parent.clone(),
@@ -110,7 +111,7 @@ impl<'a> Walk<'a, '_> {
                     MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
                     MethodDefinitionKind::Get => {
                         let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
-                        return Some(self.follow(&getter, Vec::new(), None, Some(this.clone())));
+                        return Some(self.follow(&getter, Givens::new(), None, Some(this.clone())));
                     }
                     MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
                 }
@@ -188,14 +189,14 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn new_global(&mut self, name: &str, span: Span, given: Vec<Given<'a>>) -> Value<'a> {
+    fn new_global(&mut self, name: &str, span: Span, given: Givens<'a>) -> Value<'a> {
         match name {
             "Promise" => {
                 let holder = self.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
                 let resolve = Value::Global(format!("#resolve:{holder}").into());
                 if let Some((Value::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
-                    let arguments = vec![(resolve, span, false), (Value::Unknown, span, false)];
+                    let arguments = smallvec![(resolve, span, false), (Value::Unknown, span, false)];
                     self.follow(&executor, arguments, None, None);
                 }
                 let value = self.part(&Value::Object(holder), &Step::Any);
@@ -217,13 +218,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn construct(
-        &mut self,
-        class: &Rc<ClassValue<'a>>,
-        object: u32,
-        given: Vec<Given<'a>>,
-        call: Option<Span>,
-    ) {
+    fn construct(&mut self, class: &Rc<ClassValue<'a>>, object: u32, given: Givens<'a>, call: Option<Span>) {
         let constructor = class.class.body.body.iter().find_map(|element| match element {
             ClassElement::MethodDefinition(it)
                 if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>

@@ -9,6 +9,7 @@ use oxc_ast::ast::{
 };
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
+use smallvec::SmallVec;
 
 use super::Walk;
 use super::budget::Seen;
@@ -148,7 +149,10 @@ impl<'a> Walk<'a, '_> {
             Expression::StaticMemberExpression(it) => {
                 let object = self.base(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(it.property.name.to_string()), it.property.span, span)
+                let key = self.step(&it.property.name);
+                let value = self.member(object, &key, it.property.span, span);
+                self.asked(key);
+                value
             }
             Expression::ComputedMemberExpression(it) => {
                 let object = self.base(&it.object);
@@ -179,11 +183,11 @@ impl<'a> Walk<'a, '_> {
             sources(&value, &mut reads, &mut seen);
             self.state.budget.spend(seen.looked_at());
         }
-        Value::Computed(span, reads.into_values().into())
+        Value::Computed(span, reads.shared())
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
-        let mut parts: Vec<(Value<'a>, Span)> = Vec::new();
+        let mut parts: SmallVec<[(Value<'a>, Span); 4]> = SmallVec::new();
         for (index, quasi) in it.quasis.iter().enumerate() {
             let text = quasi.value.cooked.as_ref().map_or("", |text| text.as_str());
             if !text.is_empty() {
@@ -202,10 +206,9 @@ impl<'a> Walk<'a, '_> {
                 it.span,
             );
         }
-        let values: Vec<Value<'a>> = parts.iter().map(|(value, _)| value.clone()).collect();
-        match folded_text(&values) {
+        match folded_text(parts.iter().map(|(value, _)| value)) {
             Some(text) => Value::folded(text, it.span),
-            None => Value::Template(parts.into()),
+            None => Value::Template(parts.into_vec().into()),
         }
     }
 
@@ -323,7 +326,7 @@ impl<'a> Walk<'a, '_> {
         };
         self.uses.operated(it.operator, &left, &right);
         if it.operator == BinaryOperator::Addition
-            && let Some(text) = folded_text(&[left.clone(), right.clone()])
+            && let Some(text) = folded_text([&left, &right].into_iter())
         {
             return Value::folded(text, it.span);
         }
@@ -690,12 +693,12 @@ pub(super) fn number(value: f64) -> serde_json::Value {
 }
 
 /// The text that literal parts make together.
-fn folded_text(parts: &[Value<'_>]) -> Option<String> {
-    let length: usize = parts.iter().filter_map(Value::text).map(str::len).sum();
+fn folded_text<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>> + Clone) -> Option<String> {
+    let length: usize = parts.clone().filter_map(Value::text).map(str::len).sum();
     if length > MAX_FOLDED_BYTES {
         return None;
     }
-    if !parts.iter().any(|part| part.text().is_some()) {
+    if !parts.clone().any(|part| part.text().is_some()) {
         return None;
     }
     let mut text = String::new();

@@ -10,23 +10,28 @@ use pml_model::structure::{
 };
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
+use smallvec::{SmallVec, smallvec};
 
 use super::budget::Seen;
-use super::value::{Kind, Value};
+use super::call::id_of;
+use super::value::{Kind, Path, Value};
 use super::{Call, DraftKind, Found, Promised, Target, TooMuch, Walk};
 use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
+use crate::catalogue::Tool;
 use crate::literals::Lifting;
 use crate::roots::Root;
+use crate::uses::Uses;
 use crate::{annotations, schema};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
 const SCHEMA_REACH: usize = 64;
 
-impl<'a> Walk<'a, '_> {
+impl<'a, 's> Walk<'a, 's> {
     pub(super) fn finish(mut self, program: &'a Program<'a>) -> Result<Found, TooMuch> {
         self.uncalled();
         self.unwaited();
         self.written_out();
+        self.tools = self.nodes.iter().map(|draft| self.tool_of(&draft.kind)).collect();
         let arguments: Vec<Option<Argument>> =
             (0..self.nodes.len()).map(|node| self.arguments_of(node as u32)).collect();
         if self.too_much(program.span) {
@@ -36,22 +41,23 @@ impl<'a> Walk<'a, '_> {
         self.schema_edges();
         self.check_arguments(&arguments);
         self.uses.believe_types();
-        let lifting = self.lift();
+        let uses = std::mem::take(&mut self.uses);
+        let lifting = self.lift(&uses);
         if self.too_much(program.span) {
             return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
         }
-        let (parameters, lifted, notes) = lifting.finish(&self.uses, self.lines);
+        let (parameters, lifted, notes) = lifting.finish(uses, self.lines);
         let mut nodes = self.drawn(arguments);
         hide_secrets(&mut nodes, &parameters);
-        let edges = self.edges.iter().map(|(from, to, link)| Edge {
-            from: self.nodes[*from as usize].id,
-            to: self.nodes[*to as usize].id,
-            link: link.clone(),
+        let edges = std::mem::take(&mut self.edges).into_iter().map(|(from, to, link)| Edge {
+            from: self.nodes[from as usize].id,
+            to: self.nodes[to as usize].id,
+            link,
         });
         let mut structure = Structure { nodes, edges: edges.collect() };
         let found = annotations::apply(program, self.source, self.lines, &mut structure);
         self.complaints.extend(found);
-        let sites = self.sites();
+        let sites = self.sites(&structure.nodes);
         self.marks.lifted = lifted;
         self.complaints.extend(notes);
         self.opaque_complaints();
@@ -99,6 +105,14 @@ impl<'a> Walk<'a, '_> {
     fn written_out(&mut self) {
         for (root, span) in std::mem::take(&mut self.roots.named) {
             let known = match &root {
+                Root::Tool(server, name)
+                    if self
+                        .catalogue
+                        .tool(server, name)
+                        .is_some_and(|tool| self.declared.contains(&std::ptr::from_ref(tool))) =>
+                {
+                    true
+                }
                 Root::Tool(server, name) => {
                     let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                     let id = self.name_of(&target);
@@ -164,7 +178,7 @@ impl<'a> Walk<'a, '_> {
     fn data_edges(&mut self) {
         let mut found = Vec::new();
         for to in 0..self.nodes.len() as u32 {
-            let parts: Vec<(Option<Cow<'_, str>>, &Value<'a>)> = match &self.nodes[to as usize].kind {
+            let parts: Parts<'_, 'a> = match &self.nodes[to as usize].kind {
                 DraftKind::Call(call) => parts_of(&call.arguments),
                 DraftKind::Operation { inputs, .. } => {
                     inputs.iter().map(|(name, value, _)| (Some(Cow::Borrowed(&**name)), value)).collect()
@@ -186,8 +200,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The nodes that feed `to`, the first first.
-    fn fed<'p>(&self, to: u32, parts: &'p [(Option<Cow<'_, str>>, &Value<'a>)]) -> Vec<(u32, Feeding<'p>)> {
-        let mut fed: Vec<(u32, Feeding<'p>)> = Vec::new();
+    fn fed<'p>(&self, to: u32, parts: &'p Parts<'_, 'a>) -> SmallVec<[(u32, Feeding<'p>); 2]> {
+        let mut fed: SmallVec<[(u32, Feeding<'p>); 2]> = SmallVec::new();
         for (name, value) in parts {
             let name = name.as_deref();
             for (from, around) in self.providers(value) {
@@ -218,7 +232,7 @@ impl<'a> Walk<'a, '_> {
     /// How much of what `to` requires the named members are.
     fn coverage(&self, to: u32, names: &[Option<&str>], inputs: usize) -> Coverage {
         let required: Vec<&str> = match &self.nodes[to as usize].kind {
-            DraftKind::Call(call) => match self.input_schema(call) {
+            DraftKind::Call(call) => match self.input_schema(to, call) {
                 Some(input) => schema::required(input, input),
                 None => return Coverage::Partial,
             },
@@ -238,30 +252,32 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn input_schema(&self, call: &Call<'a>) -> Option<&Json> {
-        match &call.target {
-            Target::Tool { server, name } => match self.catalogue.tool(server, name) {
-                Some(tool) => Some(tool.input()),
-                None => self.catalogue.capability(&format!("{server}:{name}")).map(crate::Capability::input),
-            },
-            Target::Capability(name) => self.catalogue.capability(name).map(crate::Capability::input),
-        }
-    }
-
-    /// What a node is declared to give.
-    fn output_schema(&self, node: u32) -> Option<&Json> {
-        match &self.nodes[node as usize].kind {
+    /// The tool of the catalogue that a node calls.
+    fn tool_of(&self, kind: &DraftKind<'a>) -> Option<&'s Tool> {
+        match kind {
             DraftKind::Call(Call { target: Target::Tool { server, name }, .. }) => {
-                self.catalogue.tool(server, name)?.output()
+                self.catalogue.tool(server, name)
             }
             _ => None,
         }
     }
 
+    fn input_schema(&self, node: u32, call: &Call<'a>) -> Option<&'s Json> {
+        if let Some(tool) = self.tools[node as usize] {
+            return Some(tool.input());
+        }
+        match &call.target {
+            Target::Tool { server, name } => {
+                self.catalogue.capability(&[server, ":", name].concat()).map(crate::Capability::input)
+            }
+            Target::Capability(name) => self.catalogue.capability(name).map(crate::Capability::input),
+        }
+    }
+
     /// The nearest later call that a declared output could feed.
     fn schema_edges(&mut self) {
-        let providers: Vec<(u32, &Json)> =
-            (0..self.nodes.len() as u32).filter_map(|node| Some((node, self.output_schema(node)?))).collect();
+        let outputs = self.tools.iter().zip(0..).filter_map(|(tool, node)| Some((node, (*tool)?.output()?)));
+        let providers: Vec<(u32, &Json)> = outputs.collect();
         if providers.is_empty() {
             return;
         }
@@ -282,7 +298,7 @@ impl<'a> Walk<'a, '_> {
             starts.push(from);
             for to in reached(&starts, &after).into_iter().filter(|to| *to > from) {
                 let DraftKind::Call(consumer) = &self.nodes[to as usize].kind else { continue };
-                let Some(input) = self.input_schema(consumer) else { continue };
+                let Some(input) = self.input_schema(to, consumer) else { continue };
                 if let Some(coverage) = schema::provides(output, input) {
                     if !fed.contains(&(from, to)) {
                         found.push((from, to, coverage));
@@ -301,8 +317,8 @@ impl<'a> Walk<'a, '_> {
             let DraftKind::Call(call) = &self.nodes[node].kind else { continue };
             let (Some(argument), false) = (argument, call.as_value) else { continue };
             let call = call.clone();
-            self.use_parameters(&call);
-            let Some(input) = self.input_schema(&call) else { continue };
+            let Some(input) = self.input_schema(node as u32, &call) else { continue };
+            self.use_parameters(&call, input);
             let findings = schema::check_arguments(input, argument);
             let id = self.nodes[node].id;
             for finding in findings {
@@ -327,23 +343,21 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Arguments of the program that become inputs of this call are what the call wants.
-    fn use_parameters(&mut self, call: &Call<'a>) {
-        let mut wanted: Vec<Wanted> = Vec::new();
-        if let Some(input) = self.input_schema(call) {
-            self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
-        }
+    fn use_parameters(&mut self, call: &Call<'a>, input: &Json) {
+        let mut wanted = Vec::new();
+        self.parameters_in(input, input, &call.arguments, &mut wanted, &mut Seen::default());
         for Wanted { path, schema, required } in wanted {
-            self.uses.declared(&path, schema, required);
+            self.uses.declared(path.steps(), (input, schema), required);
         }
     }
 
     /// The parameters in the arguments of a call and what the tool says of their place.
-    fn parameters_in(
+    fn parameters_in<'j>(
         &self,
-        root: &Json,
-        schema: &Json,
+        root: &'j Json,
+        schema: &'j Json,
         value: &Value<'a>,
-        found: &mut Vec<Wanted>,
+        found: &mut Vec<Wanted<'j>>,
         seen: &mut Seen,
     ) {
         self.state.budget.spend(1);
@@ -356,28 +370,20 @@ impl<'a> Walk<'a, '_> {
                 for property in schema::properties(root, schema) {
                     if let schema::Lookup::Found(inner) = schema::property(root, schema, property) {
                         found.push(Wanted {
-                            path: vec![Step::Key(property.to_owned())],
-                            schema: schema::parameter_schema(root, inner),
+                            path: vec![Step::Key(property.to_owned())].into(),
+                            schema: inner,
                             required: required.contains(&property),
                         });
                     }
                 }
             }
-            Value::Parameter(path) => found.push(Wanted {
-                path: path.steps().to_vec(),
-                schema: schema::parameter_schema(root, schema),
-                required: true,
-            }),
+            Value::Parameter(path) => found.push(Wanted { path: path.clone(), schema, required: true }),
             Value::Item(of, _, path) => {
                 if let Value::Parameter(of) = &**of {
                     let mut whole = of.steps().to_vec();
                     whole.push(Step::Any);
                     whole.extend(path.steps().iter().cloned());
-                    found.push(Wanted {
-                        path: whole,
-                        schema: schema::parameter_schema(root, schema),
-                        required: true,
-                    });
+                    found.push(Wanted { path: whole.into(), schema, required: true });
                 }
             }
             Value::OneOf(values) => {
@@ -418,7 +424,7 @@ impl<'a> Walk<'a, '_> {
     fn name_of(&self, target: &Target) -> String {
         match target {
             Target::Tool { server, name } => match self.catalogue.tool(server, name) {
-                Some(tool) => [tool.id.server.as_str(), ":", &tool.id.tool].concat(),
+                Some(tool) => id_of(tool),
                 None => [server, ":", name].concat(),
             },
             Target::Capability(name) => name.to_string(),
@@ -426,38 +432,40 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Literals handed to tools become parameters.
-    fn lift(&self) -> Lifting<'_> {
-        let mut lifting = Lifting::new(&self.uses, &self.decided, &self.state.budget, self.most_parts());
-        for draft in &self.nodes {
+    fn lift(&self, uses: &Uses) -> Lifting<'_> {
+        let mut lifting = Lifting::new(uses, &self.decided, &self.state.budget, self.most_parts());
+        for (draft, node) in self.nodes.iter().zip(0..) {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
             {
-                lifting.call(draft.id, &call.arguments, self.input_schema(call));
+                lifting.call(draft.id, &call.arguments, self.input_schema(node, call));
             }
         }
         lifting
     }
 
     fn drawn(&self, arguments: Vec<Option<Argument>>) -> Vec<Node> {
-        let nodes = self.nodes.iter().zip(arguments).map(|(draft, arguments)| {
+        let nodes = self.nodes.iter().zip(&self.tools).zip(arguments).map(|((draft, tool), arguments)| {
             let arguments = arguments.unwrap_or_else(Argument::nothing);
+            let task = |tool: String, arguments| NodeKind::Task { tool, arguments, code: None, pure: false };
             let kind = match &draft.kind {
-                DraftKind::Call(call) => match (&call.target, self.as_capability(&call.target)) {
-                    (_, Some(capability)) => NodeKind::Capability { capability, arguments },
-                    (target, None) => {
-                        NodeKind::Task { tool: self.name_of(target), arguments, code: None, pure: false }
-                    }
+                // A tool always wins over a capability of the same name.
+                DraftKind::Call(call) => match tool {
+                    Some(tool) => task(id_of(tool), arguments),
+                    None => match self.as_capability(&call.target) {
+                        Some(capability) => NodeKind::Capability { capability, arguments },
+                        None => task(self.name_of(&call.target), arguments),
+                    },
                 },
                 DraftKind::Operation { name, pure, .. } => NodeKind::Task {
-                    tool: format!("code:{name}"),
+                    tool: ["code:", *name].concat(),
                     arguments,
                     code: Some(self.text(draft.span).to_owned()),
                     pure: *pure,
                 },
-                DraftKind::Decision { condition, form, suffix, .. } => NodeKind::Decision {
-                    condition: format!("{}{suffix}", self.text(*condition)),
-                    form: *form,
-                },
+                DraftKind::Decision { condition, form, suffix, .. } => {
+                    NodeKind::Decision { condition: [self.text(*condition), *suffix].concat(), form: *form }
+                }
                 DraftKind::Fork { form } => NodeKind::Fork { form: *form },
                 DraftKind::Join => NodeKind::Join,
                 DraftKind::Loop { over, form } => {
@@ -470,26 +478,26 @@ impl<'a> Walk<'a, '_> {
         nodes.collect()
     }
 
-    /// A tool always wins over a capability of the same name.
+    /// The capability that is called by the name of a tool that is not there.
     fn as_capability(&self, target: &Target) -> Option<String> {
         match target {
             Target::Capability(name) => Some(name.to_string()),
             Target::Tool { server, name } => {
-                if self.catalogue.tool(server, name).is_some() {
-                    return None;
-                }
-                let id = format!("{server}:{name}");
+                let id = [server, ":", name].concat();
                 self.catalogue.capability(&id).is_some().then_some(id)
             }
         }
     }
 
-    fn sites(&self) -> Vec<Site> {
-        let mut sites = Vec::new();
-        for draft in &self.nodes {
+    fn sites(&self, nodes: &[Node]) -> Vec<Site> {
+        let mut sites = Vec::with_capacity(self.nodes.len());
+        for ((draft, node), tool) in self.nodes.iter().zip(nodes).zip(&self.tools) {
             let (tool, value) = match &draft.kind {
                 DraftKind::Join => continue,
-                DraftKind::Call(call) => (Some(self.name_of(&call.target)), call.as_value),
+                DraftKind::Call(call) => {
+                    let name = tool.map_or_else(|| self.name_of(&call.target), id_of);
+                    (Some(name), call.as_value)
+                }
                 _ => (None, false),
             };
             let outcomes = match &draft.kind {
@@ -505,7 +513,7 @@ impl<'a> Walk<'a, '_> {
                 context: draft.context,
                 node: draft.id,
                 tool,
-                at: self.lines.position(draft.span),
+                at: node.at,
                 value,
                 outcomes,
             });
@@ -515,14 +523,14 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// The members of the arguments of a call, each with its name.
-fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Vec<(Option<Cow<'v, str>>, &'v Value<'a>)> {
+fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Parts<'v, 'a> {
     match arguments {
         Value::Record(record) if matches!(record.kind, Kind::Object) => {
             let named = record.fields.iter().map(|member| (Some(key_name(&member.key)), &member.value));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             named.chain(rest.map(|value| (None, value))).collect()
         }
-        other => vec![(None, other)],
+        other => smallvec![(None, other)],
     }
 }
 
@@ -591,6 +599,9 @@ fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut 
     argument_at(inner, rest)
 }
 
+/// What a node is given, each part with its name.
+type Parts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v Value<'a>); 4]>;
+
 /// How one node feeds another.
 #[derive(Default)]
 struct Feeding<'p> {
@@ -598,12 +609,12 @@ struct Feeding<'p> {
     direct: bool,
     around: Option<u32>,
     /// The members of the arguments it goes into.
-    names: Vec<Option<&'p str>>,
+    names: SmallVec<[Option<&'p str>; 2]>,
 }
 
 /// What a tool wants where an argument of the program goes.
-struct Wanted {
-    path: Vec<Step>,
-    schema: Json,
+struct Wanted<'s> {
+    path: Path,
+    schema: &'s Json,
     required: bool,
 }

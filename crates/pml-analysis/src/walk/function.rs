@@ -8,14 +8,15 @@ use oxc_ast::ast::{
 };
 use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
+use smallvec::SmallVec;
 
-use super::call::Given;
+use super::call::{Given, Givens};
 use super::expression::settled;
 use super::repeat::{Exit, Head};
 use super::value::{
-    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, one_of,
+    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, Values, one_of,
 };
-use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Promised, Walk};
+use super::{Frame, MAX_CALL_DEPTH, MAX_FOLLOWED, Promised, Walk, Way};
 use crate::analysis::Entry;
 use crate::marks::Place;
 
@@ -91,7 +92,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn follow(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
         call: Option<Span>,
         this: Option<Value<'a>>,
     ) -> Value<'a> {
@@ -124,7 +125,7 @@ impl<'a> Walk<'a, '_> {
     /// Follows a function that no call has been followed into.
     pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
         let effectful = self.effectful(&Value::Function(Rc::clone(closure)), 0);
-        self.run(closure, Vec::new(), closure.context, effectful, None, None)
+        self.run(closure, Givens::new(), closure.context, effectful, None, None)
     }
 
     /// The context a call of a local function leads to.
@@ -144,6 +145,30 @@ impl<'a> Walk<'a, '_> {
         };
         self.enter(point, call, closure.function, enters);
         enters
+    }
+
+    /// The context of its own that a function has when it is handed to an operation by `name`, as if it were called there.
+    /// The first place in the code around the function needs none: it is that code's, as for a function written there.
+    pub(super) fn handed(&mut self, closure: &Closure<'a>, name: Span) -> Option<u32> {
+        let here = (name, self.context);
+        let first = *self.handed.entry((closure.function, closure.context)).or_insert(here);
+        let is_active = self.frames.iter().any(|frame| frame.function == closure.function);
+        let follows = self.quiet == 0 && self.frames.len() < MAX_CALL_DEPTH && self.follows_calls();
+        let is_around = first == here && self.context == closure.context;
+        if is_around || is_active || !follows || closure.code.is_generator() {
+            return None;
+        }
+        Some(self.entered(name, closure))
+    }
+
+    /// Follows a function that the language calls in a context of its own.
+    pub(super) fn follow_in(
+        &mut self,
+        context: u32,
+        closure: &Rc<Closure<'a>>,
+        given: Givens<'a>,
+    ) -> Value<'a> {
+        self.run(closure, given, context, true, None, None)
     }
 
     fn enter(&mut self, point: u32, call: Span, function: u32, enters: u32) {
@@ -187,7 +212,7 @@ impl<'a> Walk<'a, '_> {
     fn run(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
         context: u32,
         effectful: bool,
         call: Option<Span>,
@@ -229,7 +254,7 @@ impl<'a> Walk<'a, '_> {
             context,
             is_async: closure.code.is_async(),
             mark,
-            returns: Vec::new(),
+            returns: SmallVec::new(),
             yields: Vec::new(),
             result,
             parameters: Vec::new(),
@@ -250,12 +275,17 @@ impl<'a> Walk<'a, '_> {
         if !effectful {
             self.quiet -= 1;
         }
-        let (values, mut ways): (Vec<_>, Vec<_>) = frame.returns.into_iter().unzip();
+        let mut values = Values::new();
+        let mut ways: SmallVec<[Way<'a>; 1]> = SmallVec::new();
+        for (value, way) in frame.returns {
+            values.push(value);
+            ways.push(way);
+        }
         let activation = std::mem::replace(&mut self.activation, outer_activation);
         if Rc::strong_count(&activation) == 1 {
             // No function made in it is left, so nobody asks for its variables again.
             for way in &mut ways {
-                way.changes.variables.retain(|(owner, _), _| *owner != activation.id);
+                way.changes.variables.retain(|(owner, _)| owner != activation.id);
             }
         }
         if ways.is_empty() {
@@ -281,23 +311,17 @@ impl<'a> Walk<'a, '_> {
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn returned(
-        &mut self,
-        closure: &Closure<'a>,
-        values: Vec<Value<'a>>,
-        yields: Vec<Value<'a>>,
-    ) -> Value<'a> {
+    fn returned(&mut self, closure: &Closure<'a>, values: Values<'a>, yields: Vec<Value<'a>>) -> Value<'a> {
         if !closure.code.is_generator() {
             // Falling off the end counts only when nothing is returned anywhere.
-            let said: Vec<Value<'a>> =
-                values.iter().filter(|value| !matches!(value, Value::Undefined)).cloned().collect();
-            return if said.is_empty() { Value::Undefined } else { one_of(values) };
+            let is_silent = values.iter().all(|value| matches!(value, Value::Undefined));
+            return if is_silent { Value::Undefined } else { one_of(values) };
         }
         let record = Record { kind: Kind::Array, extra: yields, ..Record::default() };
         Value::Object(self.state.new_object(record))
     }
 
-    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Vec<Given<'a>>, is_loop: bool) {
+    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Givens<'a>, is_loop: bool) {
         let recursive = self.survey.functions[closure.function as usize].recursive;
         let parameters = match closure.code {
             FunctionCode::Function(function) => &function.params,
@@ -327,7 +351,7 @@ impl<'a> Walk<'a, '_> {
         });
     }
 
-    fn parameters_of_recursion(&mut self, given: Vec<Given<'a>>) -> Vec<Given<'a>> {
+    fn parameters_of_recursion(&mut self, given: Givens<'a>) -> Givens<'a> {
         let mut phis = Vec::new();
         let given = given
             .into_iter()
@@ -344,13 +368,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Defaults are evaluated before the function knows its context, in that of the code around it.
-    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>, outer: u32) {
+    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>, outer: u32) {
         let context = std::mem::replace(&mut self.context, outer);
         self.bind_each(parameters, given);
         self.context = context;
     }
 
-    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Vec<Given<'a>>) {
+    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>) {
         let spread_at = given.iter().position(|(_, _, spread)| *spread);
         for (index, parameter) in parameters.items.iter().enumerate() {
             let value = match spread_at {

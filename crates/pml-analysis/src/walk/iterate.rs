@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
+use smallvec::smallvec;
 
-use super::call::Given;
+use super::call::Givens;
 use super::repeat::{Exit, Head};
 use super::value::{Closure, Kind, Path, Record, Value};
 use super::{DraftKind, Promised, Target, Walk};
@@ -20,7 +21,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         operation: &'static Operation,
         subject: &Value<'a>,
-        (function, at): (&Value<'a>, Span),
+        (function, at, name): (&Value<'a>, Span, Option<Span>),
         over: Span,
         binds: Binds,
         start: Option<Value<'a>>,
@@ -34,16 +35,27 @@ impl<'a> Walk<'a, '_> {
         let start = start.unwrap_or_else(|| self.part(subject, &Step::Any));
         let accumulator = (binds == Binds::Reduce).then(|| self.new_phi(start, None));
         let mut returned = Value::Undefined;
+        let handed = match (function, name) {
+            (Value::Function(closure), Some(name)) => self.handed(closure, name),
+            _ => None,
+        };
+        // The function itself reports its turns, in the context that it has.
+        let outer = self.context;
+        self.context = handed.unwrap_or(outer);
         self.repeat(&head, |walk, node| {
             let item = walk.item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
                 walk.phis[phi as usize].node = Some(node);
             }
             let given = callback_arguments(binds, accumulator, &item, over);
-            returned = walk.called_back(function, given, at);
+            returned = match (function, handed) {
+                (Value::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
+                _ => walk.called_back(function, given, at),
+            };
             // A callback's own result only matters here when it is collected.
             walk.live = true;
         });
+        self.context = outer;
         self.waits_for(operation.name, &returned, call);
         if let Some(phi) = accumulator {
             let result = super::expression::settled(&returned);
@@ -57,7 +69,7 @@ impl<'a> Walk<'a, '_> {
         self.collected_by(operation.name, subject, returned, call)
     }
 
-    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Givens<'a>, at: Span) -> Value<'a> {
         match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
             Value::Tool(server, name) => {
@@ -71,7 +83,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A tool called by an operation it was handed to.
-    fn handed_tool_call(&mut self, target: Target, given: Vec<Given<'a>>, at: Span) -> Value<'a> {
+    fn handed_tool_call(&mut self, target: Target, given: Givens<'a>, at: Span) -> Value<'a> {
         let value = self.tool_call(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
@@ -160,14 +172,14 @@ fn callback_arguments<'a>(
     accumulator: Option<u32>,
     item: &Value<'a>,
     span: Span,
-) -> Vec<Given<'a>> {
+) -> Givens<'a> {
     let given = |value: &Value<'a>| (value.clone(), span, false);
     match binds {
         Binds::Reduce => {
             let accumulator = accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
-            vec![given(&accumulator), given(item)]
+            smallvec![given(&accumulator), given(item)]
         }
-        Binds::Compare => vec![given(item), given(item)],
-        Binds::Each | Binds::Match | Binds::Member => vec![given(item)],
+        Binds::Compare => smallvec![given(item), given(item)],
+        Binds::Each | Binds::Match | Binds::Member => smallvec![given(item)],
     }
 }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use oxc_ast::ast::{ChainElement, ChainExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
+use smallvec::smallvec;
 
+use super::call::Givens;
 use super::objects::{has_sources, longer, step_of};
 use super::value::{Path, Value, one_of};
 use super::{DraftKind, Target, Walk};
@@ -128,7 +130,7 @@ impl<'a> Walk<'a, '_> {
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow(&Rc::clone(getter), Vec::new(), None, Some(Value::Object(index)));
+            return self.follow(&Rc::clone(getter), Givens::new(), None, Some(Value::Object(index)));
         }
         if record.field(key).is_none()
             && let super::value::Kind::Instance(class) = &record.kind
@@ -239,7 +241,7 @@ impl<'a> Walk<'a, '_> {
                 " != null",
             );
             if let Some(node) = node {
-                self.frontier = vec![(node, Some(self.outcome("true")))];
+                self.frontier = smallvec![(node, Some(self.outcome("true")))];
                 if let Some(chain) = self.chain.last_mut() {
                     chain.decisions.push(node);
                 }

@@ -23,6 +23,7 @@ mod pattern;
 mod repeat;
 mod state;
 mod statement;
+mod table;
 mod types;
 mod unsure;
 pub(crate) mod value;
@@ -33,8 +34,9 @@ use std::rc::Rc;
 use oxc_ast::ast::Program;
 use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::Span;
-use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Structure};
+use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId, Step, Structure};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::{SmallVec, smallvec};
 
 use crate::analysis::{Code, Complaint, Entry, Parameters, Permissions, Remark, Severity, Site};
 use crate::catalogue::{Catalogue, Tool};
@@ -77,7 +79,7 @@ pub(crate) fn walk<'a>(
 ) -> Result<Found, TooMuch> {
     let roots = Roots::of(program, scoping);
     let survey = Survey::of(program, scoping, &roots).ok_or(TooMuch(Span::default()))?;
-    let outside = Outside { source, lines, scoping, catalogue };
+    let outside = Outside { program, source, lines, scoping, catalogue };
     let mut walk = Walk::new(&outside, types::named(program), survey, roots, FxHashSet::default());
     walk.program(program);
     let unsure = walk.changed_unseen();
@@ -92,6 +94,7 @@ pub(crate) fn walk<'a>(
 
 /// What a program is followed with.
 struct Outside<'a, 's> {
+    program: &'a Program<'a>,
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
@@ -106,7 +109,7 @@ impl<'a, 's> Walk<'a, 's> {
         roots: Roots,
         unsure: FxHashSet<SymbolId>,
     ) -> Walk<'a, 's> {
-        let &Outside { source, lines, scoping, catalogue } = outside;
+        let &Outside { program, source, lines, scoping, catalogue } = outside;
         let top = Rc::new(Activation {
             id: 0,
             function: 0,
@@ -116,6 +119,7 @@ impl<'a, 's> Walk<'a, 's> {
         });
         let visited = vec![false; survey.functions.len()];
         Walk {
+            program,
             source,
             lines,
             scoping,
@@ -123,20 +127,23 @@ impl<'a, 's> Walk<'a, 's> {
             survey,
             roots,
             unsure,
-            touched: FxHashSet::default(),
+            touched: FxHashSet::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher),
             unknown_names: FxHashSet::default(),
             catalogue,
-            state: State::default(),
+            state: State::with_room_for(scoping.symbols_len()),
             nodes: Vec::with_capacity(USUAL_NODES),
             edges: Vec::with_capacity(2 * USUAL_NODES),
             edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
             numbers: [0; 6],
-            frontier: Vec::new(),
+            frontier: Frontier::new(),
             outcomes: Vec::new(),
             live: true,
-            marks: Marks::default(),
+            marks: Marks {
+                points: FxHashMap::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
+                ..Marks::default()
+            },
             next_point: 1,
-            node_at: FxHashMap::default(),
+            node_at: FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher),
             variant: 0,
             contexts: FxHashMap::default(),
             next_context: 1,
@@ -150,6 +157,7 @@ impl<'a, 's> Walk<'a, 's> {
             context: 0,
             activation: top,
             next_activation: 1,
+            handed: FxHashMap::default(),
             frames: Vec::new(),
             loops: Vec::new(),
             parents: Rc::new([]),
@@ -171,12 +179,15 @@ impl<'a, 's> Walk<'a, 's> {
             tools_kept: Vec::new(),
             decided: FxHashSet::default(),
             inside_items: std::cell::Cell::new(0),
+            tools: Vec::new(),
+            loose: None,
+            spare_keys: Vec::new(),
         }
     }
 }
 
 /// Where the next node can be reached from: a node and the outcome it then had.
-type Frontier = Vec<(u32, Option<Rc<str>>)>;
+type Frontier = SmallVec<[(u32, Option<Rc<str>>); 2]>;
 
 /// One way by which a point of the program is reached.
 struct Way<'a> {
@@ -263,13 +274,13 @@ struct Frame<'a> {
     context: u32,
     is_async: bool,
     mark: Mark,
-    returns: Vec<(Value<'a>, Way<'a>)>,
+    returns: SmallVec<[(Value<'a>, Way<'a>); 1]>,
     yields: Vec<Value<'a>>,
     /// What a call of itself gives and is given.
     result: Option<u32>,
     parameters: Vec<u32>,
     /// What `arguments` holds.
-    given: Vec<Value<'a>>,
+    given: value::Values<'a>,
 }
 
 /// An optional chain being evaluated.
@@ -315,6 +326,7 @@ enum Promised {
 }
 
 struct Walk<'a, 's> {
+    program: &'a Program<'a>,
     source: &'a str,
     lines: &'s Lines<'s>,
     scoping: &'s Scoping,
@@ -360,6 +372,8 @@ struct Walk<'a, 's> {
     context: u32,
     activation: Rc<Activation<'a>>,
     next_activation: u32,
+    /// Where each function, of each context, was handed to an operation first.
+    handed: FxHashMap<(FunctionIndex, u32), (Span, u32)>,
     frames: Vec<Frame<'a>>,
     loops: Vec<LoopScope>,
     /// The loops we are in, outermost first.
@@ -390,6 +404,12 @@ struct Walk<'a, 's> {
     decided: FxHashSet<Span>,
     /// How deep in items of items we are, when values are made into arguments.
     inside_items: std::cell::Cell<u32>,
+    /// The tool that each node calls, once all nodes are there.
+    tools: Vec<Option<&'s Tool>>,
+    /// Variables whose objects may be changed, once somebody asks.
+    loose: Option<FxHashSet<SymbolId>>,
+    /// Names of members that were asked for, kept for their memory.
+    spare_keys: Vec<String>,
 }
 
 /// So many nodes have a place without asking for more memory.
@@ -414,11 +434,11 @@ impl<'a> Walk<'a, '_> {
             context: 0,
             is_async: true,
             mark,
-            returns: Vec::new(),
+            returns: SmallVec::new(),
             yields: Vec::new(),
             result: None,
             parameters: Vec::new(),
-            given: Vec::new(),
+            given: SmallVec::new(),
         });
         self.statements(&program.body);
     }
@@ -439,6 +459,20 @@ impl<'a> Walk<'a, '_> {
 
     fn text(&self, span: Span) -> &'a str {
         &self.source[span.start as usize..span.end as usize]
+    }
+
+    /// The step to a member, to be given back with [`Walk::asked`]: every member of a program is asked for by one.
+    fn step(&mut self, name: &str) -> Step {
+        let mut key = self.spare_keys.pop().unwrap_or_default();
+        key.push_str(name);
+        Step::Key(key)
+    }
+
+    fn asked(&mut self, step: Step) {
+        if let Step::Key(mut key) = step {
+            key.clear();
+            self.spare_keys.push(key);
+        }
     }
 
     fn point(&mut self, place: Place, span: Span) -> u32 {
@@ -572,7 +606,7 @@ impl<'a> Walk<'a, '_> {
     /// What an arm of a decision begins from.
     fn arm(&mut self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
         match decision {
-            Some(node) => vec![(node, Some(self.outcome(outcome)))],
+            Some(node) => smallvec![(node, Some(self.outcome(outcome)))],
             None => before.clone(),
         }
     }
@@ -605,8 +639,8 @@ impl<'a> Walk<'a, '_> {
 
     /// Goes on from all the ways that lead here.
     fn rejoin(&mut self, ways: impl IntoIterator<Item = Way<'a>>) {
-        let mut frontier: Frontier = Vec::new();
-        let mut changes = Vec::new();
+        let mut frontier = Frontier::new();
+        let mut changes: SmallVec<[Changes<'a>; 2]> = SmallVec::new();
         for way in ways {
             self.state.budget.spend(1 + 4 * way.frontier.len());
             add_points(&mut frontier, way.frontier);

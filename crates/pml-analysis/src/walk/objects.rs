@@ -11,6 +11,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::smallvec;
 
 use super::Walk;
 use super::budget::Seen;
@@ -326,6 +327,10 @@ impl<'a> Walk<'a, '_> {
     fn frozen_object(&mut self, index: u32, freezing: &mut Freezing<'a>) -> Value<'a> {
         let record = Rc::clone(self.state.object(index));
         self.state.budget.spend(record.size());
+        let around = self.coming_around(index);
+        if around.is_empty() && is_frozen(&record) {
+            return Value::Record(record);
+        }
         let mut frozen = Record {
             kind: record.kind.clone(),
             written: record.written,
@@ -339,7 +344,7 @@ impl<'a> Walk<'a, '_> {
         frozen.extra = record.extra.iter().map(|value| self.frozen_in(value, freezing)).collect();
         frozen.spreads = record.spreads.iter().map(|value| self.frozen_in(value, freezing)).collect();
         frozen.names = record.names.iter().map(|value| self.frozen_in(value, freezing)).collect();
-        frozen.extra.extend(self.coming_around(index));
+        frozen.extra.extend(around);
         Value::Record(Rc::new(frozen))
     }
 
@@ -411,7 +416,7 @@ impl<'a> Walk<'a, '_> {
                 let (mut reads, mut seen) = (Distinct::default(), Seen::default());
                 parts.iter().for_each(|(part, _)| super::expression::sources(part, &mut reads, &mut seen));
                 self.state.budget.spend(seen.looked_at());
-                Value::Computed(Span::default(), reads.into_values().into())
+                Value::Computed(Span::default(), reads.shared())
             }
             Value::Undefined => Value::Undefined,
             _ => Value::Unknown,
@@ -520,7 +525,7 @@ impl<'a> Walk<'a, '_> {
             Value::Object(index) => match self.setter(*index, key) {
                 Some(setter) => {
                     let this = Some(Value::Object(*index));
-                    self.follow(&setter, vec![(value, span, false)], None, this);
+                    self.follow(&setter, smallvec![(value, span, false)], None, this);
                 }
                 None => self.put_into(*index, key, value, span, Certainty::Certain),
             },
@@ -639,7 +644,7 @@ fn extend<'a>(values: &mut Vec<Value<'a>>, more: &[Value<'a>]) {
     if values.len() > 64 {
         let mut distinct = Distinct::default();
         values.iter().for_each(|value| distinct.add(value));
-        *values = distinct.into_values();
+        *values = distinct.into_values().into_vec();
     }
 }
 
@@ -649,6 +654,14 @@ fn part_cost(record: &Record<'_>, step: &Step) -> usize {
         Step::Any => record.size(),
         Step::Key(_) | Step::Index(_) => record.fields.len() / 16 + record.extra.len() + record.spreads.len(),
     }
+}
+
+/// Nothing in it can change: another moment would show the same. Records are never changed, only replaced.
+fn is_frozen(record: &Record<'_>) -> bool {
+    let plain = |value: &Value<'_>| !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..));
+    record.setters.is_empty()
+        && record.fields.iter().all(|member| plain(&member.value))
+        && record.extra.iter().chain(&record.spreads).chain(&record.names).all(plain)
 }
 
 fn holds_records(record: &Record<'_>) -> bool {

@@ -8,13 +8,14 @@ use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::call::Given;
+use super::call::{Given, Givens};
 use super::expression::plain;
 use super::objects::{Certainty, Key, append, step_of};
-use super::value::{Kind, Path, Record, Value};
+use super::value::{Kind, Path, Record, Value, Values};
 use super::{DraftKind, Input, Walk};
 use crate::marks::Place;
 use crate::operations::{self, Operation};
+use crate::roots;
 use crate::survey::Mention;
 
 impl<'a> Walk<'a, '_> {
@@ -79,7 +80,7 @@ impl<'a> Walk<'a, '_> {
     /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
     fn collected(&mut self, index: u32, name: &str, given: &[Given<'a>], span: Span) -> Option<Value<'a>> {
         let record = Rc::clone(self.state.object(index));
-        let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        let values: Values<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
         match (name, &record.kind) {
             ("push", Kind::Array) => {
                 // The item of one turn is one of many: its position says nothing.
@@ -295,7 +296,7 @@ impl<'a> Walk<'a, '_> {
         it: &'a CallExpression<'a>,
         operation: &'static Operation,
         receiver: Option<(Value<'a>, &'a Expression<'a>)>,
-        given: Vec<Given<'a>>,
+        given: Givens<'a>,
     ) -> Value<'a> {
         let subject = match &receiver {
             Some((value, _)) => value.clone(),
@@ -310,10 +311,11 @@ impl<'a> Walk<'a, '_> {
             };
             if self.calls_something(&function) {
                 let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
+                let name = self.name_of_function(it, at);
                 return self.iterate(
                     operation,
                     &subject,
-                    (&function, at),
+                    (&function, at, name),
                     over,
                     callback.binds,
                     start,
@@ -340,7 +342,7 @@ impl<'a> Walk<'a, '_> {
             Some((value, expression)) => is_fresh(expression) || self.is_stateless_pattern(value),
             None => it.arguments.first().and_then(|first| first.as_expression()).is_some_and(is_fresh),
         };
-        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(1 + given.len());
+        let mut inputs: Vec<Input<'a>> = Vec::with_capacity(2 + given.len());
         let mut scanned_from = it.span.start;
         if let Some((value, expression)) = &receiver {
             let span = expression.span();
@@ -352,12 +354,12 @@ impl<'a> Walk<'a, '_> {
                 inputs.push((self.text(*span).into(), value.clone(), *span));
             }
         }
-        inputs.extend(self.captured(&given, scanned_from));
+        self.captured(&given, scanned_from, &mut inputs);
         for (_, value, _) in &mut inputs {
             *value = self.frozen(value);
         }
         if self.quiet > 0 {
-            let values: Vec<Value<'a>> = inputs.into_iter().map(|(_, value, _)| value).collect();
+            let values: Values<'a> = inputs.into_iter().map(|(_, value, _)| value).collect();
             return self.computed(it.span, &values);
         }
         let kind = DraftKind::Operation {
@@ -367,6 +369,20 @@ impl<'a> Walk<'a, '_> {
         };
         let node = self.node(Place::Operation, it.span, kind);
         self.result_of(node)
+    }
+
+    /// The name at `at` among the arguments of a call, if it always means the same function and nobody can tell whether
+    /// that function or one that calls it is handed over.
+    fn name_of_function(&self, it: &'a CallExpression<'a>, at: Span) -> Option<Span> {
+        let arguments = it.arguments.iter().filter_map(|argument| argument.as_expression());
+        let handed = arguments.map(plain).find(|argument| at.contains_inclusive(argument.span()))?;
+        let Expression::Identifier(name) = handed else { return None };
+        let symbol = roots::variable(self.scoping, name)?;
+        let flags = self.scoping.symbol_flags(symbol);
+        let is_constant = flags.is_const_variable() || flags.is_function();
+        let Value::Function(closure) = self.read_symbol(symbol) else { return None };
+        let uses_this = self.survey.functions[closure.function as usize].uses_this;
+        (is_constant && !uses_this && !self.scoping.symbol_is_mutated(symbol)).then_some(name.span)
     }
 
     /// A regular expression that keeps no place between uses.
@@ -387,8 +403,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What functions among the arguments take from around them.
-    fn captured(&mut self, given: &[Given<'a>], from: u32) -> Vec<Input<'a>> {
-        let mut found: Vec<Input<'a>> = Vec::new();
+    fn captured(&mut self, given: &[Given<'a>], from: u32, inputs: &mut Vec<Input<'a>>) {
+        let first = inputs.len();
         for (value, span, _) in given {
             if !matches!(value, Value::Function(_)) || span.start < from {
                 continue;
@@ -406,12 +422,11 @@ impl<'a> Walk<'a, '_> {
                     Mention::Root => continue,
                 };
                 let interesting = !matches!(value, Value::Function(_) | Value::Class(_) | Value::Unknown);
-                if interesting && !found.iter().any(|(known, _, _)| *known == name) {
-                    found.push((name, value, *span));
+                if interesting && !inputs[first..].iter().any(|(known, _, _)| *known == name) {
+                    inputs.push((name, value, *span));
                 }
             }
         }
-        found
     }
 }
 

@@ -6,7 +6,9 @@ use oxc_ast::ast::{Argument, ArrayExpressionElement, CallExpression, Expression}
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{ForkForm, Step};
 use rustc_hash::FxHashSet;
+use smallvec::smallvec;
 
+use super::call::Givens;
 use super::expression::{plain, settled};
 use super::objects::append;
 use super::value::{Kind, Member, Record, Value, one_of};
@@ -70,7 +72,7 @@ impl<'a> Walk<'a, '_> {
         start: &Frontier,
     ) -> (Value<'a>, Frontier) {
         let mut record = Record { kind: Kind::Array, written: Some(span), ..Record::default() };
-        let mut ends: Frontier = Vec::new();
+        let mut ends = Frontier::new();
         let mut known: FxHashSet<(u32, Option<Rc<str>>)> = FxHashSet::default();
         for element in elements {
             self.frontier.clone_from(start);
@@ -189,7 +191,7 @@ impl<'a> Walk<'a, '_> {
         match name {
             "then" => {
                 if let Some((function, span, _)) = handlers.next() {
-                    results.push(self.handled(&function, vec![(value.clone(), span, false)]));
+                    results.push(self.handled(&function, smallvec![(value.clone(), span, false)]));
                 } else {
                     results.push(value.clone());
                 }
@@ -198,7 +200,7 @@ impl<'a> Walk<'a, '_> {
             _ => {
                 results.push(value.clone());
                 if let Some((function, _, _)) = handlers.next() {
-                    self.handled(&function, Vec::new());
+                    self.handled(&function, Givens::new());
                 }
             }
         }
@@ -206,7 +208,7 @@ impl<'a> Walk<'a, '_> {
             let before = self.frontier.clone();
             let mark = self.state.mark();
             self.frontier = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
-            results.push(self.handled(&function, vec![(Value::Unknown, span, false)]));
+            results.push(self.handled(&function, smallvec![(Value::Unknown, span, false)]));
             let done = self.end_arm(mark);
             let skipped = Way { changes: Changes::default(), frontier: before };
             self.rejoin(done.into_iter().chain([skipped]));
@@ -217,7 +219,7 @@ impl<'a> Walk<'a, '_> {
         Value::Promise(Rc::new(result), Some(pending))
     }
 
-    fn handled(&mut self, function: &Value<'a>, given: Vec<super::call::Given<'a>>) -> Value<'a> {
+    fn handled(&mut self, function: &Value<'a>, given: Givens<'a>) -> Value<'a> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),

@@ -9,6 +9,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 
 use super::state::{both, cost};
 use super::value::{Path, Value, one_of};
@@ -58,7 +59,7 @@ impl<'a> Walk<'a, '_> {
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
             let around: Vec<Value<'a>> =
-                ends.iter().filter_map(|way| way.changes.variables.get(&variable).cloned()).collect();
+                ends.iter().filter_map(|way| way.changes.variables.get(variable).cloned()).collect();
             around.iter().for_each(|value| self.feed(phi, value));
         }
         let scope = self.loops.pop().expect("pushed above");
@@ -69,7 +70,7 @@ impl<'a> Walk<'a, '_> {
         if let Some(node) = node {
             ways.iter_mut()
                 .filter(|way| way.frontier.is_empty())
-                .for_each(|way| way.frontier = vec![(node, None)]);
+                .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
         self.rejoin(ways);
     }
@@ -98,7 +99,7 @@ impl<'a> Walk<'a, '_> {
         for (object, phi) in phis {
             let base = Rc::clone(self.state.object(object));
             let mut fresh: Vec<Value<'a>> = Vec::new();
-            for record in ends.iter().filter_map(|way| way.changes.objects.get(&object)) {
+            for record in ends.iter().filter_map(|way| way.changes.objects.get(object)) {
                 for member in &record.fields {
                     if !base.field(&member.key).is_some_and(|old| old.value.same(&member.value)) {
                         fresh.push(member.value.clone());
@@ -123,23 +124,21 @@ impl<'a> Walk<'a, '_> {
             Exit::Never => Vec::new(),
             Exit::AtHead => {
                 let mut changes = Changes::default();
-                for (object, record) in ends.iter().flat_map(|way| &way.changes.objects) {
-                    let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(*object));
+                for (object, record) in ends.iter().flat_map(|way| way.changes.objects.iter()) {
+                    let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(object));
                     self.state.budget.spend(cost(base, record));
                     if self.state.budget.is_spent() {
                         break;
                     }
                     let either = Rc::new(both(base, record));
-                    changes.objects.insert(*object, either);
+                    changes.objects.insert(object, either);
                 }
                 // Variables of the body live on in functions made there.
-                for (variable, value) in ends.iter().flat_map(|way| &way.changes.variables) {
-                    if !phis.contains(variable) {
+                for (variable, value) in ends.iter().flat_map(|way| way.changes.variables.iter()) {
+                    if !phis.contains(&variable) {
                         let before =
-                            changes.variables.get(variable).or_else(|| self.state.read(*variable)).cloned();
-                        changes
-                            .variables
-                            .insert(*variable, one_of(before.into_iter().chain([value.clone()])));
+                            changes.variables.get(variable).or_else(|| self.state.read(variable)).cloned();
+                        changes.variables.insert(variable, one_of(before.into_iter().chain([value.clone()])));
                     }
                 }
                 vec![Way { changes, frontier: at_head.clone() }]

@@ -5,10 +5,11 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 
 use super::budget::Budget;
-use super::value::{Kind, Member, Record, Value, one_of};
+use super::value::{Kind, Member, Record, Value, Values, one_of};
 
 /// A variable of one activation: (activation, symbol).
 pub(crate) type Variable = (u32, u32);
@@ -34,11 +35,68 @@ pub(crate) struct Mark {
 /// What is different since a mark.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Changes<'a> {
-    pub(crate) variables: FxHashMap<Variable, Value<'a>>,
-    pub(crate) objects: FxHashMap<u32, Rc<Record<'a>>>,
+    pub(crate) variables: Changed<Variable, Value<'a>>,
+    pub(crate) objects: Changed<u32, Rc<Record<'a>>>,
+}
+
+/// What each of some things became, in their order: on most ways next to nothing changes.
+#[derive(Debug, Clone)]
+pub(crate) struct Changed<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Changed<K, V> {
+    fn default() -> Changed<K, V> {
+        Changed(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy, V> Changed<K, V> {
+    /// Each of `keys` once, with what `now` says of it.
+    fn of(keys: impl Iterator<Item = K>, mut now: impl FnMut(K) -> Option<V>) -> Changed<K, V> {
+        let mut keys: SmallVec<[K; 8]> = keys.collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Changed(keys.into_iter().filter_map(|key| Some((key, now(key)?))).collect())
+    }
+
+    fn place(&self, key: K) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&key, |(key, _)| *key)
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        self.place(key).ok().map(|place| &self.0[place].1)
+    }
+
+    fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        self.place(key).ok().map(|place| &mut self.0[place].1)
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        match self.place(key) {
+            Ok(place) => self.0[place].1 = value,
+            Err(place) => self.0.insert(place, (key, value)),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.0.iter().map(|(key, value)| (*key, value))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(K) -> bool) {
+        self.0.retain(|(key, _)| keep(*key));
+    }
 }
 
 impl<'a> State<'a> {
+    /// Nothing yet, with room for so many variables.
+    pub(crate) fn with_room_for(variables: usize) -> State<'a> {
+        let map = FxHashMap::with_capacity_and_hasher(variables, FxBuildHasher);
+        State { variables: map, variable_log: Vec::with_capacity(2 * variables), ..State::default() }
+    }
+
     pub(crate) fn read(&self, variable: Variable) -> Option<&Value<'a>> {
         self.variables.get(&variable)
     }
@@ -89,14 +147,11 @@ impl<'a> State<'a> {
         if self.budget.is_spent() {
             return changes;
         }
-        for (variable, _) in variables {
-            if let Some(value) = self.variables.get(variable) {
-                changes.variables.insert(*variable, value.clone());
-            }
-        }
-        for (index, _) in objects {
-            changes.objects.insert(*index, Rc::clone(self.object(*index)));
-        }
+        changes.variables = Changed::of(variables.iter().map(|(variable, _)| *variable), |variable| {
+            self.variables.get(&variable).cloned()
+        });
+        changes.objects =
+            Changed::of(objects.iter().map(|(index, _)| *index), |index| Some(Rc::clone(self.object(index))));
         changes
     }
 
@@ -104,7 +159,7 @@ impl<'a> State<'a> {
     pub(crate) fn ever(&self, mark: Mark) -> Changes<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {
-            if let (Some(old), Some(now)) = (old, changes.variables.get_mut(variable)) {
+            if let (Some(old), Some(now)) = (old, changes.variables.get_mut(*variable)) {
                 self.budget.spend(old.width() + now.width());
                 if self.budget.is_spent() {
                     break;
@@ -113,7 +168,7 @@ impl<'a> State<'a> {
             }
         }
         for (index, old) in &self.object_log[mark.objects..] {
-            if let Some(now) = changes.objects.get_mut(index) {
+            if let Some(now) = changes.objects.get_mut(*index) {
                 self.budget.spend(cost(old, now));
                 if self.budget.is_spent() {
                     break;
@@ -146,11 +201,11 @@ impl<'a> State<'a> {
         match ways {
             [] => {}
             [only] => {
-                for (variable, value) in &only.variables {
-                    self.write(*variable, value.clone());
+                for (variable, value) in only.variables.iter() {
+                    self.write(variable, value.clone());
                 }
-                for (index, record) in &only.objects {
-                    self.replace(*index, Rc::clone(record));
+                for (index, record) in only.objects.iter() {
+                    self.replace(index, Rc::clone(record));
                 }
             }
             several => self.merge_several(several),
@@ -159,17 +214,18 @@ impl<'a> State<'a> {
 
     fn merge_several(&mut self, ways: &[Changes<'a>]) {
         let mut variables: Vec<Variable> =
-            ways.iter().flat_map(|way| way.variables.keys().copied()).collect();
+            ways.iter().flat_map(|way| way.variables.iter().map(|(variable, _)| variable)).collect();
         variables.sort_unstable();
         variables.dedup();
         for variable in variables {
             let base = self.variables.get(&variable).cloned();
             let values =
-                ways.iter().filter_map(|way| way.variables.get(&variable).cloned().or_else(|| base.clone()));
-            let value = one_of(values.collect::<Vec<_>>());
+                ways.iter().filter_map(|way| way.variables.get(variable).cloned().or_else(|| base.clone()));
+            let value = one_of(values.collect::<Values<'_>>());
             self.write(variable, value);
         }
-        let mut objects: Vec<u32> = ways.iter().flat_map(|way| way.objects.keys().copied()).collect();
+        let mut objects: Vec<u32> =
+            ways.iter().flat_map(|way| way.objects.iter().map(|(index, _)| index)).collect();
         objects.sort_unstable();
         objects.dedup();
         for index in objects {
@@ -177,7 +233,7 @@ impl<'a> State<'a> {
             if self.is_too_much(&base, ways, index) {
                 return;
             }
-            let mut records = ways.iter().map(|way| way.objects.get(&index).unwrap_or(&base));
+            let mut records = ways.iter().map(|way| way.objects.get(index).unwrap_or(&base));
             let first = records.next().map_or_else(|| Record::clone(&base), |record| Record::clone(record));
             let merged = records.fold(first, |merged, record| both(&merged, record));
             self.replace(index, Rc::new(merged));
@@ -186,7 +242,7 @@ impl<'a> State<'a> {
 
     /// Counts what putting together an object of several ways costs.
     fn is_too_much(&self, base: &Record<'a>, ways: &[Changes<'a>], index: u32) -> bool {
-        let costs = ways.iter().map(|way| cost(base, way.objects.get(&index).map_or(base, |record| record)));
+        let costs = ways.iter().map(|way| cost(base, way.objects.get(index).map_or(base, |record| record)));
         self.budget.spend(costs.sum());
         self.budget.is_spent()
     }

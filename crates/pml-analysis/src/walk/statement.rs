@@ -341,7 +341,7 @@ impl<'a> Walk<'a, '_> {
         left.extend(uncaught.iter().flat_map(|(_, from)| from.clone()));
         self.state.budget.spend(left.len());
         if !goes_on {
-            let frontier = if left.is_empty() { before } else { Vec::new() };
+            let frontier = if left.is_empty() { before } else { Frontier::new() };
             ways.push(Way { changes: thrown, frontier });
         }
         self.rejoin(ways);

@@ -7,6 +7,7 @@ use oxc_ast::ast::{ArrowFunctionExpression, Class, Function};
 use oxc_span::Span;
 use pml_model::structure::Step;
 use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
 
 use crate::roots::Root;
 use crate::survey::FunctionIndex;
@@ -14,6 +15,12 @@ use crate::survey::FunctionIndex;
 /// Steps from a whole to a part; empty for the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Path(Option<Rc<[Step]>>);
+
+impl From<Vec<Step>> for Path {
+    fn from(steps: Vec<Step>) -> Path {
+        Path(Some(steps.into()))
+    }
+}
 
 impl Path {
     pub(crate) fn then(&self, step: Step) -> Path {
@@ -313,10 +320,13 @@ impl<'a> Value<'a> {
     }
 }
 
+/// Some values; most of the time one or two, which need no memory of their own.
+pub(crate) type Values<'a> = SmallVec<[Value<'a>; 2]>;
+
 /// Values, each once, in the order they came.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct<'a> {
-    values: Vec<Value<'a>>,
+    values: Values<'a>,
     /// Where values with a print stand, once there are many.
     places: FxHashMap<u64, Vec<u32>>,
 }
@@ -345,8 +355,21 @@ impl<'a> Distinct<'a> {
         }
     }
 
-    pub(crate) fn into_values(self) -> Vec<Value<'a>> {
+    pub(crate) fn into_values(self) -> Values<'a> {
         self.values
+    }
+
+    /// The same to be held in several places.
+    pub(crate) fn shared(mut self) -> Rc<[Value<'a>]> {
+        match (self.values.pop(), self.values.pop()) {
+            (None, _) => Rc::new([]),
+            (Some(only), None) => Rc::new([only]),
+            (Some(second), Some(first)) if self.values.is_empty() => Rc::new([first, second]),
+            (Some(last), Some(before)) => {
+                self.values.extend([before, last]);
+                self.values.into_vec().into()
+            }
+        }
     }
 
     /// One of them, whichever way the program goes.
@@ -354,7 +377,7 @@ impl<'a> Distinct<'a> {
         match self.values.len() {
             0 => Value::Unknown,
             1 => self.values.remove(0),
-            _ => Value::OneOf(self.values.into()),
+            _ => Value::OneOf(self.shared()),
         }
     }
 }

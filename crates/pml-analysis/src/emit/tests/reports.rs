@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use oxc_ast::ast::Program;
+use oxc_span::Span;
 
 use super::{Error, Marks, Place, emitted, mark_all, plain, run};
 
@@ -56,6 +57,24 @@ fn a_switch_reports_once() {
         "const f = (n) => { switch (n) { case 0: return; case 1: f(0); case 2: } }; f(1)",
         &["case 1 1 0", "case 1 0 0"],
     );
+}
+
+#[test]
+fn a_table_reports_the_key_that_is_asked_for() {
+    let source =
+        "const t = { a: () => 1, 'b c': () => 2 }; const sly = { toString: () => (log('once'), 'a') };
+        for (const k of ['b c', 'a', 'none', sly]) try { log(t[k]()) } catch { log('none') }";
+    let emitted = emitted(source, |program| {
+        let at = program.source_text.find("t[k]").expect("it is called") as u32;
+        let (span, mut marks) = (Span::new(at, at + 4), Marks::default());
+        marks.points.insert((Place::Switch, span), 1);
+        marks.tables.insert(span, vec!["a".to_owned(), "b c".to_owned()]);
+        marks
+    })
+    .expect("it can be emitted");
+    let ran = run(&emitted);
+    assert_eq!(ran.reports, ["case 1 1 0", "case 1 0 0"], "{}", emitted.js);
+    assert_eq!(ran.did, run(&plain(source)).did);
 }
 
 #[test]
@@ -136,6 +155,21 @@ fn followed_functions_take_their_context() {
     let contexts: HashSet<&str> =
         reports.iter().filter_map(|report| report.split_once('<')).map(|it| it.1).collect();
     assert_eq!(contexts.len(), 2, "{reports:?}\n{}", emitted_js.js);
+
+    // Handed on by its name, it has the context of that place at every turn.
+    let handed = "const f = (x) => { if (x); }; [1].map(f); log([2, 3].map(f).length, f.length)";
+    let emitted_js = emitted(handed, |program| {
+        let mut marks = marked(&[Enter, Test])(program);
+        marks.points.retain(|(place, _), _| *place == Test);
+        let name = program.source_text.rfind("f)").expect("it is handed on") as u32;
+        marks.points.insert((Enter, Span::new(name, name + 1)), 9);
+        marks
+    })
+    .expect("it can be emitted");
+    let reports = run(&emitted_js).reports;
+    let entered: Vec<bool> = reports.iter().map(|report| report.contains("<9")).collect();
+    assert_eq!(entered, [false, true, true], "{reports:?}\n{}", emitted_js.js);
+    assert_eq!(run(&emitted_js).did, run(&plain(handed)).did);
 
     // A function nobody is known to have entered has the context of the code around it.
     let called_by_the_engine = "const f = () => [1].map((x) => mcp.fs.read({ x })); await Promise.all(f())";

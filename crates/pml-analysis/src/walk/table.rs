@@ -1,0 +1,155 @@
+//! Functions kept in a table: an object literal that nothing changes, of which one is called by a key.
+
+use oxc_ast::ast::{
+    CallExpression, ComputedMemberExpression, Expression, IdentifierReference, Program,
+    SimpleAssignmentTarget, StaticMemberExpression, TSType, TSTypeParameterInstantiation, UnaryExpression,
+    UnaryOperator,
+};
+use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::{Scoping, SymbolId};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{DecisionForm, Step};
+use rustc_hash::FxHashSet;
+
+use super::Walk;
+use super::expression::plain;
+use super::value::{Kind, Value, one_of};
+use crate::marks::Place;
+use crate::roots;
+
+/// A longer table is no decision anybody would look at.
+const MOST_KEYS: usize = 32;
+
+impl<'a> Walk<'a, '_> {
+    /// The functions that `table[key](…)` chooses from, each with its key, if they are certain to be those.
+    pub(super) fn table(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        member: &'a ComputedMemberExpression<'a>,
+        object: &Value<'a>,
+    ) -> Option<Vec<(String, Value<'a>)>> {
+        let Value::Object(index) = object else { return None };
+        let is_optional = it.optional || member.optional || !self.chain.is_empty();
+        let arguments = Span::new(member.span.end, it.span.end);
+        if self.quiet > 0 || is_optional || self.reaches(arguments) || !self.is_fixed(&member.object) {
+            return None;
+        }
+        let record = self.state.object(*index);
+        let is_plain = matches!(record.kind, Kind::Object) && record.written.is_some() && record.closed();
+        if !is_plain || !(2..=MOST_KEYS).contains(&record.fields.len()) {
+            return None;
+        }
+        let functions = record.fields.iter().map(|member| match (&member.key, &member.value) {
+            (Step::Key(key), value) if key != "__proto__" && !member.getter && self.is_chosen(value) => {
+                Some((key.clone(), value.clone()))
+            }
+            _ => None,
+        });
+        functions.collect()
+    }
+
+    /// What can be one of a table: it cannot change the table through `this`.
+    fn is_chosen(&self, value: &Value<'a>) -> bool {
+        match value {
+            Value::Function(closure) => !self.survey.functions[closure.function as usize].uses_this,
+            Value::Tool(..) | Value::Capability(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a name stands for the same object with the same members wherever it is used.
+    fn is_fixed(&mut self, table: &Expression<'a>) -> bool {
+        let Expression::Identifier(name) = plain(table) else { return false };
+        let Some(symbol) = roots::variable(self.scoping, name) else { return false };
+        let (program, scoping) = (self.program, self.scoping);
+        let loose = self.loose.get_or_insert_with(|| loose(program, scoping));
+        scoping.symbol_flags(symbol).is_const_variable() && !loose.contains(&symbol)
+    }
+
+    /// One function of a table is called: a decision with an outcome for each key. Where the table has no such key,
+    /// there is nothing to call.
+    pub(super) fn chosen(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        member: &'a ComputedMemberExpression<'a>,
+        key: &Value<'a>,
+        table: &[(String, Value<'a>)],
+    ) -> Value<'a> {
+        self.decide(key);
+        self.uses.as_text(key);
+        let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
+        self.marks.tables.insert(member.span, keys.clone());
+        let (place, condition) = (Place::Switch, member.expression.span());
+        let decision = self.decision_with(place, member.span, condition, DecisionForm::Switch, keys, "");
+        let given = self.arguments(&it.arguments);
+        let before = self.frontier.clone();
+        let mark = self.state.mark();
+        let (mut ways, mut results) = (Vec::new(), Vec::new());
+        for (key, function) in table {
+            self.frontier = self.arm(decision, key, &before);
+            results.extend(self.one_call(function, &given, it.span, results.len() as u32));
+            ways.extend(self.end_arm(mark));
+        }
+        self.rejoin(ways);
+        one_of(results)
+    }
+}
+
+/// The variables that are used otherwise than to read a member: what they hold may be changed.
+fn loose(program: &Program<'_>, scoping: &Scoping) -> FxHashSet<SymbolId> {
+    let mut names = Loose { scoping, found: FxHashSet::default() };
+    names.visit_program(program);
+    names.found
+}
+
+struct Loose<'s> {
+    scoping: &'s Scoping,
+    found: FxHashSet<SymbolId>,
+}
+
+impl Loose<'_> {
+    /// The object of a member that is changed.
+    fn changed(&mut self, object: &Expression<'_>) {
+        if let Expression::Identifier(name) = plain(object) {
+            self.found.extend(roots::variable(self.scoping, name));
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Loose<'_> {
+    fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
+        self.found.extend(roots::variable(self.scoping, it));
+    }
+
+    fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
+        if !matches!(plain(&it.object), Expression::Identifier(_)) {
+            self.visit_expression(&it.object);
+        }
+    }
+
+    fn visit_computed_member_expression(&mut self, it: &ComputedMemberExpression<'a>) {
+        if !matches!(plain(&it.object), Expression::Identifier(_)) {
+            self.visit_expression(&it.object);
+        }
+        self.visit_expression(&it.expression);
+    }
+
+    fn visit_simple_assignment_target(&mut self, it: &SimpleAssignmentTarget<'a>) {
+        if let Some(member) = it.as_member_expression() {
+            self.changed(member.object());
+        }
+        walk::walk_simple_assignment_target(self, it);
+    }
+
+    fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
+        if let (UnaryOperator::Delete, Some(member)) = (it.operator, it.argument.as_member_expression()) {
+            self.changed(member.object());
+        }
+        walk::walk_unary_expression(self, it);
+    }
+
+    /// Types hold nothing.
+    fn visit_ts_type(&mut self, _: &TSType<'a>) {}
+
+    fn visit_ts_type_parameter_instantiation(&mut self, _: &TSTypeParameterInstantiation<'a>) {}
+}
