@@ -10,12 +10,12 @@ mod next;
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pml_mcp::server::Change;
 use pml_model::capability::State;
 use pml_model::{CapabilityId, Digest, Principal};
-use pml_store::{ObservedSchema, Store};
+use pml_store::{Dropped, ObservedSchema, Store};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -28,6 +28,7 @@ pub(crate) use index::{Candidate, Known};
 const TOGETHER: usize = 500;
 /// How often it is looked whether other processes left something to learn from.
 const LOOK: Duration = Duration::from_secs(5);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What runs left behind, as this process knows it.
 #[derive(Debug)]
@@ -162,6 +163,8 @@ impl Memory {
 pub(crate) async fn keep_learning(app: Arc<App>) {
     let mut looks = tokio::time::interval(LOOK);
     let mut seen = None;
+    let mut expired = Instant::now();
+    drop_expired(&app).await;
     loop {
         tokio::select! {
             () = app.stopping().cancelled() => return,
@@ -175,6 +178,19 @@ pub(crate) async fn keep_learning(app: Arc<App>) {
             seen = changed.or(seen);
             observe(&app).await;
         }
+        if expired.elapsed() > DAY {
+            expired = Instant::now();
+            drop_expired(&app).await;
+        }
+    }
+}
+
+/// Drops results whose time is over; they are not given out anyway.
+async fn drop_expired(app: &App) {
+    let (store, principal) = (app.store.clone(), app.principal.clone());
+    let dropped = move || store.drop_cached(&principal, Dropped::Expired, "its time was over", now_ms());
+    if let Err(error) = blocking(dropped).await {
+        tracing::debug!(%error, "results whose time is over could not be dropped");
     }
 }
 

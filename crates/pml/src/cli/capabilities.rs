@@ -1,4 +1,4 @@
-//! `pml capabilities`: what was learned, and what to do with it; `pml learn`.
+//! `pml capabilities`: what was learned, and what to do with it; `pml learn` and `pml cache`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use pml_model::json::empty_object;
 use pml_model::name::{printable, shortened};
 use pml_model::structure::NodeId;
 use pml_model::trace::Trace;
-use pml_store::Capabilities as Wanted;
+use pml_store::{CacheDrop, Capabilities as Wanted};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -96,6 +96,57 @@ pub(super) struct Create {
 pub(super) enum Learn {
     /// Learn everything anew from the traces
     Rebuild,
+}
+
+/// What to do with results that are kept.
+#[derive(Debug, Subcommand)]
+pub(super) enum Cache {
+    /// Show which were dropped, when and why
+    Log {
+        /// How many
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// Drop them all
+    Clear,
+}
+
+pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let done = async {
+        match cache {
+            Cache::Clear => {
+                let dropped = flow::drop_results(&app, &app.principal).await?;
+                if here.json {
+                    out::json(&json!({ "dropped": dropped }));
+                } else {
+                    out::line(format!("{dropped} results dropped"));
+                }
+            }
+            Cache::Log { limit } => dropped(here, &flow::dropped_results(&app, &app.principal, limit).await?),
+        }
+        Ok(ExitCode::SUCCESS)
+    };
+    let done = done.await;
+    app.close().await;
+    done
+}
+
+fn dropped(here: &Here, drops: &[CacheDrop]) {
+    if here.json {
+        let row = |drop: &CacheDrop| json!({ "at": drop.at, "what": drop.what, "entries": drop.entries, "because": drop.because });
+        return out::json(&drops.iter().map(row).collect::<Vec<_>>());
+    }
+    if drops.is_empty() {
+        return out::note("no results were dropped yet");
+    }
+    let row = |drop: &CacheDrop| {
+        vec![when(drop.at), printable(&drop.what), drop.entries.to_string(), printable(&drop.because)]
+    };
+    out::line(out::table(
+        &["when", "what", "results", "because"],
+        &drops.iter().map(row).collect::<Vec<_>>(),
+    ));
 }
 
 pub(super) async fn learn(here: &Here, learn: Learn) -> Result<ExitCode, Problem> {

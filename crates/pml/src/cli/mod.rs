@@ -96,6 +96,9 @@ enum Command {
     /// Learn anew
     #[command(subcommand)]
     Learn(capabilities::Learn),
+    /// Show which kept results were dropped, and drop them
+    #[command(subcommand)]
+    Cache(capabilities::Cache),
     /// Show what programs may do with tools, and check it
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -199,6 +202,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Runs(runs) => runs::run(&here, runs).await,
         Command::Capabilities(capabilities) => capabilities::run(&here, capabilities).await,
         Command::Learn(learn) => capabilities::learn(&here, learn).await,
+        Command::Cache(cache) => capabilities::cache(&here, cache).await,
         Command::Policy(policy) => policy::run(&here, policy).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Passphrase => passphrase::run(&here).await,

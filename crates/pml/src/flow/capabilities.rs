@@ -9,7 +9,7 @@ use pml_model::name::printable;
 use pml_model::question::Answerer;
 use pml_model::trace::Trace;
 use pml_model::{CapabilityId, Principal, TraceId};
-use pml_store::{Capabilities, Made, Order, Renamed, Traces};
+use pml_store::{CacheDrop, Capabilities, Dropped, Made, Order, Renamed, Traces};
 
 use super::planned;
 use crate::app::{App, blocking, now_ms};
@@ -207,6 +207,28 @@ pub async fn merge_capabilities(
 pub async fn relearn(app: &App) -> Result<usize, Problem> {
     let store = app.store.clone();
     Ok(blocking(move || store.relearn(now_ms())).await?)
+}
+
+/// Which kept results were dropped, latest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn dropped_results(
+    app: &App,
+    principal: &Principal,
+    limit: u32,
+) -> Result<Vec<CacheDrop>, Problem> {
+    let (store, whose) = (app.store.clone(), principal.clone());
+    Ok(blocking(move || store.cache_log(&whose, limit)).await?)
+}
+
+/// Drops all kept results; says how many there were.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn drop_results(app: &App, principal: &Principal) -> Result<u64, Problem> {
+    let (store, whose) = (app.store.clone(), principal.clone());
+    Ok(blocking(move || store.drop_cached(&whose, Dropped::All, "somebody wished it", now_ms())).await?)
 }
 
 /// Programs call it as `capabilities.<name>`.

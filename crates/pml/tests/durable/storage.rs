@@ -14,12 +14,12 @@ use crate::journal::Journal;
 use crate::ledger::{self, Ledger};
 use crate::resume::{listed, report, state};
 
-/// `pml stdio` whose files cannot grow beyond half a megabyte; the limit can be lifted while it runs.
+/// `pml stdio` whose files cannot grow beyond a megabyte; the limit can be lifted while it runs.
 fn confined(home: &Home) -> Command {
     let inner = home.command(&["stdio"]);
     let mut command = Command::new("sh");
     // The signal would end the process; ignored, a write fails as on a full disk.
-    command.args(["-c", "trap '' XFSZ; ulimit -S -f 1024; exec \"$0\" stdio"]).arg(inner.get_program());
+    command.args(["-c", "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" stdio"]).arg(inner.get_program());
     command.current_dir(inner.get_current_dir().unwrap()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
@@ -87,7 +87,7 @@ fn an_end_that_cannot_be_recorded_is_a_failure_whatever_the_program_returned() {
     "#;
     let fits = gateway.run(code, &json!({ "id": "fits", "padding": 10 }));
     assert_eq!(fits["result"], "fitsxxxxxxxxxx", "{fits}");
-    let reply = gateway.run(code, &json!({ "id": "done", "padding": 1_000_000 }));
+    let reply = gateway.run(code, &json!({ "id": "done", "padding": 3_000_000 }));
     assert_eq!((&reply["status"], reply.get("result")), (&json!("failed"), None), "{reply}");
     assert_eq!(reply["error"]["code"], "STORAGE", "{reply}");
     assert_eq!(reply["tasks"][0]["status"], "success", "what it did is told: {reply}");

@@ -70,4 +70,8 @@ fn what_a_capability_gave_is_known_to_other_processes() {
     place.run("write", "await mcp.fs.write({ path: 'a.txt', content: 'new' })", &json!({}));
     let third = place.gateway.call("pml_execute", &by_id);
     assert_eq!((third["result"].as_str(), third.get("cacheHit")), (Some("new"), None), "{third}");
+    let cleared = place.home.run(&["cache", "clear"]).stdout;
+    assert_eq!(cleared, "1 results dropped\n");
+    let log = place.home.run(&["cache", "log"]).stdout;
+    assert!(log.contains("somebody wished it"), "{log}");
 }
