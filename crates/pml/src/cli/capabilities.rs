@@ -120,7 +120,7 @@ pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem
                 if here.json {
                     out::json(&json!({ "dropped": dropped }));
                 } else {
-                    out::line(format!("{dropped} results dropped"));
+                    out::line(format!("dropped: {dropped}"));
                 }
             }
             Cache::Log { limit } => dropped(here, &flow::dropped_results(&app, &app.principal, limit).await?),

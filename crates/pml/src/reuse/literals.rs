@@ -208,12 +208,36 @@ fn read(class: Class, intent: &str, span: Range<usize>, text: &str) -> Option<Li
     }
     let (before, after) = (intent[..span.start].chars().next_back(), intent[span.end..].chars().next());
     let joined = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    if text.is_empty() || joined(before) || joined(after) {
+    if text.is_empty() || joined(before) || joined(after) || is_part_of_path(class, intent, &span) {
         return None;
     }
     let class = classify(class, text, before, after)?;
     Some(Literal { class, value: value(class, text), text: text.to_owned(), span })
 }
+
+/// Whether what looks like a date, a number or the like is a part of the name of a file: `notes/monday.txt`.
+fn is_part_of_path(class: Class, intent: &str, span: &Range<usize>) -> bool {
+    match class {
+        Class::Date | Class::Host | Class::Version | Class::Id | Class::Ordinal | Class::Number => {}
+        _ => return false,
+    }
+    let ends = |c: char| c.is_whitespace() || "\"'’`«»“”()[]{},;".contains(c);
+    let start = intent[..span.start]
+        .rfind(ends)
+        .map_or(0, |at| at + intent[at..].chars().next().map_or(1, char::len_utf8));
+    let end = intent[span.end..].find(ends).map_or(intent.len(), |at| span.end + at);
+    let word = intent[start..end].trim_end_matches(['.', ':', '!', '?']);
+    let rest = word.len() > span.len();
+    let (beyond, before) = (intent.get(span.end..start + word.len()), intent.get(start..span.start));
+    let named =
+        |part: Option<&str>| part.is_some_and(|part| part.contains(['/', '\\']) || FILE_END.is_match(part));
+    rest && (named(beyond) || before.is_some_and(|part| part.contains(['/', '\\'])))
+}
+
+/// The ending of the name of a file, after whatever stands before it.
+static FILE_END: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^[\p{L}\p{N}_.-]*\.[A-Za-z][A-Za-z0-9]{0,7}$").expect("the pattern is constant and tested")
+});
 
 /// A quoted text is what it would be without quotes, where that is more than words.
 fn quoted_text(text: &str, span: &Range<usize>, intent: &str) -> Option<Literal> {

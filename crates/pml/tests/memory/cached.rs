@@ -71,7 +71,7 @@ fn what_a_capability_gave_is_known_to_other_processes() {
     let third = place.gateway.call("pml_execute", &by_id);
     assert_eq!((third["result"].as_str(), third.get("cacheHit")), (Some("new"), None), "{third}");
     let cleared = place.home.run(&["cache", "clear"]).stdout;
-    assert_eq!(cleared, "1 results dropped\n");
+    assert_eq!(cleared, "dropped: 1\n");
     let log = place.home.run(&["cache", "log"]).stdout;
     assert!(log.contains("somebody wished it"), "{log}");
 }
