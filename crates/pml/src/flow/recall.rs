@@ -24,6 +24,8 @@ use crate::reuse::{self, Binding, Procedure};
 const ALIKE: f64 = 0.95;
 /// How many capabilities and tools are suggested.
 const SUGGESTED: usize = 5;
+/// How good a capability must be to be suggested at all; one success is enough.
+const WORTH_IT: f64 = 0.45;
 /// How many capabilities are looked at to find these.
 const LOOKED_AT: usize = 15;
 /// How often a capability with tools that a person is asked about must have worked to be run without being named.
@@ -150,6 +152,7 @@ async fn by_intent(
         discover::find(&app.catalogue.snapshot(), &remembered, &request, |tool: &Tool| visible(&tool.id))?
             .results;
     let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
+    found.retain(|candidate| candidate.known.statistics.quality() >= WORTH_IT);
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {
