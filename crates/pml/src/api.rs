@@ -123,13 +123,14 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn refuse(problem: &Problem) -> Response {
     let status = match problem.code {
-        Code::UnknownRun | Code::UnknownTool | Code::UnknownServer => StatusCode::NOT_FOUND,
+        Code::UnknownRun | Code::UnknownTool | Code::UnknownServer | Code::NotFound => StatusCode::NOT_FOUND,
         Code::AlreadyAnswered | Code::ToolChanged => StatusCode::CONFLICT,
         Code::Gone => StatusCode::GONE,
         Code::Denied => StatusCode::FORBIDDEN,
-        Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::InvalidRequest | Code::InvalidArguments | Code::InvalidProgram => StatusCode::BAD_REQUEST,
+        Code::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    json_of(status, &json!({ "error": problem }))
+    json_of(status, &json!({ "schemaVersion": 1, "error": problem }))
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{MAX_BODY_BYTES, json_of};
+use super::{MAX_BODY_BYTES, json_of, refuse};
 use crate::app::App;
 use crate::execute::Pause;
 use crate::flow::{self, NewCapability};
@@ -210,14 +210,6 @@ async fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Problem> {
 fn answer<T: Serialize>(what: &str, found: Result<T, Problem>) -> Response {
     match found {
         Ok(found) => json_of(StatusCode::OK, &json!({ "schemaVersion": 1, what: found })),
-        Err(problem) => {
-            let status = match problem.code {
-                Code::NotFound => StatusCode::NOT_FOUND,
-                Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-                Code::Storage | Code::Busy => StatusCode::SERVICE_UNAVAILABLE,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            json_of(status, &json!({ "schemaVersion": 1, "error": problem }))
-        }
+        Err(problem) => refuse(&problem),
     }
 }
