@@ -38,10 +38,10 @@ export async function second(pml, place, task) {
     if (told.status === 'success') return { answer: told.result, how: 'intent' };
     const offered = told.suggestions?.candidates.find(({ id }) => id === task.capability);
     const context = offered && given(offered.parameters, task);
-    if (!context) return { answer: (await write(client, task, task.second, told)).result, how: 'program again' };
+    if (!context) return { answer: (await write(client, task, task.second, told)).result, how: 'program' };
     const again = await execute(client, { intent, implementation: { type: 'capability', id: offered.name }, context });
     if (again.status === 'success') return { answer: again.result, how: 'suggestion' };
-    return { answer: (await write(client, task, task.second, told)).result, how: 'refused, program again' };
+    return { answer: (await write(client, task, task.second, told)).result, how: 'suggestion refused, program' };
   });
 }
 

@@ -77,26 +77,38 @@ function aligned(rows) {
     .join('\n');
 }
 
+/** How the second times went, in a sentence. */
 function secondTimes({ hows }) {
-  return `second time: ${Object.entries(hows)
-    .map(([how, count]) => `${count} by ${how}`)
-    .join(', ')}`;
+  const again = (hows.program ?? 0) + (hows['suggestion refused, program'] ?? 0);
+  const ways = [
+    [hows.intent, 'ran on the intent alone'],
+    [hows.suggestion, 'ran once a suggestion was answered'],
+    [again, 'needed a program again'],
+    [hows.nothing, 'did not run'],
+  ];
+  const told = ways.filter(([count]) => count).map(([count, way]) => `${count} ${way}`);
+  return `The second time, ${told.join(', ').replace(/, ([^,]*)$/, ' and $1')}.`;
+}
+
+function failures({ problems }) {
+  return `Wrong results: ${problems.length}.`;
 }
 
 /** Everything for a terminal. Each cell over tasks has the three arms in their order. */
 export function asText(rows, report) {
-  return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${secondTimes(report)}; ${report.problems.length} failed`;
+  return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
 }
 
 /** Everything as Markdown. */
 export function asMarkdown(rows, report) {
-  return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)}; ${report.problems.length} failed`;
+  return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)} ${failures(report)}`;
 }
 
-/** The README with this table of totals between its marks. */
+/** The README with these totals between its marks. */
 export function intoReadme(readme, report) {
   const [open, close] = ['<!-- headline -->', '<!-- /headline -->'];
   const [start, end] = [readme.indexOf(open), readme.indexOf(close)];
   if (start < 0 || end < start) throw new Error(`README.md has no ${open} … ${close} to put the table between`);
-  return `${readme.slice(0, start + open.length)}\n${markdown(overall(report))}\n${readme.slice(end)}`;
+  const told = `${markdown(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
+  return `${readme.slice(0, start + open.length)}\n${told}\n${readme.slice(end)}`;
 }

@@ -106,6 +106,6 @@ const rows = tasks.map(({ id, first, second }) => ({
 const report = summary(rows, ARMS);
 if (options.json) console.log(JSON.stringify({ tasks: rows, ...report }));
 else console.log(options.markdown ? asMarkdown(rows, report) : asText(rows, report));
-if (options['write-readme']) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), report, rows));
+if (options['write-readme']) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), report));
 for (const { task, arm, problem } of report.problems) console.error(`failed: ${task}, ${arm}: ${problem}`);
 process.exit(report.problems.length ? 1 : 0);
