@@ -14,6 +14,7 @@ mod gateway;
 #[path = "../it/harness.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
+mod headline;
 mod kills;
 mod learned;
 mod place;

@@ -1,0 +1,114 @@
+// Tables of what was measured.
+
+/** What the arms are called in tables. */
+const NAMES = { plain: 'tools one by one', first: 'PML, first time', second: 'PML, second time' };
+const FIGURES = {
+  once: 'tokens, each message once',
+  read: 'tokens as the model reads them',
+  turns: 'model turns',
+  ms: 'MCP round trips, ms',
+};
+
+/** Totals and medians over tasks of each arm, and what went wrong. */
+export function summary(rows, arms) {
+  const over = (arm, figure, fold) => fold(rows.map((row) => row[arm][figure]));
+  const fold = (how) =>
+    Object.fromEntries(
+      arms.map((arm) => [
+        arm,
+        Object.fromEntries(Object.keys(FIGURES).map((figure) => [figure, over(arm, figure, how)])),
+      ]),
+    );
+  const problems = rows.flatMap((row) =>
+    arms.filter((arm) => row[arm].problem).map((arm) => ({ task: row.id, arm, problem: row[arm].problem })),
+  );
+  const hows = {};
+  for (const row of rows) hows[row.second.how] = (hows[row.second.how] ?? 0) + 1;
+  return { count: rows.length, totals: fold(sum), medians: fold(middle), hows, problems };
+}
+
+function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function middle(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return (sorted[Math.ceil(sorted.length / 2) - 1] + sorted[Math.floor(sorted.length / 2)]) / 2;
+}
+
+function number(value) {
+  return Math.round(value).toLocaleString('en-GB');
+}
+
+/** The rows of the table over tasks: first the heading. */
+function perTask(rows) {
+  const arms = Object.keys(NAMES);
+  const cells = ({ id, ...row }) => [
+    id,
+    ...Object.keys(FIGURES).map((figure) => arms.map((arm) => number(row[arm][figure])).join(' / ')),
+    row.second.how + (arms.some((arm) => row[arm].problem) ? ', FAILED' : ''),
+  ];
+  return [['task', ...Object.values(FIGURES), 'second time by'], ...rows.map(cells)];
+}
+
+/** The rows of the table of totals. */
+function overall({ totals, medians, count }) {
+  const line = (name, figures) => (figure) => [
+    `${FIGURES[figure]}, ${name}`,
+    ...Object.keys(NAMES).map((arm) => number(figures[arm][figure])),
+  ];
+  return [
+    ['', ...Object.values(NAMES)],
+    ...Object.keys(FIGURES).map(line(`all ${count} tasks`, totals)),
+    ...Object.keys(FIGURES).map(line('median task', medians)),
+  ];
+}
+
+function markdown([heading, ...rows]) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  const rule = `|${heading.map((_, i) => (i === 0 ? '---|' : '--:|')).join('')}`;
+  return [line(heading), rule, ...rows.map(line)].join('\n');
+}
+
+function aligned(rows) {
+  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)));
+  return rows
+    .map((row) => row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  '))
+    .join('\n');
+}
+
+/** How the second times went, in a sentence. */
+function secondTimes({ hows }) {
+  const again = (hows.program ?? 0) + (hows['suggestion refused, program'] ?? 0);
+  const ways = [
+    [hows.intent, 'ran on the intent alone'],
+    [hows.suggestion, 'ran once a suggestion was answered'],
+    [again, 'needed a program again'],
+    [hows.nothing, 'did not run'],
+  ];
+  const told = ways.filter(([count]) => count).map(([count, way]) => `${count} ${way}`);
+  return `The second time, ${told.join(', ').replace(/, ([^,]*)$/, ' and $1')}.`;
+}
+
+function failures({ problems }) {
+  return `Wrong results: ${problems.length}.`;
+}
+
+/** Everything for a terminal. Each cell over tasks has the three arms in their order. */
+export function asText(rows, report) {
+  return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
+}
+
+/** Everything as Markdown. */
+export function asMarkdown(rows, report) {
+  return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)} ${failures(report)}`;
+}
+
+/** The README with these totals between its marks. */
+export function intoReadme(readme, report) {
+  const [open, close] = ['<!-- headline -->', '<!-- /headline -->'];
+  const [start, end] = [readme.indexOf(open), readme.indexOf(close)];
+  if (start < 0 || end < start) throw new Error(`README.md has no ${open} … ${close} to put the table between`);
+  const told = `${markdown(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
+  return `${readme.slice(0, start + open.length)}\n${told}\n${readme.slice(end)}`;
+}
