@@ -304,6 +304,7 @@ impl<'a> Walk<'a, '_> {
             self.use_parameters(&call);
             let Some(input) = self.input_schema(&call) else { continue };
             let findings = schema::check_arguments(input, argument);
+            let inferred = self.as_capability(&call.target).is_some();
             let id = self.nodes[node].id;
             for finding in findings {
                 let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
@@ -314,7 +315,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 let at = self.lines.position(span);
                 self.complaints.push(Complaint {
-                    severity: finding.severity,
+                    severity: if inferred { finding.inferred() } else { finding.severity },
                     code: finding.code,
                     message,
                     hint: finding.hint,
