@@ -27,12 +27,21 @@ const MOST_CALLS: usize = 500;
 /// How many characters of an error are kept.
 const MESSAGE_CHARACTERS: usize = 500;
 
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Which {
+    /// A tool, in the call of that number.
+    Call(u32),
+    /// A capability, in the frame of that number.
+    Frame(u32),
+}
+
 /// Is told of the calls of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     calls: Vec<Call>,
     /// Where the calls that are kept stand, by number.
-    places: HashMap<u32, usize>,
+    places: HashMap<Which, usize>,
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
     /// Counts what happens: times are too coarse to tell what came first.
@@ -41,7 +50,7 @@ pub(crate) struct Recorder {
 
 #[derive(Debug)]
 struct Call {
-    number: u32,
+    which: Which,
     node: Option<NodeId>,
     tool: String,
     arguments: String,
@@ -76,7 +85,14 @@ pub(crate) enum Ended<'e> {
 
 impl Recorder {
     /// A call was asked for.
-    pub(crate) fn issued(&mut self, number: u32, node: Option<NodeId>, tool: &str, arguments: &str, at: i64) {
+    pub(crate) fn issued(
+        &mut self,
+        which: Which,
+        node: Option<NodeId>,
+        tool: &str,
+        arguments: &str,
+        at: i64,
+    ) {
         self.moment += 1;
         let of_node = self.of_node.entry(node).or_default();
         *of_node += 1;
@@ -84,9 +100,9 @@ impl Recorder {
             self.omitted += 1;
             return;
         }
-        self.places.insert(number, self.calls.len());
+        self.places.insert(which, self.calls.len());
         self.calls.push(Call {
-            number,
+            which,
             node,
             tool: tool.to_owned(),
             arguments: arguments.to_owned(),
@@ -100,9 +116,9 @@ impl Recorder {
     }
 
     /// A call ended.
-    pub(crate) fn ended(&mut self, number: u32, ended: &Ended<'_>, at: i64) {
+    pub(crate) fn ended(&mut self, which: Which, ended: &Ended<'_>, at: i64) {
         self.moment += 1;
-        let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else {
+        let Some(call) = self.places.get(&which).and_then(|place| self.calls.get_mut(*place)) else {
             return;
         };
         (call.ended_at, call.ended) = (Some(at), Some(self.moment));
@@ -178,7 +194,10 @@ impl Recorder {
             None => (None, None),
         };
         TaskResult {
-            call: call.number,
+            call: match call.which {
+                Which::Call(number) => number,
+                Which::Frame(_) => 0,
+            },
             node_id: call.node,
             task_id: call.node.and_then(|node| about.tasks.get(&node).cloned()),
             tool: call.tool.clone(),

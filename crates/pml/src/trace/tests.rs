@@ -18,12 +18,12 @@ impl Told {
 
     fn asks(mut self, number: u32, arguments: &Value) -> Told {
         let node = NodeId::try_from(format!("n{number}")).unwrap();
-        self.recorder.issued(number, Some(node), "fs:read", &arguments.to_string(), 0);
+        self.recorder.issued(Which::Call(number), Some(node), "fs:read", &arguments.to_string(), 0);
         self
     }
 
     fn gets(mut self, number: u32, result: &Value) -> Told {
-        self.recorder.ended(number, &Ended::Result(&raw(result)), 0);
+        self.recorder.ended(Which::Call(number), &Ended::Result(&raw(result)), 0);
         self
     }
 
@@ -87,8 +87,8 @@ fn members_count_in_any_order_and_items_do_not() {
 fn calls_of_a_loop_are_not_all_kept() {
     let mut recorder = Recorder::default();
     for number in 1..=100 {
-        recorder.issued(number, NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", 0);
-        recorder.ended(number, &Ended::Result(&raw(&json!(number))), 1);
+        recorder.issued(Which::Call(number), NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", 0);
+        recorder.ended(Which::Call(number), &Ended::Result(&raw(&json!(number))), 1);
     }
     assert_eq!((recorder.calls.len(), recorder.omitted), (MOST_OF_A_NODE as usize, 80));
 }
