@@ -1,6 +1,6 @@
 //! The tools and capabilities a program may name.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pml_model::ToolId;
 use rustc_hash::FxHashMap;
@@ -10,9 +10,17 @@ use serde_json::value::RawValue;
 /// All of them, by the names programs use.
 #[derive(Debug, Default)]
 pub struct Catalogue {
+    known: Arc<Known>,
+    capabilities: FxHashMap<String, Capability>,
+    /// Names of capabilities that are there too.
+    others: Vec<String>,
+}
+
+/// What does not depend on who asks.
+#[derive(Debug, Default, Clone)]
+struct Known {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
     tools: Vec<Tool>,
-    capabilities: FxHashMap<String, Capability>,
     withheld: FxHashMap<(String, String), Withheld>,
 }
 
@@ -26,7 +34,7 @@ pub struct Withheld {
 }
 
 /// One tool.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tool {
     /// `server:tool`.
     pub id: ToolId,
@@ -47,7 +55,7 @@ pub struct Capability {
 }
 
 /// A JSON Schema, parsed when first asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Schema {
     raw: Box<RawValue>,
     parsed: OnceLock<Value>,
@@ -102,23 +110,37 @@ impl Capability {
 impl Catalogue {
     /// Adds a tool; programs may name it by identifier or by its own name.
     pub fn add(&mut self, tool: Tool) {
-        let index = self.tools.len();
-        let names = self.servers.entry(tool.id.server.as_str().to_owned()).or_default();
+        let known = Arc::make_mut(&mut self.known);
+        let index = known.tools.len();
+        let names = known.servers.entry(tool.id.server.as_str().to_owned()).or_default();
         names.insert(tool.id.tool.clone(), index);
         names.insert(tool.identifier.clone(), index);
-        self.tools.push(tool);
+        known.tools.push(tool);
+    }
+
+    /// The same tools with these capabilities. `others` are names of capabilities that nobody asked for: they are what
+    /// somebody may have meant.
+    #[must_use]
+    pub fn with_capabilities(
+        &self,
+        capabilities: impl IntoIterator<Item = Capability>,
+        others: Vec<String>,
+    ) -> Catalogue {
+        let by_name = capabilities.into_iter().map(|capability| (capability.name.clone(), capability));
+        Catalogue { known: Arc::clone(&self.known), capabilities: by_name.collect(), others }
     }
 
     /// Notes that a tool, which programs may name by any of `names`, is there and may not be used.
     pub fn withhold(&mut self, server: &str, names: &[&str], withheld: &Withheld) {
+        let known = Arc::make_mut(&mut self.known);
         for name in names {
-            self.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
+            known.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
         }
     }
 
     /// Why the tool that `mcp.server.name` would call may not be used.
     pub fn withheld(&self, server: &str, name: &str) -> Option<&Withheld> {
-        self.withheld.get(&(server.to_owned(), name.to_owned()))
+        self.known.withheld.get(&(server.to_owned(), name.to_owned()))
     }
 
     /// Adds a capability.
@@ -128,7 +150,7 @@ impl Catalogue {
 
     /// The tool that `mcp.server.name` calls.
     pub fn tool(&self, server: &str, name: &str) -> Option<&Tool> {
-        Some(&self.tools[*self.servers.get(server)?.get(name)?])
+        Some(&self.known.tools[*self.known.servers.get(server)?.get(name)?])
     }
 
     /// The capability called `name`.
@@ -138,16 +160,16 @@ impl Catalogue {
 
     /// The names of all capabilities.
     pub fn capability_names(&self) -> impl Iterator<Item = &str> {
-        self.capabilities.keys().map(String::as_str)
+        self.capabilities.keys().chain(&self.others).map(String::as_str)
     }
 
     /// Whether a server of that name is connected.
     pub fn has_server(&self, server: &str) -> bool {
-        self.servers.contains_key(server)
+        self.known.servers.contains_key(server)
     }
 
     /// All tools, in the order they were added.
     pub fn tools(&self) -> &[Tool] {
-        &self.tools
+        &self.known.tools
     }
 }

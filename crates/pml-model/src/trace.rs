@@ -231,7 +231,7 @@ pub struct Decision {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskResult {
-    /// Its number in the run, from 1.
+    /// Its number in the run, from 1; 0 for a capability that was called.
     pub call: u32,
     /// The node of the structure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,9 +239,9 @@ pub struct TaskResult {
     /// The task of a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// `server:tool`.
+    /// `server:tool`, or the id of a capability that was called.
     pub tool: String,
-    /// Its definition then.
+    /// Its definition then; of a capability, of what it ran.
     pub tool_digest: Digest,
     /// What it was called with.
     pub args: Box<RawValue>,

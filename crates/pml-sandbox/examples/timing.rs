@@ -81,6 +81,8 @@ fn program(js: &str) -> Program {
         arguments: "{}".to_owned(),
         seed: 1,
         now_ms: 0,
+        nested: Vec::new(),
+        sees: Vec::new(),
         tools: vec![Granted { server: "s".to_owned(), names: vec!["t".to_owned()], handle: 1 }],
         limits: Limits::default(),
     }

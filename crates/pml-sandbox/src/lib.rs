@@ -17,8 +17,8 @@ mod worker;
 
 pub use host::{Fault, Pool, Settings, Unavailable, Worker};
 pub use message::{
-    CallError, Delivery, Ending, Entry, Event, Granted, Kind, Level, Limit, Limits, Program, Reached, Thrown,
-    What,
+    CallError, Delivery, Ending, Entry, Event, Granted, Kind, Level, Limit, Limits, MOST_DEPTH, Nested,
+    Program, Reached, Thrown, What,
 };
 pub use walls::{Walls, confine, walls};
 pub use worker::worker_main;

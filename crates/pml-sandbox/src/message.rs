@@ -22,8 +22,31 @@ pub struct Program {
     pub now_ms: i64,
     /// The tools there are.
     pub tools: Vec<Granted>,
-    /// What it may use.
+    /// The programs that it and they can call.
+    pub nested: Vec<Nested>,
+    /// Those of them that it can call itself, by their places.
+    pub sees: Vec<u32>,
+    /// What it may use, and all that it calls with it.
     pub limits: Limits,
+}
+
+/// A program that another can call: `capabilities[name](arguments)`. Each call is a *frame* with a realm of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nested {
+    /// What others call it by.
+    pub name: String,
+    /// Body of an async function in strict mode.
+    pub js: String,
+    /// The name under which the body finds its probe object.
+    pub probe: String,
+    /// Which context a call of a local function enters.
+    pub entries: Vec<Entry>,
+    /// Members of `args` where the caller leaves them out: name and JSON.
+    pub defaults: Vec<(String, String)>,
+    /// The tools it sees.
+    pub tools: Vec<Granted>,
+    /// The programs it can call, by their places in [`Program::nested`].
+    pub sees: Vec<u32>,
 }
 
 /// A call of a local function: from `context`, point `point` enters function `function` in context `enters`.
@@ -65,7 +88,7 @@ pub struct Limits {
     pub result_bytes: u64,
     /// Objects and arrays within each other, in arguments and in the value.
     pub nesting: u32,
-    /// Calls; one more ends the run.
+    /// Calls of tools, and as many of programs; one more ends the run.
     pub calls: u32,
     /// Processor time; beyond it the worker is killed.
     pub cpu: Duration,
@@ -140,7 +163,7 @@ pub enum Event {
     Call {
         /// Calls are numbered from 1 in the order they are made.
         call: u32,
-        /// The realm the call was made in; the program itself is 0.
+        /// The frame the call was made in; the program itself is 0.
         frame: u32,
         /// The point of the call; 0 when it is not known.
         point: u32,
@@ -165,6 +188,8 @@ pub enum Event {
     },
     /// A line of the console.
     Console {
+        /// The frame that wrote it.
+        frame: u32,
         /// How it was said.
         level: Level,
         /// What was said.
@@ -187,7 +212,12 @@ pub enum Event {
         json: String,
     },
     /// What probes saw since the last time, in the order of the first visit.
-    Reached(Vec<Reached>),
+    Reached {
+        /// The frame whose probes they are.
+        frame: u32,
+        /// What they saw.
+        places: Vec<Reached>,
+    },
     /// Nothing more happens before the next delivery.
     Quiet {
         /// How many deliveries were taken so far.
@@ -199,6 +229,28 @@ pub enum Event {
     },
     /// The program has ended; this is the last event.
     Ended(Ending),
+    /// A program calls another.
+    FrameBegan {
+        /// Frames are numbered from 1 in the order of the calls.
+        frame: u32,
+        /// The frame that calls.
+        parent: u32,
+        /// What is called, by its place in [`Program::nested`].
+        nested: u32,
+        /// The point of the call; 0 when it is not known.
+        point: u32,
+        /// The context of the point.
+        context: u32,
+        /// What it is given, with its defaults: a JSON object.
+        arguments: String,
+    },
+    /// A program that was called has ended. What it had called and not waited for is given up.
+    FrameEnded {
+        /// Which.
+        frame: u32,
+        /// Its value as JSON, or why there is none.
+        end: Result<String, Thrown>,
+    },
 }
 
 /// How a line of the console was said.
@@ -280,6 +332,8 @@ pub struct Thrown {
     pub code: Option<String>,
     /// The call that failed with it.
     pub call: Option<u32>,
+    /// The frame that failed with it, where a program that was called did.
+    pub frame: Option<u32>,
     /// The line in [`Program::js`], counted from 1; 0 when it is not known.
     pub line: u32,
     /// The column, counted from 1; 0 when it is not known.
@@ -298,6 +352,9 @@ pub enum Limit {
     /// [`Limits::result_bytes`].
     Result,
 }
+
+/// How deep programs may call each other.
+pub const MOST_DEPTH: u32 = 8;
 
 /// The longest text of an error or of progress, each for itself.
 pub(crate) const THROWN_BYTES: usize = 16 << 10;

@@ -5,13 +5,16 @@
 
 mod calls;
 mod errors;
+mod frames;
 mod heap;
 mod json;
 mod native;
 mod out;
+mod program;
 mod random;
 mod raw;
 mod realm;
+mod run;
 mod timers;
 mod world;
 
@@ -26,7 +29,7 @@ use crate::walls::confine;
 use crate::wire::{Incoming, Order};
 use heap::Heap;
 use out::Out;
-use realm::Realm;
+use program::Running;
 
 const READ_BYTES: usize = 16 << 10;
 const NO_WALLS: i32 = 70;
@@ -62,15 +65,14 @@ fn serve() -> rquickjs::Result<Never> {
     runtime.set_host_promise_rejection_tracker(Some(errors::tracker(Rc::clone(&rejections))));
     context.with(|ctx| {
         let mut incoming = Incoming::default();
-        let mut realm = Realm::new(&ctx, &out, &rejections)?;
-        realm.warm_up()?;
+        let mut running = Running::new(&ctx, &out, &rejections)?;
         out.ready();
         let Order::Begin(program) = next(&mut incoming, &out) else { nonsense() };
         heap.limit(program.limits.heap_bytes);
-        realm.begin(&program)?;
+        running.begin(&program)?;
         loop {
             match next(&mut incoming, &out) {
-                Order::Deliver(delivery) => realm.deliver(delivery)?,
+                Order::Deliver(delivery) => running.deliver(delivery)?,
                 Order::Begin(_) => nonsense(),
             }
         }

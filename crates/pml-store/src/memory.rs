@@ -43,6 +43,8 @@ pub struct Memory {
     pub values: Map<String, Value>,
     /// What happened.
     pub trace: Box<Trace>,
+    /// What happened in the capabilities that it called.
+    pub nested: Vec<Trace>,
 }
 
 impl Store {

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pml_analysis::Capability;
 use pml_mcp::Era;
 use pml_mcp::server::Change;
+use pml_model::json::raw;
 use pml_model::{Definition, Digest, Principal, ServerName};
 use pml_store::{
     AcceptedDefinitions, Listing as StoredListing, Manifest, Process, ServerAbout, Store, StoredTool, Welcome,
@@ -177,6 +179,18 @@ impl App {
         let known = Arc::new(plan::catalogue(&snapshot, &observed, ours));
         *programs = Some(Programs { snapshot, observed, known: Arc::clone(&known) });
         known
+    }
+
+    /// The tools of this moment, and the capabilities of `principal` that `source` may name.
+    pub(crate) fn known_to(&self, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
+        let tools = self.known_tools();
+        if !plan::names_capabilities(source) {
+            return tools;
+        }
+        let (mentioned, others) = self.memory.mentioned(principal, source);
+        let capabilities =
+            mentioned.iter().map(|known| Capability::new(known.name.clone(), raw(&known.parameters)));
+        Arc::new(tools.with_capabilities(capabilities, others))
     }
 
     /// The built-in server of that name.

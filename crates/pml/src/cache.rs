@@ -87,13 +87,16 @@ pub struct Source {
 /// What the result of a plan may be kept under, if it may be kept.
 pub(crate) fn ticket(app: &App, plan: &Plan, principal: &Principal) -> Option<Ticket> {
     let steady = plan.opaque.is_empty() && plan.question.is_none() && !plan.pauses();
-    let words = |word: &&str| plan.source.contains(*word);
+    let sources = || std::iter::once(&plan.source).chain(plan.nested.iter().map(|nested| &nested.source));
+    let words = |word: &&str| sources().any(|source| source.contains(*word));
     if !steady || UNSTEADY.iter().any(|word| words(&word)) || !only_reads(app, plan) {
         return None;
     }
     let arguments = canonical(plan.arguments.get()).ok()?;
     let tools: Vec<String> = plan.tools.iter().map(|tool| format!("{} {}", tool.id, tool.digest)).collect();
-    let tools = tools.join("\n");
+    // What is called is what it is now, whatever was called by the same name before.
+    let called = plan.nested.iter().map(|nested| format!("{} {}", nested.id, nested.code_hash));
+    let tools = tools.into_iter().chain(called).collect::<Vec<_>>().join("\n");
     let key = Digest::of(format!("{principal}\n{}\n{tools}\n{arguments}", plan.code_hash).as_bytes());
     let capability = plan.learn.as_ref().and_then(|learn| learn.capability.clone());
     Some(Ticket {
@@ -257,8 +260,13 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         approved: false,
         body: Body::default(),
     };
-    let memory =
-        Memory { procedure: None, activates: false, values: serde_json::Map::new(), trace: Box::new(trace) };
+    let memory = Memory {
+        procedure: None,
+        activates: false,
+        values: serde_json::Map::new(),
+        trace: Box::new(trace),
+        nested: Vec::new(),
+    };
     app.store.remember(memory, Urgency::Soon, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "that a result was used again could not be recorded");

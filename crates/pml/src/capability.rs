@@ -140,12 +140,20 @@ pub(crate) fn procedure(
         identity: learn.identity.clone(),
         analysis_version: plan.analysis_version,
         tools_used: tools,
-        dependencies: Vec::new(),
+        dependencies: dependencies(plan),
         parameters_schema: parameters(learn, sanitiser),
         static_structure: structure,
         origin: Origin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
     })
+}
+
+/// The capabilities it calls itself.
+fn dependencies(plan: &Plan) -> Vec<CapabilityId> {
+    let own = plan.sees.iter().flat_map(|sees| &sees.nested);
+    let of_tasks = plan.codes().flat_map(|code| code.sees.nested.iter().chain(&code.capability));
+    let places: BTreeSet<u32> = own.chain(of_tasks).copied().collect();
+    places.into_iter().filter_map(|place| Some(plan.nested.get(place as usize)?.id.clone())).collect()
 }
 
 /// What a program says of itself.

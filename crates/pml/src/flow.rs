@@ -74,14 +74,48 @@ pub enum Analysed {
 
 /// What a program would do with the tools there are now; nothing is run.
 pub async fn analyse(app: &App, source: String) -> Analysed {
-    let catalogue = app.known_tools();
+    analyse_for(app, &app.principal, source).await
+}
+
+async fn analyse_for(app: &App, principal: &Principal, source: String) -> Analysed {
+    let catalogue = known_to(app, principal, &source).await;
     // It computes for as long as the program is large: not on a thread that serves others.
     blocking(move || understand(&catalogue, &source)).await
 }
 
 /// What a DAG document would do with the tools there are now; nothing is run.
 pub async fn analyse_dag(app: &App, document: String) -> Analysed {
-    let catalogue = app.known_tools();
+    analyse_dag_for(app, &app.principal, document).await
+}
+
+/// The tools there are, and the capabilities of the principal that `source` may name.
+async fn known_to(app: &App, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
+    if plan::names_capabilities(source)
+        && let Err(error) = app.memory.refresh().await
+    {
+        tracing::warn!(%error, "which capabilities there are could not be read");
+    }
+    app.known_to(principal, source)
+}
+
+/// What was learned, as a principal sees it.
+struct Whose<'a> {
+    app: &'a App,
+    principal: &'a Principal,
+}
+
+impl plan::Learned for Whose<'_> {
+    fn named(&self, name: &str) -> Option<Arc<crate::memory::Known>> {
+        self.app.memory.called(self.principal, name)
+    }
+
+    fn catalogue(&self, source: &str) -> Arc<pml_analysis::Catalogue> {
+        self.app.known_to(self.principal, source)
+    }
+}
+
+async fn analyse_dag_for(app: &App, principal: &Principal, document: String) -> Analysed {
+    let catalogue = known_to(app, principal, &document).await;
     blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
         Ok(analysis) => Analysed::Dag(Box::new(analysis)),
         Err(error) => Analysed::NotUnderstood(Misread::from(&error)),
@@ -202,28 +236,31 @@ async fn planned(
     if let Some(timeout) = asked.timeout {
         bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
+    let learned = Whose { app, principal: &asked.principal };
     let document = match &asked.work {
         plan::Asked::Code(code) => {
-            let analysis = understood(app, code).await?;
+            let analysis = understood(app, &asked.principal, code).await?;
             let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-            return plan::plan(
-                &Setting { snapshot: &snapshot, policy: &policy, bounds, visible },
-                *analysis,
-                asked,
-            );
+            let setting =
+                Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
+            return plan::plan(&setting, *analysis, asked);
         }
         plan::Asked::Dag { document, .. } => document.clone(),
         plan::Asked::Tool { tool, defaults } => plan::delegation(tool, defaults, &asked.arguments)?,
         plan::Asked::Capability(_) | plan::Asked::Anything => unreachable!("what is run was found before"),
     };
-    let analysis = understood_dag(app, document).await?;
+    let analysis = understood_dag(app, &asked.principal, document).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible };
-    plan::plan_dag(&setting, &app.known_tools(), *analysis, asked)
+    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
+    plan::plan_dag(&setting, *analysis, asked)
 }
 
-async fn understood_dag(app: &App, document: String) -> Result<Box<pml_analysis::DagAnalysis>, Refused> {
-    match analyse_dag(app, document).await {
+async fn understood_dag(
+    app: &App,
+    principal: &Principal,
+    document: String,
+) -> Result<Box<pml_analysis::DagAnalysis>, Refused> {
+    match analyse_dag_for(app, principal, document).await {
         Analysed::Dag(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
         Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
         Analysed::Program(_) => unreachable!("a document was analysed"),
@@ -251,7 +288,11 @@ async fn asked_before(
 /// Below this, analysing takes less time than handing it to another thread.
 const SMALL_BYTES: usize = 16 * 1024;
 
-async fn understood(app: &App, code: &str) -> Result<Box<pml_analysis::Analysis>, Refused> {
+async fn understood(
+    app: &App,
+    principal: &Principal,
+    code: &str,
+) -> Result<Box<pml_analysis::Analysis>, Refused> {
     let most = app.config().limits.source_bytes;
     if code.len() as u64 > most {
         let text = format!("the program has {} bytes and may have {most}", code.len());
@@ -260,9 +301,10 @@ async fn understood(app: &App, code: &str) -> Result<Box<pml_analysis::Analysis>
             .into());
     }
     let analysed = if code.len() <= SMALL_BYTES {
-        understand(&app.known_tools(), code)
+        let catalogue = known_to(app, principal, code).await;
+        understand(&catalogue, code)
     } else {
-        analyse(app, code.to_owned()).await
+        analyse_for(app, principal, code.to_owned()).await
     };
     match analysed {
         Analysed::Program(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
@@ -341,7 +383,7 @@ pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> R
     let plan = match code {
         None => recording.plan.clone(),
         Some(code) => {
-            let analysis = understood(app, &code).await.map_err(|refused| refused.problem)?;
+            let analysis = understood(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
             recording.plan.clone().with_code(code, *analysis)
         }
     };

@@ -138,8 +138,18 @@ impl Memory {
         self.known(principal, id).is_some()
     }
 
+    /// The capability of that name, as far as this process knows.
+    pub(crate) fn called(&self, principal: &Principal, name: &str) -> Option<Arc<Known>> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).named(principal, name)
+    }
+
+    /// The capabilities that `source` may name, as far as this process knows, and the names of others.
+    pub(crate) fn mentioned(&self, principal: &Principal, source: &str) -> (Vec<Arc<Known>>, Vec<String>) {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).mentioned(principal, source)
+    }
+
     /// Brings the index up to date.
-    async fn refresh(self: &Arc<Self>) -> Result<(), pml_store::Error> {
+    pub(crate) async fn refresh(self: &Arc<Self>) -> Result<(), pml_store::Error> {
         let now = self.store.data_version()?;
         if *self.compared.read().unwrap_or_else(PoisonError::into_inner) == Some(now) {
             return Ok(());

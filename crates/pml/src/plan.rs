@@ -2,7 +2,10 @@
 //!
 //! Analysis is `pml-analysis`'s business; here it gets what it has to know about the tools there are.
 
+mod nested;
+
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pml_analysis::dag::Work;
@@ -25,11 +28,12 @@ use crate::capability::Learn;
 use crate::catalogue::{self, Snapshot};
 use crate::config::{Dynamic, Scope};
 use crate::execute::{
-    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, TaskCode, TaskWork, Tasks, Understood,
-    Work as Planned,
+    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Tasks,
+    Understood, Work as Planned,
 };
-use crate::memory::Observed;
+use crate::memory::{Known, Observed};
 use crate::problem::{Code, Problem};
+use nested::Nest;
 
 /// A program to be run.
 pub struct Execution {
@@ -182,6 +186,21 @@ pub(crate) struct Setting<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) bounds: Bounds,
     pub(crate) visible: &'a (dyn Fn(&ToolId) -> bool + Sync),
+    pub(crate) learned: &'a dyn Learned,
+}
+
+/// What a plan has to know of what was learned.
+pub(crate) trait Learned: Sync {
+    /// The capability of that name, whether or not it can be used.
+    fn named(&self, name: &str) -> Option<Arc<Known>>;
+
+    /// The tools there are, and the capabilities that `source` may name.
+    fn catalogue(&self, source: &str) -> Arc<Catalogue>;
+}
+
+/// Whether a program or a document may call capabilities.
+pub(crate) fn names_capabilities(source: &str) -> bool {
+    source.contains("capabilit")
 }
 
 /// What is run, if the rules allow it: every tool the program can call must be one it may call, or one that a person can
@@ -198,6 +217,12 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
     if !opaque.is_empty() {
         granted.extend(all_others(setting, &granted));
     }
+    let own = granted.len();
+    let mut nest = Nest::new(setting, granted, Vec::new());
+    let called = nest.called(&analysis.permissions.capabilities, |name| {
+        capability_line(&analysis.structure.nodes, name)
+    })?;
+    let Nest { tools: granted, programs, .. } = nest;
     let work = Planned::Code(analysis.program);
     let learn = Learn::new(&analysis.identity.identity, &analysis.parameters);
     let mut plan = Plan::new(
@@ -210,13 +235,23 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
         (seed()?, now_ms()),
     );
     plan.opaque = opaque;
+    if !programs.is_empty() {
+        plan.sees = Some(Sees { tools: (0..).take(own).collect(), nested: called });
+        plan.nested = programs;
+    }
     Ok(finished(plan, learn, setting, asked))
+}
+
+/// The line of the first call of a capability.
+fn capability_line(nodes: &[Node], name: &str) -> Option<u32> {
+    let calls =
+        |node: &&Node| matches!(&node.kind, NodeKind::Capability { capability, .. } if capability == name);
+    nodes.iter().filter(calls).map(|node| node.at.line).min()
 }
 
 /// The same for a DAG document that was understood.
 pub(crate) fn plan_dag(
     setting: &Setting<'_>,
-    catalogue: &Catalogue,
     analysis: DagAnalysis,
     asked: &Execution,
 ) -> Result<Plan, Refused> {
@@ -232,7 +267,8 @@ pub(crate) fn plan_dag(
         }
     };
     let opaque = remarks(&analysis.permissions.opaque);
-    let (tasks, tools) = tasks(setting, catalogue, &analysis, Vec::new(), !opaque.is_empty())?;
+    let nest = Nest::new(setting, Vec::new(), Vec::new());
+    let (tasks, Nest { tools, programs, .. }) = tasks(setting, &analysis, nest, !opaque.is_empty())?;
     let work = Planned::Dag(DagPlan { tasks, pause, single });
     let learn = match &asked.work {
         Asked::Tool { tool, defaults } => {
@@ -253,6 +289,7 @@ pub(crate) fn plan_dag(
         (seed()?, now_ms()),
     );
     plan.opaque = opaque;
+    plan.nested = programs;
     Ok(finished(plan, learn, setting, asked))
 }
 
@@ -264,15 +301,14 @@ fn finished(mut plan: Plan, learn: Learn, setting: &Setting<'_>, asked: &Executi
     plan
 }
 
-/// The tasks of a document as they are run, and the tools they call. `tools` are those there are already; a task that says
+/// The tasks of a document as they are run, and what they call. In `nest` is what there is already; a task that says
 /// of itself that it changes something has a handle of its own, for which a person is asked.
-pub(crate) fn tasks(
-    setting: &Setting<'_>,
-    catalogue: &Catalogue,
+fn tasks<'s>(
+    setting: &'s Setting<'s>,
     analysis: &DagAnalysis,
-    mut tools: Vec<Granted>,
+    mut nest: Nest<'s>,
     opaque: bool,
-) -> Result<(Vec<DagTask>, Vec<Granted>), Refused> {
+) -> Result<(Vec<DagTask>, Nest<'s>), Refused> {
     let most = setting.bounds.calls as usize;
     if analysis.dag.tasks.len() > most {
         let text =
@@ -286,13 +322,11 @@ pub(crate) fn tasks(
     };
     let known = grantables(setting, &analysis.permissions.declared, line)?;
     for granted in known {
-        if !tools.iter().any(|tool| tool.id == granted.id) {
-            tools.push(granted);
-        }
+        nest.grant(granted);
     }
     if opaque {
-        let others = all_others(setting, &tools);
-        tools.extend(others);
+        let others = all_others(setting, &nest.tools);
+        nest.tools.extend(others);
     }
     let places: HashMap<&str, usize> =
         analysis.dag.tasks.iter().enumerate().map(|(index, task)| (task.id.as_str(), index)).collect();
@@ -301,7 +335,7 @@ pub(crate) fn tasks(
         planned.push(DagTask {
             id: task.id.clone(),
             node: task.node,
-            work: work(catalogue, task, &mut tools)?,
+            work: work(setting, task, &mut nest)?,
             given: task.arguments.clone(),
             after: task.depends_on.iter().filter_map(|id| places.get(id.as_str()).copied()).collect(),
             safe_to_fail: task.safe_to_fail,
@@ -310,18 +344,19 @@ pub(crate) fn tasks(
             dropped: false,
         });
     }
-    Ok((planned, tools))
+    Ok((planned, nest))
 }
 
 fn work(
-    catalogue: &Catalogue,
+    setting: &Setting<'_>,
     task: &pml_analysis::dag::Task,
-    tools: &mut Vec<Granted>,
+    nest: &mut Nest<'_>,
 ) -> Result<TaskWork, Refused> {
     let handle = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
     let asks = task.side_effects == Some(true);
     match &task.work {
         Work::Tool { tool } => {
+            let tools = &mut nest.tools;
             let index = tools
                 .iter()
                 .position(|granted| granted.id.to_string() == *tool)
@@ -330,9 +365,12 @@ fn work(
             Ok(TaskWork::Tool { handle: handle(index) })
         }
         Work::Code { code, .. } => {
-            let analysis = pml_analysis::analyse(code, catalogue).map_err(|error| {
+            let catalogue = setting.learned.catalogue(code);
+            let analysis = pml_analysis::analyse(code, &catalogue).map_err(|error| {
                 Problem::new(Code::InvalidProgram, format!("task `{}`: {error}", task.id))
             })?;
+            let nested = nest.called(&analysis.permissions.capabilities, |_| None)?;
+            let tools = &mut nest.tools;
             // One whose calls are known sees no others, whatever those of the other tasks may be.
             let opaque = !analysis.permissions.opaque.is_empty();
             let sees = |index: &usize| {
@@ -346,14 +384,28 @@ fn work(
             }
             Ok(TaskWork::Code(Box::new(TaskCode {
                 source: code.clone(),
-                tools: seen.into_iter().map(handle).collect(),
+                sees: Sees { tools: seen.into_iter().map(handle).collect(), nested },
                 program: analysis.program,
                 structure: analysis.structure,
+                capability: None,
             })))
         }
         Work::Capability { name } => {
-            let text = format!("task `{}` calls the capability `{name}`, and there are none yet", task.id);
-            Err(Problem::new(Code::InvalidProgram, text).hint("call tools, or write it as `code`").into())
+            let place = nest.called(&BTreeSet::from([name.clone()]), |_| None)?[0];
+            let called = nest.programs[place as usize].clone();
+            let mut sees = called.sees;
+            if asks {
+                for seen in &mut sees.tools {
+                    *seen = handle(asking(*seen as usize, &mut nest.tools));
+                }
+            }
+            Ok(TaskWork::Code(Box::new(TaskCode {
+                source: called.source,
+                program: called.program,
+                structure: called.structure,
+                sees,
+                capability: Some(place),
+            })))
         }
     }
 }
@@ -393,7 +445,7 @@ pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<Stri
         .iter()
         .zip(&standing.has_run)
         .filter(|(_, has_run)| **has_run)
-        .map(|(task, _)| (task.id.as_str(), written(task, &ids, &standing.tools)))
+        .map(|(task, _)| (task.id.as_str(), written(task, &ids, standing)))
         .collect();
     let mut more = Vec::new();
     for task in new.tasks {
@@ -415,6 +467,7 @@ fn under(ran: &RawValue, now: &RawValue) -> Box<RawValue> {
     if ["tool", "code", "capability"].iter().any(|work| now.get(work).is_some()) {
         both.remove("tool");
         both.remove("code");
+        both.remove("capability");
     }
     for (key, value) in now.iter() {
         let key = match key {
@@ -429,7 +482,7 @@ fn under(ran: &RawValue, now: &RawValue) -> Box<RawValue> {
 }
 
 /// A task as a document writes it.
-fn written(task: &DagTask, ids: &[&str], tools: &[Granted]) -> Box<RawValue> {
+fn written(task: &DagTask, ids: &[&str], Tasks { tools, nested, .. }: &Tasks) -> Box<RawValue> {
     let after: Vec<&str> = task.after.iter().filter_map(|place| ids.get(*place).copied()).collect();
     let mut text = json!({
         "id": task.id, "arguments": task.given, "dependsOn": after, "safeToFail": task.safe_to_fail, "retries": task.retries,
@@ -439,7 +492,10 @@ fn written(task: &DagTask, ids: &[&str], tools: &[Granted]) -> Box<RawValue> {
             text["tool"] =
                 tools.get(*handle as usize).map(|tool| tool.id.to_string()).unwrap_or_default().into();
         }
-        TaskWork::Code(code) => text["code"] = code.source.clone().into(),
+        TaskWork::Code(code) => match code.capability.and_then(|place| nested.get(place as usize)) {
+            Some(called) => text["capability"] = called.name.clone().into(),
+            None => text["code"] = code.source.clone().into(),
+        },
     }
     raw(&text)
 }
@@ -463,7 +519,6 @@ fn unchanged(ran: &DagTask, now: &DagTask, tools: &[Granted]) -> Result<(), Prob
 /// The tasks from now on. What has run keeps its place; what has not and is not asked for any more is dropped.
 pub(crate) fn replan(
     setting: &Setting<'_>,
-    catalogue: &Catalogue,
     analysis: &DagAnalysis,
     standing: Tasks,
     dynamic: Dynamic,
@@ -472,7 +527,8 @@ pub(crate) fn replan(
     if let Some(remark) = opaque.first().filter(|_| dynamic == Dynamic::Refuse) {
         return Err(cannot_be_known(remark));
     }
-    let (planned, tools) = tasks(setting, catalogue, analysis, standing.tools, !opaque.is_empty())?;
+    let nest = Nest::new(setting, standing.tools, standing.nested);
+    let (planned, Nest { tools, programs: nested, .. }) = tasks(setting, analysis, nest, !opaque.is_empty())?;
     let mut all = standing.tasks;
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, task) in all.iter_mut().enumerate() {
@@ -502,7 +558,7 @@ pub(crate) fn replan(
     for task in &mut all[first..] {
         task.after = task.after.iter().filter_map(|place| places.get(names.get(*place)?).copied()).collect();
     }
-    Ok(Replan { tasks: all, tools })
+    Ok(Replan { tasks: all, tools, nested })
 }
 
 /// The document for one call of a tool: its defaults under what the run is given.

@@ -27,21 +27,37 @@ const MOST_CALLS: usize = 500;
 /// How many characters of an error are kept.
 const MESSAGE_CHARACTERS: usize = 500;
 
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Which {
+    /// A tool, in the call of that number.
+    Call(u32),
+    /// A capability, in the frame of that number.
+    Frame(u32),
+}
+
 /// Is told of the calls of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     calls: Vec<Call>,
     /// Where the calls that are kept stand, by number.
-    places: HashMap<u32, usize>,
+    places: HashMap<Which, usize>,
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
-    /// How often the program was given something: times are too coarse to tell what came first.
-    deliveries: u64,
+}
+
+/// When something happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct When {
+    /// How often the program had been given something: times are too coarse to tell what came first.
+    pub(crate) turn: u64,
+    /// In milliseconds since 1970.
+    pub(crate) at: i64,
 }
 
 #[derive(Debug)]
 struct Call {
-    number: u32,
+    which: Which,
     node: Option<NodeId>,
     tool: String,
     arguments: String,
@@ -84,24 +100,14 @@ pub(crate) enum Ended<'e> {
 }
 
 impl Recorder {
-    /// The program was given something.
-    pub(crate) fn delivery(&mut self) {
-        self.deliveries += 1;
-    }
-
-    /// How often the program was given something.
-    pub(crate) fn deliveries(&self) -> u64 {
-        self.deliveries
-    }
-
-    /// A call was asked for, after the program had been given something so many times.
+    /// A call was asked for.
     pub(crate) fn issued(
         &mut self,
-        (number, began): (u32, u64),
+        which: Which,
         node: Option<NodeId>,
         tool: &str,
         arguments: &str,
-        at: i64,
+        when: When,
     ) {
         let of_node = self.of_node.entry(node).or_default();
         *of_node += 1;
@@ -109,27 +115,27 @@ impl Recorder {
             self.omitted += 1;
             return;
         }
-        self.places.insert(number, self.calls.len());
+        self.places.insert(which, self.calls.len());
         self.calls.push(Call {
-            number,
+            which,
             node,
             tool: tool.to_owned(),
             arguments: arguments.to_owned(),
             end: None,
-            asked_at: at,
+            asked_at: when.at,
             ended_at: None,
-            began,
+            began: when.turn,
             ended: None,
             attempt: *of_node,
         });
     }
 
-    /// A call ended, which the program was given last.
-    pub(crate) fn ended(&mut self, number: u32, ended: &Ended<'_>, at: i64) {
-        let Some(call) = self.places.get(&number).and_then(|place| self.calls.get_mut(*place)) else {
+    /// A call ended.
+    pub(crate) fn ended(&mut self, which: Which, ended: &Ended<'_>, when: When) {
+        let Some(call) = self.places.get(&which).and_then(|place| self.calls.get_mut(*place)) else {
             return;
         };
-        (call.ended_at, call.ended) = (Some(at), Some(self.deliveries));
+        (call.ended_at, call.ended) = (Some(when.at), Some(when.turn));
         call.end = Some(match ended {
             Ended::Result(value) => {
                 let size = value.get().len();
@@ -202,7 +208,10 @@ impl Recorder {
             None => (None, None),
         };
         TaskResult {
-            call: call.number,
+            call: match call.which {
+                Which::Call(number) => number,
+                Which::Frame(_) => 0,
+            },
             node_id: call.node,
             task_id: call.node.and_then(|node| about.tasks.get(&node).cloned()),
             tool: call.tool.clone(),

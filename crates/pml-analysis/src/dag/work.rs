@@ -166,20 +166,16 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         argument: &Argument,
     ) -> Option<&'t Value> {
         let catalogue = self.catalogue;
-        let (called, input) = match work {
-            Work::Tool { tool } => (tool, find_tool(catalogue, tool)?.input()),
-            Work::Capability { name } => (name, catalogue.capability(name)?.input()),
+        let (called, input, inferred) = match work {
+            Work::Tool { tool } => (tool, find_tool(catalogue, tool)?.input(), false),
+            Work::Capability { name } => (name, catalogue.capability(name)?.input(), true),
             Work::Code { .. } => return None,
         };
         for finding in check_arguments(input, argument) {
             let at = written.get(Slot::Arguments).map_or(written.span, |tree| place(tree, &finding.path));
             let message = format!("task `{}`, `{called}`: {}", shown(id), finding.message);
-            self.complaints.add(
-                (finding.severity, finding.code),
-                (at, Some(written.node)),
-                message,
-                finding.hint,
-            );
+            let severity = if inferred { finding.inferred() } else { finding.severity };
+            self.complaints.add((severity, finding.code), (at, Some(written.node)), message, finding.hint);
         }
         Some(input)
     }

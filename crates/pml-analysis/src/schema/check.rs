@@ -36,6 +36,17 @@ pub(crate) struct Finding {
     pub(crate) hint: Option<String>,
 }
 
+impl Finding {
+    /// How bad it is where nobody declared what is taken: types that follow from how a program uses its arguments may be
+    /// narrower than what it can do with.
+    pub(crate) fn inferred(&self) -> Severity {
+        match self.code {
+            Code::WrongType if !self.path.is_empty() => Severity::Warning,
+            _ => self.severity,
+        }
+    }
+}
+
 /// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
 pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Finding> {
     if is_plainly_right(root, argument) {

@@ -320,6 +320,7 @@ impl<'a, 's> Walk<'a, 's> {
             let Some(input) = self.input_schema(node as u32, &call) else { continue };
             self.use_parameters(&call, input);
             let findings = schema::check_arguments(input, argument);
+            let inferred = self.as_capability(&call.target).is_some();
             let id = self.nodes[node].id;
             for finding in findings {
                 let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
@@ -330,7 +331,7 @@ impl<'a, 's> Walk<'a, 's> {
                 }
                 let at = self.lines.position(span);
                 self.complaints.push(Complaint {
-                    severity: finding.severity,
+                    severity: if inferred { finding.inferred() } else { finding.severity },
                     code: finding.code,
                     message,
                     hint: finding.hint,

@@ -8,6 +8,8 @@ use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, Promise, Value};
 
 use super::json::Problem;
+use super::native;
+use super::run::Run;
 use super::world::World;
 use crate::message::{CallError, Ending, Event, Granted, Limit};
 
@@ -19,6 +21,7 @@ pub(super) struct Calls<'js> {
 }
 
 struct Open<'js> {
+    world: Rc<World<'js>>,
     tool: Rc<str>,
     resolve: Function<'js>,
     reject: Function<'js>,
@@ -31,6 +34,16 @@ impl Calls<'_> {
 
     pub(super) fn open(&self) -> usize {
         self.open.borrow().len()
+    }
+
+    /// Whether `frame` waits for one.
+    pub(super) fn any_of(&self, frame: u32) -> bool {
+        self.open.borrow().values().any(|open| open.world.frame == frame)
+    }
+
+    /// Nobody waits any more for those that `frame` made.
+    pub(super) fn forget(&self, frame: u32) {
+        self.open.borrow_mut().retain(|_, open| open.world.frame != frame);
     }
 }
 
@@ -45,75 +58,96 @@ pub(super) fn tool<'js>(
     let handle = granted.handle;
     let world = Rc::clone(world);
     let call = move |ctx: Ctx<'js>, argument: Opt<Value<'js>>| call(&ctx, &world, &tool, handle, argument.0);
-    Function::new(ctx.clone(), call)?.with_name(own_name)?.with_length(1)
+    native::function(ctx, own_name, 1, call)
 }
 
 /// As an async function would, it always gives a promise; what is wrong with the arguments rejects it.
 fn call<'js>(
     ctx: &Ctx<'js>,
-    world: &World<'js>,
+    world: &Rc<World<'js>>,
     tool: &Rc<str>,
     handle: u32,
     argument: Option<Value<'js>>,
 ) -> rquickjs::Result<Promise<'js>> {
-    let (point, context) = world.site.take();
+    let run = &world.run;
+    let (point, context) = run.site.take();
     let (promise, resolve, reject) = ctx.promise()?;
-    let arguments = match arguments(ctx, world, argument) {
+    if world.is_over() {
+        return Ok(promise);
+    }
+    let arguments = match arguments(world, "a tool", argument) {
         Ok(arguments) => arguments,
-        Err(reason) => {
-            reject.call::<_, ()>((reason?,))?;
+        Err(wrong) => {
+            reject.call::<_, ()>((wrong.thrown(ctx, world)?,))?;
             return Ok(promise);
         }
     };
-    let call = world.calls.made.get() + 1;
-    if call > world.limits().calls {
-        match world.end(Ending::Limit(Limit::Calls))? {}
+    let call = run.calls.made.get() + 1;
+    if call > run.limits().calls {
+        match run.end(Ending::Limit(Limit::Calls))? {}
     }
-    world.calls.made.set(call);
-    world.calls.open.borrow_mut().insert(call, Open { tool: Rc::clone(tool), resolve, reject });
-    world.out.say(Event::Call { call, frame: 0, point, context, handle, arguments });
+    run.calls.made.set(call);
+    let open = Open { world: Rc::clone(world), tool: Rc::clone(tool), resolve, reject };
+    run.calls.open.borrow_mut().insert(call, open);
+    run.out.say(Event::Call { call, frame: world.frame, point, context, handle, arguments });
     Ok(promise)
 }
 
-/// The JSON object to send, or what the call is rejected with.
-fn arguments<'js>(
-    ctx: &Ctx<'js>,
+/// Why a call is not made.
+pub(super) enum Wrong {
+    /// It is given something that it cannot be given.
+    Invalid(String),
+    /// It is too much of something.
+    Large { message: String, code: &'static str },
+    /// Reading what it is given threw; the exception is in the context.
+    Thrown,
+}
+
+impl Wrong {
+    /// What the call is rejected with.
+    pub(super) fn thrown<'js>(self, ctx: &Ctx<'js>, world: &World<'js>) -> rquickjs::Result<Value<'js>> {
+        match self {
+            Wrong::Invalid(message) => world.kept().type_error.call((message, "INVALID_ARGUMENTS")),
+            Wrong::Large { message, code } => world.kept().range_error.call((message, code)),
+            Wrong::Thrown => Ok(ctx.catch()),
+        }
+    }
+}
+
+/// The JSON object to send, or why there is none. `what` is called, in words.
+pub(super) fn arguments<'js>(
     world: &World<'js>,
+    what: &str,
     argument: Option<Value<'js>>,
-) -> Result<String, rquickjs::Result<Value<'js>>> {
-    const INVALID: &str = "INVALID_ARGUMENTS";
-    const LARGE: &str = "ARGS_TOO_LARGE";
-    let kept = world.kept();
-    let wrong = |message: &str| Err(kept.type_error.call((message, INVALID)));
-    let large = |message: String| Err(kept.range_error.call((message, LARGE)));
-    if world.is_reading() {
-        return wrong("a tool cannot be called while the arguments of another call are read");
+) -> Result<String, Wrong> {
+    let large = |message: String| Err(Wrong::Large { message, code: "ARGS_TOO_LARGE" });
+    if world.run.is_reading() {
+        let message = format!("{what} cannot be called while the arguments of another call are read");
+        return Err(Wrong::Invalid(message));
     }
     let Some(argument) = argument else { return Ok("{}".to_owned()) };
-    let size = world.argument_size();
+    let size = world.run.argument_size();
     match world.json(argument, size) {
         Ok(None) => Ok("{}".to_owned()),
         Ok(Some(json)) if json.starts_with('{') => Ok(json),
-        Ok(Some(_)) => wrong("the arguments of a tool must be one object"),
-        Err(Problem::Refused { path, what }) => wrong(&format!("the argument `{path}` is {what}")),
+        Ok(Some(_)) => Err(Wrong::Invalid(format!("the arguments of {what} must be one object"))),
+        Err(Problem::Refused { path, what }) => {
+            Err(Wrong::Invalid(format!("the argument `{path}` is {what}")))
+        }
         Err(Problem::Long) => {
             large(format!("the arguments have more than {} bytes (limits.arguments)", size.bytes))
         }
         Err(Problem::Deep) => {
             large(format!("the arguments have more than {} levels (limits.nesting)", size.nesting))
         }
-        Err(Problem::Thrown) => Err(Ok(ctx.catch())),
+        Err(Problem::Thrown) => Err(Wrong::Thrown),
     }
 }
 
 /// Ends a call with its result; nothing happens when it has ended.
-pub(super) fn result<'js>(
-    ctx: &Ctx<'js>,
-    world: &World<'js>,
-    call: u32,
-    json: String,
-) -> rquickjs::Result<()> {
-    let Some(open) = world.calls.open.borrow_mut().remove(&call) else { return Ok(()) };
+pub(super) fn result(run: &Run<'_>, call: u32, json: String) -> rquickjs::Result<()> {
+    let Some(open) = run.calls.open.borrow_mut().remove(&call) else { return Ok(()) };
+    let ctx = open.resolve.ctx();
     match ctx.json_parse(json) {
         Ok(value) => open.resolve.call((value,)),
         Err(_) => {
@@ -126,29 +160,19 @@ pub(super) fn result<'js>(
                 hint: None,
                 data: None,
             };
-            reject(ctx, world, call, &open, error)
+            reject(call, &open, error)
         }
     }
 }
 
 /// Ends a call with an error; nothing happens when it has ended.
-pub(super) fn error<'js>(
-    ctx: &Ctx<'js>,
-    world: &World<'js>,
-    call: u32,
-    error: CallError,
-) -> rquickjs::Result<()> {
-    let Some(open) = world.calls.open.borrow_mut().remove(&call) else { return Ok(()) };
-    reject(ctx, world, call, &open, error)
+pub(super) fn error(run: &Run<'_>, call: u32, error: CallError) -> rquickjs::Result<()> {
+    let Some(open) = run.calls.open.borrow_mut().remove(&call) else { return Ok(()) };
+    reject(call, &open, error)
 }
 
-fn reject<'js>(
-    ctx: &Ctx<'js>,
-    world: &World<'js>,
-    call: u32,
-    open: &Open<'js>,
-    error: CallError,
-) -> rquickjs::Result<()> {
+fn reject<'js>(call: u32, open: &Open<'js>, error: CallError) -> rquickjs::Result<()> {
+    let ctx = open.reject.ctx();
     let data = match error.data.map(|json| ctx.json_parse(json)) {
         Some(Ok(value)) => Some(value),
         Some(Err(_)) => {
@@ -165,6 +189,6 @@ fn reject<'js>(
     let data = data.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     let tool: &str = &open.tool;
     let made: Value<'js> =
-        world.kept().tool_error.call((error.message, error.code, call, tool, hint, data, is_there))?;
+        open.world.kept().tool_error.call((error.message, error.code, call, tool, hint, data, is_there))?;
     open.reject.call((made,))
 }

@@ -22,6 +22,8 @@ pub(super) type Rejections = RefCell<Vec<Rejection>>;
 
 /// Something that went wrong and was not handled.
 pub(super) struct Rejection {
+    /// The frame it happened in.
+    frame: u32,
     /// None for what was thrown where no promise takes it.
     promise: Option<Persistent<Value<'static>>>,
     reason: Persistent<Value<'static>>,
@@ -33,8 +35,8 @@ pub(super) fn tracker(rejections: Rc<Rejections>) -> RejectionTracker {
         let promise = Persistent::save(&ctx, promise);
         let mut rejections = rejections.borrow_mut();
         if !is_handled {
-            let reason = Persistent::save(&ctx, reason);
-            rejections.push(Rejection { promise: Some(promise), reason });
+            let (frame, reason) = (raw::frame(&ctx), Persistent::save(&ctx, reason));
+            rejections.push(Rejection { frame, promise: Some(promise), reason });
             return;
         }
         // What is handled late is mostly what was rejected last.
@@ -48,10 +50,16 @@ pub(super) fn tracker(rejections: Rc<Rejections>) -> RejectionTracker {
 
 /// Notes an exception from a callback.
 pub(super) fn uncaught<'js>(rejections: &Rejections, ctx: &Ctx<'js>, reason: Value<'js>) {
-    rejections.borrow_mut().push(Rejection { promise: None, reason: Persistent::save(ctx, reason) });
+    let (frame, reason) = (raw::frame(ctx), Persistent::save(ctx, reason));
+    rejections.borrow_mut().push(Rejection { frame, promise: None, reason });
 }
 
-/// The first of them that is not about the promise `but`.
+/// Forgets what happened in `frame`.
+pub(super) fn forget(rejections: &Rejections, frame: u32) {
+    rejections.borrow_mut().retain(|rejection| rejection.frame != frame);
+}
+
+/// The first of this realm that is not about the promise `but`.
 pub(super) fn first<'js>(
     rejections: &Rejections,
     ctx: &Ctx<'js>,
@@ -59,13 +67,16 @@ pub(super) fn first<'js>(
 ) -> rquickjs::Result<Option<Value<'js>>> {
     let but = Persistent::save(ctx, but.clone());
     let rejections = rejections.borrow();
-    let found = rejections.iter().find(|rejection| rejection.promise.as_ref() != Some(&but));
+    let frame = raw::frame(ctx);
+    let found = rejections
+        .iter()
+        .find(|rejection| rejection.frame == frame && rejection.promise.as_ref() != Some(&but));
     found.map(|rejection| rejection.reason.clone().restore(ctx)).transpose()
 }
 
 /// Tells about thrown values.
 pub(super) struct Teller<'js> {
-    /// The code and the call of an error that came from the host.
+    /// The code, the call and the frame of an error that came from outside.
     origin: Function<'js>,
     inspect: Function<'js>,
 }
@@ -95,16 +106,22 @@ impl<'js> Teller<'js> {
         let stack = of_program(&member(error, "stack").unwrap_or_default());
         let made_by = error.get::<_, Object<'_>>("constructor").ok().and_then(|class| member(&class, "name"));
         let (line, column) = position(&stack, made_by.as_deref().unwrap_or_default()).unwrap_or_default();
-        let (code, call) = self.origin(error);
-        Thrown { name, message, code, call, line, column, stack }
+        let (code, call, frame) = self.origin(error);
+        Thrown { name, message, code, call, frame, line, column, stack }
     }
 
-    fn origin(&self, error: &Object<'js>) -> (Option<String>, Option<u32>) {
+    fn origin(&self, error: &Object<'js>) -> (Option<String>, Option<u32>, Option<u32>) {
         let origin = self.origin.call::<_, Option<Vec<Value<'js>>>>((error.clone(),));
-        let Ok(Some(origin)) = origin else { return (None, None) };
+        let Ok(Some(origin)) = origin else { return (None, None, None) };
         let code = origin.first().and_then(raw_text);
-        let call = origin.get(1).and_then(Value::as_number).map(|call| call as u32).filter(|call| *call > 0);
-        (code, call)
+        let number = |place: usize| {
+            origin
+                .get(place)
+                .and_then(Value::as_number)
+                .map(|number| number as u32)
+                .filter(|number| *number > 0)
+        };
+        (code, number(1), number(2))
     }
 
     fn other(&self, value: &Value<'js>) -> Thrown {
@@ -154,7 +171,8 @@ pub(super) fn cut(text: &mut String, most: usize) {
     text.truncate(end.unwrap_or(0));
 }
 
-fn short(mut text: String) -> String {
+/// At most as much of `text` as is told of an error.
+pub(super) fn short(mut text: String) -> String {
     if text.len() > THROWN_BYTES {
         cut(&mut text, THROWN_BYTES - '…'.len_utf8());
         text.push('…');

@@ -6,7 +6,8 @@ use rquickjs::function::{IntoJsFunc, Opt};
 use rquickjs::{Ctx, Exception, Function, Object, Value};
 
 use super::json::Problem;
-use super::world::{KINDS, LEVELS, World};
+use super::run::{KINDS, LEVELS};
+use super::world::World;
 use super::{errors, raw, timers};
 use crate::message::{Event, Reached};
 
@@ -18,11 +19,11 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, world: &Rc<World<'js>>) -> rquickjs
     let native = Object::new(ctx.clone())?;
     timers::install(ctx, world, &native)?;
     let own = Rc::clone(world);
-    add(&native, "kind", 1, move |value: Value<'js>| own.kept().look.name(&value).to_owned())?;
+    add(&native, "kind", 1, move |value: Value<'js>| own.kind(&value))?;
     let own = Rc::clone(world);
-    add(&native, "now", 0, move || own.now_ms.get() as f64)?;
+    add(&native, "now", 0, move || own.run.now_ms.get() as f64)?;
     let own = Rc::clone(world);
-    add(&native, "random", 0, move || own.random.next())?;
+    add(&native, "random", 0, move || own.run.random.next())?;
     let own = Rc::clone(world);
     add(&native, "uncaught", 1, move |ctx: Ctx<'js>, reason: Value<'js>| own.uncaught(&ctx, reason))?;
     let own = Rc::clone(world);
@@ -36,14 +37,14 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, world: &Rc<World<'js>>) -> rquickjs
     let own = Rc::clone(world);
     add(&native, "hint", 1, move |ctx, value| hint(&ctx, &own, value))?;
     let own = Rc::clone(world);
-    add(&native, "at", 2, move |point: u32, context: u32| own.site.set((point, context)))?;
+    add(&native, "at", 2, move |point: u32, context: u32| own.run.site.set((point, context)))?;
     let own = Rc::clone(world);
     let reached = move |kind: usize, point: u32, context: u32, outcome: i32, count: f64, after: u32| {
         own.reached(Reached { kind: KINDS[kind], point, context, outcome, count: count as u64, after });
     };
     add(&native, "reached", 6, reached)?;
     let own = Rc::clone(world);
-    add(&native, "made", 0, move || own.calls.made())?;
+    add(&native, "made", 0, move || own.run.calls.made())?;
     Ok(native)
 }
 
@@ -51,7 +52,22 @@ fn add<'js, P, F>(native: &Object<'js>, name: &str, length: usize, function: F) 
 where
     F: IntoJsFunc<'js, P> + 'js,
 {
-    native.set(name, Function::new(native.ctx().clone(), function)?.with_name(name)?.with_length(length)?)
+    native.set(name, self::function(native.ctx(), name, length, function)?)
+}
+
+/// A function of this realm. The engine's bindings give all of them the prototype of the first realm there was.
+pub(super) fn function<'js, P, F>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    length: usize,
+    function: F,
+) -> rquickjs::Result<Function<'js>>
+where
+    F: IntoJsFunc<'js, P> + 'js,
+{
+    let function = Function::new(ctx.clone(), function)?.with_name(name)?.with_length(length)?;
+    function.set_prototype(Some(&Function::prototype(ctx.clone())))?;
+    Ok(function)
 }
 
 fn progress<'js>(
@@ -71,16 +87,25 @@ fn progress<'js>(
     if let Some(message) = &mut message {
         errors::cut(message, WORDS_BYTES);
     }
-    world.progress(Event::Progress { done, total: number(total), message });
+    // How far a program is that was called says nothing of the whole.
+    if world.frame == 0 {
+        world.run.progress(Event::Progress { done, total: number(total), message });
+    }
     Ok(())
 }
 
 fn hint<'js>(ctx: &Ctx<'js>, world: &World<'js>, value: Opt<Value<'js>>) -> rquickjs::Result<()> {
     let wrong = |message: &str| Err(Exception::throw_type(ctx, message));
     let Some(value) = value.0 else { return wrong("pml.hint needs an object") };
-    match world.json(value, world.argument_size()) {
+    if world.is_over() {
+        return Ok(());
+    }
+    match world.json(value, world.run.argument_size()) {
         Ok(Some(json)) if json.starts_with('{') => {
-            world.hint(json);
+            // A program that was called has its name.
+            if world.frame == 0 {
+                world.run.hint(json);
+            }
             Ok(())
         }
         Ok(_) => wrong("pml.hint needs an object"),

@@ -128,18 +128,26 @@
   const origins = new WeakMap();
   class ToolError extends Error {}
   hidden(ToolError.prototype, "name", "ToolError");
-  // Else a program could give it another parent, and be called whenever one is made.
+  class CapabilityError extends Error {}
+  hidden(CapabilityError.prototype, "name", "CapabilityError");
+  // Else a program could give them another parent, and be called whenever one is made.
   freeze(ToolError);
-  const outside = (error, code, call, hint) => {
+  freeze(CapabilityError);
+  const outside = (error, code, call, hint, frame) => {
     shown(error, "code", code);
     if (hint !== undefined) shown(error, "hint", hint);
-    apply(weakSet, origins, [error, freeze([code, call])]);
+    apply(weakSet, origins, [error, freeze([code, call, frame])]);
     return error;
   };
   const toolError = (message, code, call, tool, hint, details, isThere) => {
     const error = outside(new ToolError(message), code, call, hint);
     if (isThere) shown(error, "data", details);
     shown(error, "tool", tool);
+    return error;
+  };
+  const capabilityError = (message, code, call, frame, capability) => {
+    const error = outside(new CapabilityError(message), code, call, undefined, frame);
+    shown(error, "capability", capability);
     return error;
   };
   const typeError = (message, code) => outside(new TypeError(message), code, 0);
@@ -420,16 +428,20 @@
 
   // ── Tools, arguments, and what is told about the run ──
 
-  const mcp = create(null);
+  const mcp = create(null), capabilities = create(null);
   fixed(globalThis, "mcp", mcp);
-  fixed(globalThis, "capabilities", freeze(create(null)));
+  fixed(globalThis, "capabilities", capabilities);
   fixed(globalThis, "pml", freeze({ __proto__: null, progress: freeze(native.progress), hint: freeze(native.hint) }));
   const addTool = (server, name, tool) => {
     mcp[server] ??= create(null);
     mcp[server][name] = tool;
     freeze(tool);
   };
+  const addCapability = (name, capability) => {
+    capabilities[name] = freeze(capability);
+  };
   const begin = (args) => {
+    freeze(capabilities);
     const servers = ownKeys(mcp);
     for (let i = 0; i < servers.length; i++) freeze(mcp[servers[i]]);
     freeze(mcp);
@@ -535,7 +547,7 @@
   });
 
   return {
-    addTool, addEntry, begin, probe, drain, toolError, typeError, rangeError, origin, inspect,
+    addTool, addCapability, addEntry, begin, probe, drain, toolError, capabilityError, typeError, rangeError, origin, inspect,
     isArray: Array.isArray, mapForEach, setForEach, getTime, toISOString, typedLength,
     unboxNumber: unbox.Number, unboxString: unbox.String, unboxBoolean: unbox.Boolean, unboxBigInt: unbox.BigInt,
   };

@@ -4,13 +4,50 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
+use rquickjs::context::Intrinsic;
 use rquickjs::{Ctx, Value, qjs};
 
 /// Sets how much stack the engine may use from here on.
 pub(super) fn limit_stack(ctx: &Ctx<'_>, bytes: usize) {
     // SAFETY: the context is alive, and so is its runtime.
     unsafe { qjs::JS_SetMaxStackSize(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()), bytes as qjs::size_t) }
+}
+
+/// Another context of the same engine, with these intrinsics.
+pub(super) fn another_context<'js, I: Intrinsic>(ctx: &Ctx<'js>) -> Option<Ctx<'js>> {
+    // SAFETY: the runtime is alive and locked as long as `ctx` is there, whose lifetime the new one has. It has one
+    // reference when it is made, which is given back once `Ctx` has its own.
+    unsafe {
+        let made = NonNull::new(qjs::JS_NewContextRaw(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())))?;
+        qjs::JS_AddIntrinsicBaseObjects(made.as_ptr());
+        I::add_intrinsic(made);
+        let own = Ctx::from_raw(made);
+        qjs::JS_FreeContext(made.as_ptr());
+        Some(own)
+    }
+}
+
+/// Says which frame a context is of.
+pub(super) fn set_frame(ctx: &Ctx<'_>, frame: u32) {
+    // SAFETY: the context is alive; nobody takes the number for a place in memory.
+    unsafe {
+        qjs::JS_SetContextOpaque(ctx.as_raw().as_ptr(), std::ptr::without_provenance_mut(frame as usize));
+    }
+}
+
+/// The frame a context is of.
+pub(super) fn frame(ctx: &Ctx<'_>) -> u32 {
+    // SAFETY: the context is alive.
+    let number = unsafe { qjs::JS_GetContextOpaque(ctx.as_raw().as_ptr()) }.addr();
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Takes away what refers to itself in circles and nothing else refers to.
+pub(super) fn collect_garbage(ctx: &Ctx<'_>) {
+    // SAFETY: the context is alive, and so is its runtime.
+    unsafe { qjs::JS_RunGC(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) }
 }
 
 /// Evaluates `source`, whose first line has number `line`. An exception stays in the context.

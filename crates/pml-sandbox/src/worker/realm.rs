@@ -1,4 +1,4 @@
-//! One program in its world, turn by turn.
+//! One realm: an engine's globals with the prelude in them, and the program that runs there.
 
 use std::rc::Rc;
 
@@ -6,45 +6,79 @@ use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
 use rquickjs::{Ctx, Function, Object, Promise, Value};
 
-use super::errors::{self, FILE, PRELUDE, Rejections};
+use super::errors::{FILE, PRELUDE};
 use super::json::Problem;
-use super::out::Out;
+use super::run::Run;
 use super::world::{Kept, World};
-use super::{calls, native, raw, timers};
-use crate::message::{Delivery, Ending, Event, Limit, Program, Thrown, What};
+use super::{Intrinsics, calls, errors, frames, native, raw};
+use crate::message::{Ending, Entry, Granted, Limit, Nested, Program, Thrown};
 
 /// For reading a program, which may be nested much deeper than it ever runs. The process has eight.
 const READING_STACK_BYTES: usize = 6 << 20;
 
-/// The engine with the prelude in it.
+/// What runs in a realm.
+pub(super) struct Text<'p> {
+    js: &'p str,
+    probe: &'p str,
+    entries: &'p [Entry],
+    tools: &'p [Granted],
+    sees: &'p [u32],
+    /// JSON of `args`.
+    arguments: &'p str,
+}
+
+impl<'p> Text<'p> {
+    /// The program itself.
+    pub(super) fn of(program: &'p Program) -> Text<'p> {
+        let Program { js, probe, entries, tools, sees, arguments, .. } = program;
+        Text { js, probe, entries, tools, sees, arguments }
+    }
+
+    /// One that is called with `arguments`.
+    pub(super) fn called(nested: &'p Nested, arguments: &'p str) -> Text<'p> {
+        let Nested { js, probe, entries, tools, sees, .. } = nested;
+        Text { js, probe, entries, tools, sees, arguments }
+    }
+}
+
+/// A realm with the prelude in it.
 pub(super) struct Realm<'js> {
-    ctx: Ctx<'js>,
-    world: Rc<World<'js>>,
+    pub(super) ctx: Ctx<'js>,
+    pub(super) world: Rc<World<'js>>,
     kept: Object<'js>,
     main: Option<Promise<'js>>,
-    taken: u32,
 }
 
 impl<'js> Realm<'js> {
+    /// Puts the prelude into `ctx`, which is new.
     pub(super) fn new(
         ctx: &Ctx<'js>,
-        out: &Rc<Out>,
-        rejections: &Rc<Rejections>,
+        run: &Rc<Run<'js>>,
+        frame: u32,
+        depth: u32,
     ) -> rquickjs::Result<Realm<'js>> {
-        let world = Rc::new(World::new(out, rejections));
+        raw::set_frame(ctx, frame);
+        let world = Rc::new(World::new(run, frame, depth));
         let mut options = EvalOptions::default();
         options.filename = Some(PRELUDE.to_owned());
         let prelude: Function<'js> = ctx.eval_with_options(include_str!("prelude.js"), options)?;
         let kept: Object<'js> = prelude.call((native::functions(ctx, &world)?,))?;
         world.keep(Kept::new(ctx, &kept)?);
-        Ok(Realm { ctx: ctx.clone(), world, kept, main: None, taken: 0 })
+        Ok(Realm { ctx: ctx.clone(), world, kept, main: None })
+    }
+
+    /// Another realm of the same engine, which shares no object with this one.
+    pub(super) fn another(&self, frame: u32, depth: u32) -> rquickjs::Result<Realm<'js>> {
+        let ctx = raw::another_context::<Intrinsics>(&self.ctx).ok_or(rquickjs::Error::Allocation)?;
+        Realm::new(&ctx, &self.world.run, frame, depth)
     }
 
     /// Runs something small, so that what every program needs is in memory.
     pub(super) fn warm_up(&self) -> rquickjs::Result<()> {
         let probe = Value::new_undefined(self.ctx.clone());
-        let main =
-            self.start("for (const x of [{ a: [1, 'b'] }]) await x; return { c: `${1}` };", "_", probe)?;
+        let main: Promise<'js> = self
+            .read("for (const x of [{ a: [1, 'b'] }]) await x; return { c: `${1}` };", "_", probe)?
+            .call(())?;
         while self.ctx.execute_pending_job() {}
         let size = super::json::Size { bytes: 100, nesting: 3 };
         match main.result::<Value<'js>>() {
@@ -54,53 +88,45 @@ impl<'js> Realm<'js> {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self, program: &Program) -> rquickjs::Result<()> {
-        self.world.begin(program);
-        self.furnish(program)?;
+    /// Begins `text`; what it throws before it is a program at all is in the result.
+    pub(super) fn begin(&mut self, text: &Text<'_>) -> rquickjs::Result<Result<(), Thrown>> {
+        self.furnish(text)?;
         let probe = self.kept.get("probe")?;
         raw::limit_stack(&self.ctx, READING_STACK_BYTES);
-        let started = self.read(&program.js, &program.probe, probe);
-        raw::limit_stack(&self.ctx, usize::try_from(program.limits.stack_bytes).unwrap_or(usize::MAX));
-        match started.and_then(|main| main.call(())) {
-            Ok(main) => self.main = Some(main),
-            Err(_) => {
-                let thrown = self.tell(&self.ctx.catch());
-                match self.world.end(Ending::Thrown(thrown))? {}
+        let read = self.read(text.js, text.probe, probe);
+        let stack_bytes = self.world.run.limits().stack_bytes;
+        raw::limit_stack(&self.ctx, usize::try_from(stack_bytes).unwrap_or(usize::MAX));
+        Ok(match read.and_then(|main| main.call(())) {
+            Ok(main) => {
+                self.main = Some(main);
+                Ok(())
             }
-        }
-        self.settle()
+            Err(_) => Err(self.tell(&self.ctx.catch())),
+        })
     }
 
-    pub(super) fn deliver(&mut self, delivery: Delivery) -> rquickjs::Result<()> {
-        self.taken += 1;
-        self.world.now_ms.set(delivery.now_ms);
-        match delivery.what {
-            What::Result { call, json } => calls::result(&self.ctx, &self.world, call, json)?,
-            What::Error { call, error } => calls::error(&self.ctx, &self.world, call, error)?,
-            What::Timer { timer } => timers::fire(&self.ctx, &self.world, timer)?,
-        }
-        self.settle()
-    }
-
-    /// Tools, arguments and what the probes need to know.
-    fn furnish(&self, program: &Program) -> rquickjs::Result<()> {
+    /// Tools, other programs, arguments and what the probes need to know.
+    fn furnish(&self, text: &Text<'_>) -> rquickjs::Result<()> {
         let add_tool: Function<'js> = self.kept.get("addTool")?;
-        for granted in &program.tools {
+        for granted in text.tools {
             let tool = calls::tool(&self.ctx, &self.world, granted)?;
             for name in &granted.names {
                 add_tool.call::<_, ()>((granted.server.as_str(), name.as_str(), tool.clone()))?;
             }
         }
+        let add_capability: Function<'js> = self.kept.get("addCapability")?;
+        for place in text.sees {
+            if let Some(nested) = self.world.run.nested(*place) {
+                let capability = frames::capability(&self.ctx, &self.world, *place, &nested.name)?;
+                add_capability.call::<_, ()>((nested.name.as_str(), capability))?;
+            }
+        }
         let add_entry: Function<'js> = self.kept.get("addEntry")?;
-        for entry in &program.entries {
+        for entry in text.entries {
             add_entry.call::<_, ()>((entry.point, entry.context, entry.function, entry.enters))?;
         }
         let begin: Function<'js> = self.kept.get("begin")?;
-        begin.call((self.ctx.json_parse(program.arguments.as_str())?,))
-    }
-
-    fn start(&self, js: &str, probe: &str, value: Value<'js>) -> rquickjs::Result<Promise<'js>> {
-        self.read(js, probe, value)?.call(())
+        begin.call((self.ctx.json_parse(text.arguments)?,))
     }
 
     /// The async function whose body is `js`. Its first line is line 1: what is around it has lines before that. There
@@ -113,44 +139,25 @@ impl<'js> Realm<'js> {
         around.call((value,))
     }
 
-    /// Runs until nothing is left to do, and says what there is to say.
-    fn settle(&self) -> rquickjs::Result<()> {
-        self.world.site.take();
-        while self.ctx.execute_pending_job() {
-            // A call that follows its probe does so in the same job, or not at all.
-            self.world.site.take();
-        }
-        if let Some(ending) = self.ending()? {
-            match self.world.end(ending)? {}
-        }
-        self.world.tell_turn()?;
-        let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-        self.world.out.say(Event::Quiet {
-            taken: self.taken,
-            calls: count(self.world.calls.open()),
-            timers: count(self.world.timers.set()),
-        });
-        Ok(())
+    /// Whether the program still has something to wait for, as far as itself goes.
+    pub(super) fn is_pending(&self) -> bool {
+        self.main.as_ref().is_some_and(|main| main.state() == PromiseState::Pending)
     }
 
-    /// How the program has ended, if it has.
-    fn ending(&self) -> rquickjs::Result<Option<Ending>> {
+    /// How the program has ended. One that has not waits for something that cannot come.
+    pub(super) fn ending(&self) -> rquickjs::Result<Ending> {
         let main = self.main.as_ref().expect("the program has begun");
-        let waits = self.world.calls.open() > 0 || self.world.timers.set() > 0;
-        if main.state() == PromiseState::Pending && waits {
-            return Ok(None);
-        }
         let result = main.result::<Value<'js>>();
         if let Some(Err(_)) = result {
-            return Ok(Some(Ending::Thrown(self.tell(&self.ctx.catch()))));
+            return Ok(Ending::Thrown(self.tell(&self.ctx.catch())));
         }
-        if let Some(reason) = errors::first(&self.world.rejections, &self.ctx, main.as_value())? {
-            return Ok(Some(Ending::Unhandled(self.tell(&reason))));
+        if let Some(reason) = errors::first(&self.world.run.rejections, &self.ctx, main.as_value())? {
+            return Ok(Ending::Unhandled(self.tell(&reason)));
         }
-        Ok(Some(match result {
+        Ok(match result {
             Some(value) => self.value(value?),
             None => Ending::Deadlock,
-        }))
+        })
     }
 
     fn value(&self, value: Value<'js>) -> Ending {
@@ -158,7 +165,7 @@ impl<'js> Realm<'js> {
             let (name, code) = ("TypeError".to_owned(), Some("RESULT_NOT_JSON".to_owned()));
             Ending::Thrown(Thrown { name, message, code, ..Thrown::default() })
         };
-        let size = self.world.result_size();
+        let size = self.world.run.result_size();
         match self.world.json(value, size) {
             Ok(json) => Ending::Value(json.unwrap_or_else(|| "null".to_owned())),
             Err(Problem::Refused { path, what }) => not_json(format!("the result `{path}` is {what}")),
@@ -172,7 +179,7 @@ impl<'js> Realm<'js> {
 
     fn tell(&self, value: &Value<'js>) -> Thrown {
         // Members of what was thrown may be code.
-        let _reading = self.world.reading();
+        let _reading = self.world.run.reading();
         self.world.kept().teller.tell(value)
     }
 }

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use rquickjs::function::{Args, Opt, Rest};
 use rquickjs::{Coerced, Ctx, Exception, Function, Object, Value};
 
+use super::native;
+use super::run::Run;
 use super::world::World;
 use crate::message::Event;
 
@@ -27,6 +29,7 @@ pub(super) struct Timers<'js> {
 }
 
 struct Timer<'js> {
+    world: Rc<World<'js>>,
     number: u32,
     then: Function<'js>,
     given: Vec<Value<'js>>,
@@ -37,6 +40,11 @@ struct Timer<'js> {
 impl Timers<'_> {
     pub(super) fn set(&self) -> usize {
         self.ids.borrow().len()
+    }
+
+    /// Whether `frame` waits for one.
+    pub(super) fn any_of(&self, frame: u32) -> bool {
+        self.set.borrow().values().any(|timer| timer.world.frame == frame)
     }
 }
 
@@ -52,19 +60,19 @@ pub(super) fn install<'js>(
             move |ctx: Ctx<'js>, then: Opt<Value<'js>>, ms: Opt<Value<'js>>, given: Rest<Value<'js>>| {
                 set(&ctx, &world, name, then.0, ms.0, given.0, repeats)
             };
-        native.set(name, Function::new(ctx.clone(), set)?.with_name(name)?.with_length(2)?)?;
+        native.set(name, native::function(ctx, name, 2, set)?)?;
     }
     for name in ["clearTimeout", "clearInterval"] {
         let world = Rc::clone(world);
         let clear = move |id: Opt<Value<'js>>| clear(&world, id.0.as_ref());
-        native.set(name, Function::new(ctx.clone(), clear)?.with_name(name)?.with_length(1)?)?;
+        native.set(name, native::function(ctx, name, 1, clear)?)?;
     }
     Ok(())
 }
 
 fn set<'js>(
     ctx: &Ctx<'js>,
-    world: &World<'js>,
+    world: &Rc<World<'js>>,
     name: &str,
     then: Option<Value<'js>>,
     ms: Option<Value<'js>>,
@@ -80,44 +88,69 @@ fn set<'js>(
     };
     // What is not a number counts as 0.
     let delay_ms = if ms > 0.0 { ms.min(LONGEST_MS) as u64 } else { 0 };
-    if world.timers.set() >= MOST {
+    if world.is_over() {
+        return Ok(0);
+    }
+    let run = &world.run;
+    if run.timers.set() >= MOST {
         return Err(Exception::throw_range(ctx, &format!("more than {MOST} timers are set")));
     }
-    let number = start(world, delay_ms);
-    let timer = Timer { number, then, given, every_ms: repeats.then_some(delay_ms) };
-    world.timers.set.borrow_mut().insert(number, timer);
-    world.timers.ids.borrow_mut().insert(number, number);
+    let number = start(run, delay_ms);
+    let world = Rc::clone(world);
+    let timer = Timer { world, number, then, given, every_ms: repeats.then_some(delay_ms) };
+    run.timers.set.borrow_mut().insert(number, timer);
+    run.timers.ids.borrow_mut().insert(number, number);
     Ok(number)
 }
 
-fn start(world: &World<'_>, delay_ms: u64) -> u32 {
-    let timer = world.timers.made.get() + 1;
-    world.timers.made.set(timer);
-    world.out.say(Event::Timer { timer, delay_ms });
+fn start(run: &Run<'_>, delay_ms: u64) -> u32 {
+    let timer = run.timers.made.get() + 1;
+    run.timers.made.set(timer);
+    run.out.say(Event::Timer { timer, delay_ms });
     timer
 }
 
 fn clear(world: &World<'_>, id: Option<&Value<'_>>) {
     let Some(id) = id.and_then(Value::as_number) else { return };
-    let Some(timer) = world.timers.set.borrow_mut().remove(&(id as u32)) else { return };
-    // An interval that clears itself while it fires has no number just then.
-    if world.timers.ids.borrow_mut().remove(&timer.number).is_some() {
-        world.out.say(Event::TimerCleared { timer: timer.number });
+    let id = id as u32;
+    // Numbers are given for the run, and one frame could guess another's.
+    let own = world.run.timers.set.borrow().get(&id).is_some_and(|timer| timer.world.frame == world.frame);
+    if own {
+        remove(&world.run, id);
     }
 }
 
+fn remove(run: &Run<'_>, id: u32) {
+    let Some(timer) = run.timers.set.borrow_mut().remove(&id) else { return };
+    // An interval that clears itself while it fires has no number just then.
+    if run.timers.ids.borrow_mut().remove(&timer.number).is_some() {
+        run.out.say(Event::TimerCleared { timer: timer.number });
+    }
+}
+
+/// Clears what `frame` has set.
+pub(super) fn forget(run: &Run<'_>, frame: u32) {
+    let set = run.timers.set.borrow();
+    let mut ids: Vec<u32> =
+        set.iter().filter(|(_, timer)| timer.world.frame == frame).map(|(id, _)| *id).collect();
+    drop(set);
+    ids.sort_unstable();
+    ids.into_iter().for_each(|id| remove(run, id));
+}
+
 /// Calls what waits for timer `number`; nothing happens when it was cleared.
-pub(super) fn fire<'js>(ctx: &Ctx<'js>, world: &World<'js>, number: u32) -> rquickjs::Result<()> {
-    let timers = &world.timers;
+pub(super) fn fire(run: &Run<'_>, number: u32) -> rquickjs::Result<()> {
+    let timers = &run.timers;
     let Some(id) = timers.ids.borrow_mut().remove(&number) else { return Ok(()) };
-    let Some(Due { then, given, every_ms }) = timers.due(id) else { return Ok(()) };
+    let Some(Due { world, then, given, every_ms }) = timers.due(id) else { return Ok(()) };
+    let ctx = then.ctx().clone();
     let mut args = Args::new(ctx.clone(), given.len());
     args.push_args(given)?;
-    if then.call_arg::<Value<'js>>(args).is_err() {
-        world.uncaught(ctx, ctx.catch());
+    if then.call_arg::<Value<'_>>(args).is_err() {
+        world.uncaught(&ctx, ctx.catch());
     }
     if let (Some(delay_ms), Some(timer)) = (every_ms, timers.set.borrow_mut().get_mut(&id)) {
-        timer.number = start(world, delay_ms);
+        timer.number = start(run, delay_ms);
         timers.ids.borrow_mut().insert(timer.number, id);
     }
     Ok(())
@@ -125,6 +158,7 @@ pub(super) fn fire<'js>(ctx: &Ctx<'js>, world: &World<'js>, number: u32) -> rqui
 
 /// What a timer calls when its time has come.
 struct Due<'js> {
+    world: Rc<World<'js>>,
     then: Function<'js>,
     given: Vec<Value<'js>>,
     every_ms: Option<u64>,
@@ -135,7 +169,12 @@ impl<'js> Timers<'js> {
     fn due(&self, id: u32) -> Option<Due<'js>> {
         let mut set = self.set.borrow_mut();
         let timer = set.get(&id)?;
-        let due = Due { then: timer.then.clone(), given: timer.given.clone(), every_ms: timer.every_ms };
+        let due = Due {
+            world: Rc::clone(&timer.world),
+            then: timer.then.clone(),
+            given: timer.given.clone(),
+            every_ms: timer.every_ms,
+        };
         if due.every_ms.is_none() {
             set.remove(&id);
         }

@@ -1,42 +1,30 @@
-//! What the functions of one program share: its state, the way out, and what the prelude keeps for us.
+//! What the functions of one realm share, and what the prelude keeps for us.
+//!
+//! The program has a realm, and so has every frame: each call of another program. What they share, which no program
+//! can reach, is the [`Run`].
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::{Ctx, Function, Object, Value};
 
-use super::calls::Calls;
-use super::errors::{self, Rejections, Teller};
+use super::errors::{self, Teller};
 use super::json::{Look, Problem, Size};
-use super::out::Out;
-use super::random::Random;
-use super::timers::Timers;
-use crate::message::{Ending, Event, Kind, Level, Limits, Program, Reached};
-use crate::wire::MOST_BYTES;
+use super::run::Run;
+use crate::message::{Event, Level, Reached};
 
-/// What a frame holds besides the text that is limited.
-const FRAME_BYTES: u64 = 64 << 10;
-
-/// One program's world.
+/// One realm's world.
 pub(super) struct World<'js> {
-    pub(super) out: Rc<Out>,
-    pub(super) rejections: Rc<Rejections>,
-    pub(super) calls: Calls<'js>,
-    pub(super) timers: Timers<'js>,
-    pub(super) random: Random,
-    /// The time the program sees.
-    pub(super) now_ms: Cell<i64>,
-    /// Point and context the next tool call comes from.
-    pub(super) site: Cell<(u32, u32)>,
-    /// Values are being read for the host: no tool may be called meanwhile.
-    reading: Cell<bool>,
-    /// None when the console was cut.
-    console_left: Cell<Option<usize>>,
-    progress: RefCell<Option<Event>>,
-    hint: RefCell<Option<String>>,
+    pub(super) run: Rc<Run<'js>>,
+    /// The number of its frame; the program itself is 0.
+    pub(super) frame: u32,
+    /// How many programs are around it.
+    pub(super) depth: u32,
     reached: RefCell<Vec<Reached>>,
-    limits: OnceCell<Limits>,
-    kept: OnceCell<Kept<'js>>,
+    /// Its program has ended: what is left of it has no effect.
+    over: Cell<bool>,
+    /// Given up when it is over, for it holds the realm that holds this.
+    kept: RefCell<Option<Rc<Kept<'js>>>>,
 }
 
 /// What the prelude gives back.
@@ -44,6 +32,7 @@ pub(super) struct Kept<'js> {
     pub(super) look: Look<'js>,
     pub(super) teller: Teller<'js>,
     pub(super) tool_error: Function<'js>,
+    pub(super) capability_error: Function<'js>,
     pub(super) type_error: Function<'js>,
     pub(super) range_error: Function<'js>,
     drain: Function<'js>,
@@ -55,6 +44,7 @@ impl<'js> Kept<'js> {
             look: Look::new(ctx, kept)?,
             teller: Teller::new(kept)?,
             tool_error: kept.get("toolError")?,
+            capability_error: kept.get("capabilityError")?,
             type_error: kept.get("typeError")?,
             range_error: kept.get("rangeError")?,
             drain: kept.get("drain")?,
@@ -62,115 +52,60 @@ impl<'js> Kept<'js> {
     }
 }
 
-/// Something is being read for the host while this is held.
-pub(super) struct Reading<'a>(&'a Cell<bool>);
-
-impl Drop for Reading<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
 impl<'js> World<'js> {
-    pub(super) fn new(out: &Rc<Out>, rejections: &Rc<Rejections>) -> World<'js> {
+    pub(super) fn new(run: &Rc<Run<'js>>, frame: u32, depth: u32) -> World<'js> {
         World {
-            out: Rc::clone(out),
-            rejections: Rc::clone(rejections),
-            calls: Calls::default(),
-            timers: Timers::default(),
-            random: Random::default(),
-            now_ms: Cell::new(0),
-            site: Cell::new((0, 0)),
-            reading: Cell::new(false),
-            console_left: Cell::new(Some(0)),
-            progress: RefCell::default(),
-            hint: RefCell::default(),
+            run: Rc::clone(run),
+            frame,
+            depth,
             reached: RefCell::default(),
-            limits: OnceCell::new(),
-            kept: OnceCell::new(),
+            over: Cell::new(false),
+            kept: RefCell::default(),
         }
     }
 
     pub(super) fn keep(&self, kept: Kept<'js>) {
-        assert!(self.kept.set(kept).is_ok(), "the prelude runs once");
+        self.kept.replace(Some(Rc::new(kept)));
     }
 
-    pub(super) fn kept(&self) -> &Kept<'js> {
-        self.kept.get().expect("the prelude ran before any program")
+    pub(super) fn kept(&self) -> Rc<Kept<'js>> {
+        Rc::clone(self.kept.borrow().as_ref().expect("nothing asks in a realm without its prelude"))
     }
 
-    pub(super) fn begin(&self, program: &Program) {
-        // Longer texts could not be sent.
-        let most = MOST_BYTES as u64 - FRAME_BYTES;
-        let mut limits = program.limits.clone();
-        for bytes in [&mut limits.argument_bytes, &mut limits.result_bytes, &mut limits.console_bytes] {
-            *bytes = (*bytes).min(most);
-        }
-        self.console_left.set(Some(bytes(limits.console_bytes)));
-        self.now_ms.set(program.now_ms);
-        self.random.seed(program.seed);
-        assert!(self.limits.set(limits).is_ok(), "a worker runs one program");
+    /// Nothing in it has an effect any more.
+    pub(super) fn close(&self) {
+        self.over.set(true);
+        self.kept.take();
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        self.limits.get().expect("a program has begun")
-    }
-
-    /// How large the arguments of a call may be.
-    pub(super) fn argument_size(&self) -> Size {
-        Size { bytes: bytes(self.limits().argument_bytes), nesting: self.limits().nesting as usize }
-    }
-
-    /// How large the value of the program may be.
-    pub(super) fn result_size(&self) -> Size {
-        Size { bytes: bytes(self.limits().result_bytes), nesting: self.limits().nesting as usize }
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
     }
 
     /// `value` as JSON. Meanwhile members of it may be code, which may not call tools.
     pub(super) fn json(&self, value: Value<'js>, size: Size) -> Result<Option<String>, Problem> {
-        let _reading = self.reading();
+        let _reading = self.run.reading();
         self.kept().look.json(value, size)
     }
 
-    /// No tool can be called while the result is held.
-    pub(super) fn reading(&self) -> Reading<'_> {
-        self.reading.set(true);
-        Reading(&self.reading)
+    /// The name of the kind of object `value` is.
+    pub(super) fn kind(&self, value: &Value<'js>) -> String {
+        match self.is_over() {
+            true => String::new(),
+            false => self.kept().look.name(value).to_owned(),
+        }
     }
 
-    pub(super) fn is_reading(&self) -> bool {
-        self.reading.get()
-    }
-
-    /// How many bytes the console takes yet; none when it was cut.
+    /// How many bytes the console takes yet; none when it was cut, or nobody listens.
     pub(super) fn console_left(&self) -> Option<usize> {
-        self.console_left.get()
+        self.run.console_left().filter(|_| !self.is_over())
     }
 
-    /// Writes to the console what still has room; a line costs its text and its end.
-    pub(super) fn console(&self, level: Level, mut text: String) {
-        let Some(left) = self.console_left.get() else { return };
-        let is_cut = text.len() + 1 > left;
-        if is_cut {
-            errors::cut(&mut text, left.saturating_sub(1));
+    /// Writes to the console what still has room.
+    pub(super) fn console(&self, level: Level, text: String) {
+        if !self.is_over() {
+            self.run.console(self.frame, level, text);
         }
-        self.console_left.set((!is_cut).then(|| left - text.len() - 1));
-        if !is_cut || !text.is_empty() {
-            self.out.say(Event::Console { level, text });
-        }
-        if is_cut {
-            self.out.say(Event::ConsoleCut);
-        }
-    }
-
-    /// The last one of a turn is told: those before were never to be seen.
-    pub(super) fn progress(&self, progress: Event) {
-        self.progress.replace(Some(progress));
-    }
-
-    /// The last one of a turn is told.
-    pub(super) fn hint(&self, json: String) {
-        self.hint.replace(Some(json));
     }
 
     pub(super) fn reached(&self, reached: Reached) {
@@ -179,39 +114,16 @@ impl<'js> World<'js> {
 
     /// Takes note of an exception that nothing in the program can catch.
     pub(super) fn uncaught(&self, ctx: &Ctx<'js>, reason: Value<'js>) {
-        errors::uncaught(&self.rejections, ctx, reason);
+        errors::uncaught(&self.run.rejections, ctx, reason);
     }
 
-    /// Tells what is told once a turn.
-    pub(super) fn tell_turn(&self) -> rquickjs::Result<()> {
+    /// Tells what probes saw.
+    pub(super) fn tell_reached(&self) -> rquickjs::Result<()> {
         self.kept().drain.call::<_, ()>(())?;
-        if let Some(progress) = self.progress.take() {
-            self.out.say(progress);
-        }
-        if let Some(json) = self.hint.take() {
-            self.out.say(Event::Hint { json });
-        }
-        let reached = self.reached.take();
-        if !reached.is_empty() {
-            self.out.say(Event::Reached(reached));
+        let places = self.reached.take();
+        if !places.is_empty() {
+            self.run.out.say(Event::Reached { frame: self.frame, places });
         }
         Ok(())
     }
-
-    /// Ends the run.
-    pub(super) fn end(&self, ending: Ending) -> rquickjs::Result<super::Never> {
-        self.tell_turn()?;
-        self.out.end(ending)
-    }
 }
-
-fn bytes(limit: u64) -> usize {
-    usize::try_from(limit).unwrap_or(usize::MAX)
-}
-
-/// The kinds of places by the numbers the prelude gives them.
-pub(super) const KINDS: [Kind; 8] =
-    [Kind::Is, Kind::Has, Kind::Case, Kind::Loop, Kind::Turn, Kind::Caught, Kind::Did, Kind::Fork];
-
-/// The levels of the console by the numbers the prelude gives them.
-pub(super) const LEVELS: [Level; 5] = [Level::Debug, Level::Log, Level::Info, Level::Warn, Level::Error];

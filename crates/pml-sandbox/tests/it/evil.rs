@@ -79,7 +79,10 @@ fn after_begin(socket: &mut UnixStream, how: &str) {
         "cleared" => frame(&[1, 2, 1]),
         "progress" => frame(&[&[1, 5][..], &f64::NAN.to_le_bytes(), &[0, 0]].concat()),
         "value" => frame(&[1, 9, 0, 1, b'{']),
-        "console" => frame(&[&[1, 3, 0, 0x80, 0x80, 0x08][..], &[b'x'; 1 << 17]].concat()),
+        "console" => frame(&[&[1, 3, 0, 0, 0x80, 0x80, 0x08][..], &[b'x'; 1 << 17]].concat()),
+        // Event 10 with frame, parent, program, point, context and arguments; event 11 with frame and value.
+        "frame" => frame(&[1, 10, 1, 0, 0, 0, 0, 2, b'{', b'}']),
+        "frame-end" => frame(&[1, 11, 1, 0, 1, b'1']),
         "half" => {
             socket.write_all(&call(1, 0, 1, "{}")[..6]).unwrap();
             std::process::exit(0);
@@ -172,7 +175,7 @@ fn breach() -> ! {
 fn tell(text: &str) {
     let length = text.len();
     let varint = [(length & 0x7f) as u8 | 0x80, (length >> 7) as u8];
-    let said = frame(&[&[1, 3, 1][..], &varint, text.as_bytes()].concat());
+    let said = frame(&[&[1, 3, 0, 1][..], &varint, text.as_bytes()].concat());
     let mut ignored = [0_u8; 4096];
     // SAFETY: descriptor 0 is the socket; the buffers live across the calls.
     unsafe {

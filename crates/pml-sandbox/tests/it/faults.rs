@@ -47,7 +47,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 
 fn a_worker_that_lies_is_ended() {
     let evils = "handle realm replayed skipped array no-json no-text no-event left-over ready-again taken twice-quiet \
-                 while-quiet timer cleared progress value console half";
+                 while-quiet timer cleared progress value console frame frame-end half";
     let mut table = String::new();
     for how in evils.split_whitespace() {
         match first_of(how) {
@@ -74,6 +74,8 @@ fn a_worker_that_lies_is_ended() {
         progress: progress that is no number, or with a long message
         value: something that is not JSON: EOF while parsing an object at line 1 column 1
         console: 131073 bytes on the console, more than 65536
+        frame: a call of program 0 in frame 0, which was not given
+        frame-end: something of frame 1, which is not there
         half: half a frame
     "#]]
     .assert_eq(&table);

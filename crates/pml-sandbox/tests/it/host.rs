@@ -40,6 +40,8 @@ pub(crate) fn program(js: &str) -> Program {
             tool("fs", &["write-file", "write_file"], 2),
             tool("my-server", &["go"], 3),
         ],
+        nested: Vec::new(),
+        sees: Vec::new(),
         limits: Limits::default(),
     }
 }
@@ -119,23 +121,33 @@ pub(crate) fn story(program: &Program, answer: impl FnMut(&Event) -> Option<What
 
 fn words(event: &Event) -> String {
     match event {
-        Event::Call { call, point, context, handle, arguments, .. } => {
-            format!("call {call} of {handle} at {point}@{context} {arguments}")
+        Event::Call { call, frame, point, context, handle, arguments } => {
+            format!("{}call {call} of {handle} at {point}@{context} {arguments}", within(*frame))
         }
         Event::Timer { timer, delay_ms } => format!("timer {timer} in {delay_ms}"),
         Event::TimerCleared { timer } => format!("timer {timer} cleared"),
-        Event::Console { level, text } => format!("{level:?} {text}"),
-        Event::Reached(reached) => {
-            let reached = reached
+        Event::Console { frame, level, text } => format!("{}{level:?} {text}", within(*frame)),
+        Event::FrameBegan { frame, parent, nested, point, context, arguments } => {
+            format!("{}frame {frame} of {nested} at {point}@{context} {arguments}", within(*parent))
+        }
+        Event::FrameEnded { frame, end: Ok(json) } => format!("frame {frame} gave {json}"),
+        Event::FrameEnded { frame, end: Err(thrown) } => format!("frame {frame} threw {}", error(thrown)),
+        Event::Reached { frame, places } => {
+            let reached = places
                 .iter()
                 .map(|it| format!("{:?} {}@{} {} ×{}", it.kind, it.point, it.context, it.outcome, it.count));
-            format!("reached {}", reached.collect::<Vec<_>>().join(", "))
+            format!("{}reached {}", within(*frame), reached.collect::<Vec<_>>().join(", "))
         }
         Event::Ended(_) => ending(event),
         Event::ConsoleCut | Event::Progress { .. } | Event::Hint { .. } | Event::Quiet { .. } => {
             format!("{event:?}")
         }
     }
+}
+
+/// Says where something happened, unless that is the program itself.
+fn within(frame: u32) -> String {
+    if frame == 0 { String::new() } else { format!("[{frame}] ") }
 }
 
 fn ending(event: &Event) -> String {
@@ -148,13 +160,16 @@ fn ending(event: &Event) -> String {
 }
 
 fn error(thrown: &Thrown) -> String {
-    let Thrown { name, message, code, call, line, column, .. } = thrown;
+    let Thrown { name, message, code, call, frame, line, column, .. } = thrown;
     let mut text = format!("{name}: {message}");
     if let Some(code) = code {
         write!(text, " [{code}]").unwrap();
     }
     if let Some(call) = call {
         write!(text, " call {call}").unwrap();
+    }
+    if let Some(frame) = frame {
+        write!(text, " frame {frame}").unwrap();
     }
     if *line > 0 {
         write!(text, " at {line}:{column}").unwrap();

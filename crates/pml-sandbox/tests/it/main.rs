@@ -8,6 +8,7 @@ mod endings;
 mod evil;
 mod faults;
 mod host;
+mod nested;
 mod pool;
 mod probes;
 mod surface;
@@ -27,6 +28,7 @@ fn main() {
         boundary::tests(),
         endings::tests(),
         faults::tests(),
+        nested::tests(),
         pool::tests(),
         probes::tests(),
         surface::tests(),

@@ -117,7 +117,7 @@ fn visits_are_counted_and_told_once_a_turn() {
     let reached: Vec<Vec<(Kind, u64)>> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Reached(all) => Some(all.iter().map(|it| (it.kind, it.count)).collect()),
+            Event::Reached { places, .. } => Some(places.iter().map(|it| (it.kind, it.count)).collect()),
             _ => None,
         })
         .collect();

@@ -211,7 +211,7 @@ fn timers_take_functions_only() {
 fn console_of(js: &str) -> String {
     let events = play(&program(js), echo).unwrap();
     let text = events.iter().filter_map(|event| match event {
-        Event::Console { level, text } => Some(format!("{level:?} {text}\n")),
+        Event::Console { level, text, .. } => Some(format!("{level:?} {text}\n")),
         Event::ConsoleCut => Some("cut\n".to_owned()),
         Event::Ended(ending) if !matches!(ending, pml_sandbox::Ending::Value(_)) => {
             Some(format!("{ending:?}\n"))

@@ -147,11 +147,12 @@ pub(crate) struct Remembered {
     error: Option<String>,
     procedure: Option<NewProcedure>,
     activates: bool,
+    nested: Vec<Remembered>,
 }
 
 impl Remembered {
     pub(crate) fn of(memory: Memory) -> Result<Remembered, Error> {
-        let Memory { procedure, activates, values, trace } = memory;
+        let Memory { procedure, activates, values, trace, nested } = memory;
         let text = |value: serde_json::Result<String>| value.expect("what a run leaves is plain data");
         let body = text(serde_json::to_string(&trace.body));
         let bytes = body.len();
@@ -163,15 +164,28 @@ impl Remembered {
             lesson: text(serde_json::to_string(&Lesson::of(&trace.body, values))),
             error: trace.error.as_ref().map(|error| text(serde_json::to_string(error))),
             procedure: procedure.map(|procedure| NewProcedure::of(*procedure)),
+            nested: nested.into_iter().map(Remembered::part).collect::<Result<_, Error>>()?,
             body,
             activates,
             trace,
         })
     }
 
+    /// What a part of a run leaves behind.
+    fn part(trace: Trace) -> Result<Remembered, Error> {
+        Remembered::of(Memory {
+            procedure: None,
+            activates: false,
+            values: serde_json::Map::new(),
+            trace: Box::new(trace),
+            nested: Vec::new(),
+        })
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let procedure = self.procedure.as_ref().map_or(0, NewProcedure::bytes);
-        self.body.len() + self.lesson.len() + self.trace.intent.len() + procedure
+        let nested: usize = self.nested.iter().map(Remembered::bytes).sum();
+        self.body.len() + self.lesson.len() + self.trace.intent.len() + procedure + nested
     }
 
     pub(crate) fn store(&self, connection: &Connection) -> rusqlite::Result<()> {
@@ -186,7 +200,7 @@ impl Remembered {
         if let Some((number, _)) = capability {
             self.tell_intent(connection, number)?;
         }
-        Ok(())
+        self.nested.iter().try_for_each(|part| part.store(connection))
     }
 
     /// The capability it counts for, and whether that is the very one that was run.

@@ -103,7 +103,13 @@ pub(crate) fn trace(number: u128) -> Trace {
 pub(crate) fn memory(identity: &str, trace: Trace) -> Memory {
     let procedure = Box::new(procedure_of(&trace.principal, identity));
     let activates = trace.status.evidence() == Some(true);
-    Memory { procedure: Some(procedure), activates, values: Map::new(), trace: Box::new(trace) }
+    Memory {
+        procedure: Some(procedure),
+        activates,
+        values: Map::new(),
+        trace: Box::new(trace),
+        nested: Vec::new(),
+    }
 }
 
 pub(crate) fn failed(number: u128, message: &str) -> Trace {

@@ -11,7 +11,7 @@ use pml_model::structure::{Argument, Link, Node, NodeId, NodeKind, Step, Structu
 use pml_store::ApprovalRule;
 use serde_json::Value;
 
-use crate::execute::{Grant, Granted, Plan};
+use crate::execute::{Grant, Granted, Nested, Plan};
 
 /// How many places that call one tool are shown; what else calls it is told in one line.
 const MOST_PLACES: usize = 50;
@@ -54,8 +54,26 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
             .iter()
             .filter(|node| calls_tool(node, &name) && plan.may_call(node.id, handle))
             .collect();
-        if (sites.is_empty() && plan.opaque.is_empty()) || sites.len() > MOST_PLACES {
+        let nested = || plan.nested.iter().filter(|nested| nested.sees.tools.contains(&handle));
+        let inside =
+            nested().flat_map(|nested| nested.structure.nodes.iter().map(move |node| (nested, node)));
+        let inside: Vec<(&Nested, &Node)> = inside.filter(|(_, node)| calls_tool(node, &name)).collect();
+        let places = sites.len() + inside.len();
+        if (places == 0 && plan.opaque.is_empty()) || sites.len().max(inside.len()) > MOST_PLACES {
             calls.push(blank());
+        }
+        for (nested, node) in inside.into_iter().take(MOST_PLACES) {
+            let by = format!("capability `{}` calls it", nested.name);
+            calls.push(Asked {
+                because: match asks.because.contains(&by) {
+                    true => asks.because.clone(),
+                    false => format!("{}; {by}", asks.because),
+                },
+                code: line(&nested.source, node.at.line),
+                // What it is given by whoever calls it is not known, nor how often.
+                arguments: foreseen(node, &nested.source, &Value::Null, &mut room),
+                ..blank()
+            });
         }
         for node in sites.into_iter().take(MOST_PLACES) {
             calls.push(Asked {
@@ -71,7 +89,7 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
     calls.sort_by_key(|asked| asked.line);
     (!calls.is_empty()).then(|| Approval {
         intent: plan.intent.clone(),
-        code_hash: plan.code_hash.clone(),
+        code_hash: plan.approved_hash(),
         by: plan.by,
         begun: false,
         calls,

@@ -198,6 +198,8 @@ async fn past_the_flow(app: &App, pool: &Pool, code: &str) -> Result<Option<Ende
         seed: 1,
         now_ms: 0,
         tools: vec![Granted { server: "json".to_owned(), names: vec!["stringify".to_owned()], handle: 0 }],
+        nested: Vec::new(),
+        sees: Vec::new(),
         limits: Limits { cpu: CPU, ..Limits::default() },
     };
     let mut worker = pool.take().await.map_err(failed)?;

@@ -166,7 +166,13 @@ fn trace(number: usize, capability: usize) -> Stored {
         },
     };
     let values = Map::from_iter([("path".to_owned(), json!(format!("notes/{number}.txt")))]);
-    Stored { procedure: Some(Box::new(procedure)), activates: true, values, trace: Box::new(trace) }
+    Stored {
+        procedure: Some(Box::new(procedure)),
+        activates: true,
+        values,
+        trace: Box::new(trace),
+        nested: Vec::new(),
+    }
 }
 
 /// Stores a trace and waits until it is there.

@@ -64,11 +64,14 @@ pub(super) fn about(
             description: says(&name, &tool.digest),
             tool: name,
             scope: asks.scope.clone(),
-            because: asks.because.clone(),
+            because: match observer.caller_of(issued.call).filter(|name| !asks.because.contains(*name)) {
+                Some(name) => format!("{}; capability `{name}` calls it", asks.because),
+                None => asks.because.clone(),
+            },
             call: Some(issued.call),
             node: issued.node.clone(),
             line: place,
-            code: place.and_then(|number| line(&plan.source, number)),
+            code: place.and_then(|number| line(observer.text_of(issued.call), number)),
             arguments: known_arguments(&issued.arguments)?,
             repeats: false,
             origins: origins(&issued.arguments, results, observer, &mut left),
@@ -77,7 +80,7 @@ pub(super) fn about(
     };
     Approval {
         intent: plan.intent.clone(),
-        code_hash: plan.code_hash.clone(),
+        code_hash: plan.approved_hash(),
         by: plan.by,
         begun: true,
         calls: together(calls).iter().filter_map(|issued| asked(issued)).collect(),

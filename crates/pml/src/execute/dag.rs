@@ -147,11 +147,14 @@ impl Dag {
 
     fn program(&self, task: usize) -> Option<pml_sandbox::Program> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return None };
-        let arguments = self.arguments(task).ok()?;
+        let mut arguments = self.arguments(task).ok()?;
+        if let Some(nested) = code.capability.and_then(|place| self.plan.nested.get(place as usize)) {
+            arguments = nested.given(&arguments);
+        }
         // Its time is the one at which it was its turn, however late it begins or begins again.
         let began = self.frames.get(&task)?.began();
         let which = u64::from(frame_of(task));
-        Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.tools, which, began))
+        Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.sees, which, began))
     }
 
     /// How long the try of a task that makes `call` may take.

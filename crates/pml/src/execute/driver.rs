@@ -412,11 +412,11 @@ impl Driver {
         if !self.run.is_replaying() {
             self.tell(&seen);
         }
-        self.observer.see(&seen);
+        self.observer.see(&seen, now_ms());
         let event = match seen {
-            Seen::Call { call, point, context, handle, arguments, .. } => {
+            Seen::Call { call, frame, point, context, handle, arguments } => {
                 let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
-                let seen = CallSeen { call, point, context, handle, arguments };
+                let seen = CallSeen { call, frame, point, context, handle, arguments };
                 Event::Issued(self.observer.issued(&seen, at))
             }
             Seen::Timer { timer, delay_ms } => {
@@ -436,7 +436,9 @@ impl Driver {
             | Seen::ConsoleCut
             | Seen::Progress { .. }
             | Seen::Hint { .. }
-            | Seen::Reached(_) => {
+            | Seen::FrameBegan { .. }
+            | Seen::FrameEnded { .. }
+            | Seen::Reached { .. } => {
                 return None;
             }
         };
@@ -450,7 +452,7 @@ impl Driver {
             if !self.run.is_replaying() {
                 self.tell(&seen);
             }
-            self.observer.see(&seen);
+            self.observer.see(&seen, now_ms());
         }
         self.listen_to_dag();
     }
@@ -731,8 +733,8 @@ impl Driver {
             tracing::warn!(%error, "standing approvals could not be read");
             Vec::new()
         });
-        let code = &self.plan.code_hash;
-        if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), code, value.as_ref(), 1, now) {
+        let code = self.plan.approved_hash();
+        if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), &code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
             let (store, whose) = (self.app.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
@@ -981,7 +983,7 @@ impl Driver {
 
     fn tell(&mut self, seen: &Seen) {
         match seen {
-            Seen::Console { level, text } => {
+            Seen::Console { level, text, .. } => {
                 let level = match level {
                     Level::Debug => "debug",
                     Level::Log | Level::Info => "info",

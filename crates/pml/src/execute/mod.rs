@@ -7,6 +7,7 @@
 mod ask;
 mod dag;
 mod driver;
+mod frames;
 mod journal;
 mod keep;
 mod observe;
@@ -42,7 +43,9 @@ pub use journal::Grant;
 use journal::History;
 pub(crate) use keep::{keep, keep_leases};
 pub use path::{Decided, Path, Turns};
-pub use plan::{Asks, Bounds, DagPlan, DagTask, Granted, Plan, Replan, TaskCode, TaskWork, Understood, Work};
+pub use plan::{
+    Asks, Bounds, DagPlan, DagTask, Granted, Nested, Plan, Replan, Sees, TaskCode, TaskWork, Understood, Work,
+};
 pub use report::{Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, cancel, resume};

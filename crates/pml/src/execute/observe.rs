@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use pml_model::RunState;
 use pml_model::json::raw;
-use pml_model::structure::NodeId;
+use pml_model::structure::{NodeId, NodeKind};
 use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
+use super::frames::{Began, Frames, Place};
 use super::journal::{CallError, Delivered, History, Part};
 use super::path::{Path, Sites, Way};
-use super::plan::{Plan, source_line};
+use super::plan::{Plan, TaskWork, source_line};
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
 use super::run::Issued;
-use crate::trace::{Ended as CallEnded, Recorder};
+use crate::trace::{Ended as CallEnded, Recorder, When, Which};
 
 /// How a program came to its end.
 #[derive(Debug, Clone)]
@@ -45,14 +46,21 @@ pub(super) struct Observer {
     progress: Progress,
     /// What to do about calls that failed.
     hints: HashMap<u32, String>,
-    /// The lines of the source the calls stand at, in their order.
+    /// The lines of the source the calls stand at, in their order, and who makes them.
     lines: Vec<Option<u32>>,
+    made_by: Vec<u32>,
+    /// The capabilities that are called.
+    frames: Frames,
+    /// The program has run until it had nothing left to do.
+    has_rested: bool,
     /// Deliveries that are on their way to a program that is gone through again.
     coming: VecDeque<(i64, Delivered)>,
     caught_up: u32,
     recorder: Recorder,
     /// How often the program had been given something when it said what it says now.
     turn: u64,
+    /// How often it was given something.
+    deliveries: u64,
 }
 
 impl Observer {
@@ -69,10 +77,14 @@ impl Observer {
             progress: Progress::default(),
             hints: HashMap::new(),
             lines: Vec::new(),
+            made_by: Vec::new(),
+            frames: Frames::default(),
+            has_rested: false,
             coming: VecDeque::new(),
             caught_up: 0,
             recorder: Recorder::default(),
             turn: 0,
+            deliveries: 0,
         }
     }
 
@@ -86,6 +98,21 @@ impl Observer {
         &self.recorder
     }
 
+    /// The capabilities that were called.
+    pub(super) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Its calls that `frame` made.
+    pub(super) fn made_by<'t>(&self, frame: u32, tasks: &'t [Task]) -> Vec<&'t Task> {
+        let own = |task: &&Task| self.frame_of(task.call) == frame;
+        tasks.iter().filter(own).collect()
+    }
+
+    fn frame_of(&self, call: u32) -> u32 {
+        (call as usize).checked_sub(1).and_then(|index| self.made_by.get(index)).copied().unwrap_or(0)
+    }
+
     /// How far it has come.
     pub(super) fn progress(&self) -> &Progress {
         &self.progress
@@ -95,10 +122,12 @@ impl Observer {
     pub(super) fn remember(&mut self, history: &History) {
         for (index, call) in history.calls.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            let node_id = call.node.clone().and_then(|node| NodeId::try_from(node).ok());
+            let node_id = outer(call.node.as_deref());
+            self.made_by.push(0);
             self.tasks.push(Task {
                 call: number,
                 node_id,
+                capability: self.capability_at(node_id),
                 tool: call.tool.clone(),
                 status: TaskStatus::Cancelled,
                 result_preview: None,
@@ -115,34 +144,31 @@ impl Observer {
     /// Takes in what was given, with each call where it was asked for.
     fn record(&mut self, history: &History) {
         let mut calls = history.calls.iter().zip(1..).peekable();
-        let mut asked = |recorder: &mut Recorder, until: i64| {
+        let mut asked = |recorder: &mut Recorder, turn: u64, until: i64| {
             while let Some((call, number)) = calls.next_if(|(call, _)| call.at <= until) {
-                let node = call.node.clone().and_then(|node| NodeId::try_from(node).ok());
-                let began = recorder.deliveries();
-                recorder.issued((number, began), node, &call.tool, &call.arguments, call.at);
+                let (node, when) = (outer(call.node.as_deref()), When { turn, at: call.at });
+                recorder.issued(Which::Call(number), node, &call.tool, &call.arguments, when);
             }
         };
         for (at, what) in &history.deliveries {
-            asked(&mut self.recorder, *at);
+            asked(&mut self.recorder, self.deliveries, *at);
             self.delivered(what, *at);
         }
-        asked(&mut self.recorder, i64::MAX);
+        asked(&mut self.recorder, self.deliveries, i64::MAX);
     }
 
     /// A call the program asks for, at `at`.
     pub(super) fn issued(&mut self, seen: &CallSeen, at: i64) -> Issued {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
-        let found = self.sites.call(seen.point, seen.context, &tool);
-        self.lines.push(found.map(|site| site.at.line));
-        let site = found.map(|site| site.node);
-        if let Some(node) = site {
-            self.way.call(node, seen.call);
-        }
+        let place = self.placed(seen, &tool, at);
+        self.lines.push(place.line);
+        self.made_by.push(seen.frame);
         self.progress.calls += 1;
-        self.recorder.issued((seen.call, self.turn), site, &tool, &seen.arguments, at);
+        let called = self.frames.get(seen.frame).and_then(|frame| frame.nested(&self.plan));
         self.tasks.push(Task {
             call: seen.call,
-            node_id: site,
+            node_id: place.node,
+            capability: called.map(|nested| nested.name.clone()),
             tool,
             status: TaskStatus::Cancelled,
             result_preview: None,
@@ -151,8 +177,40 @@ impl Observer {
             execution_time_ms: None,
         });
         let asks = self.plan.tools[seen.handle as usize].asks.is_some();
-        let node = site.map(|node| node.to_string());
-        Issued::new(seen.call, (0, seen.handle), node, &seen.arguments, asks)
+        let node = match (place.node, place.inner) {
+            (Some(node), Some(inner)) => Some(format!("{node}/{inner}")),
+            (Some(node), None) => Some(node.to_string()),
+            (None, _) => None,
+        };
+        Issued::new(seen.call, (seen.frame, seen.handle), node, &seen.arguments, asks)
+    }
+
+    /// Where a call stands, which is part of the way from now on.
+    fn placed(&mut self, seen: &CallSeen, tool: &str, at: i64) -> Place {
+        let site = (seen.call, seen.point, seen.context);
+        let when = When { turn: self.turn, at };
+        if let Some(place) = self.frames.issued(seen.frame, site, (tool, &seen.arguments), when) {
+            return place;
+        }
+        let found = self.sites.call(seen.point, seen.context, tool);
+        let (node, line) = (found.map(|site| site.node), found.map(|site| site.at.line));
+        node.into_iter().for_each(|node| self.way.call(node, seen.call));
+        self.recorder.issued(Which::Call(seen.call), node, tool, &seen.arguments, when);
+        Place { node, inner: None, line }
+    }
+
+    /// The name of the capability that a node calls.
+    fn capability_at(&self, node: Option<NodeId>) -> Option<String> {
+        if let Some(task) =
+            self.plan.dag().and_then(|dag| dag.tasks.iter().find(|task| Some(task.node) == node))
+        {
+            let TaskWork::Code(code) = &task.work else { return None };
+            return Some(self.plan.nested.get(code.capability? as usize)?.name.clone());
+        }
+        match &self.plan.structure.node(node?)?.kind {
+            NodeKind::Capability { capability, .. } => Some(capability.clone()),
+            _ => None,
+        }
     }
 
     /// The program will be given something that it was given before.
@@ -162,13 +220,19 @@ impl Observer {
 
     /// The program was given something, at `at`.
     pub(super) fn delivered(&mut self, what: &Delivered, at: i64) {
-        self.recorder.delivery();
+        self.deliveries += 1;
+        let made_by = what.call().map_or(0, |call| self.frame_of(call));
         let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
+        let when = When { turn: self.deliveries, at };
+        let mut ended = |call: u32, ended: &CallEnded<'_>| match made_by {
+            0 => self.recorder.ended(Which::Call(call), ended, when),
+            frame => self.frames.answered(frame, call, ended, when),
+        };
         self.progress.ended += 1;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
             Delivered::Result { value, parts, .. } => {
-                self.recorder.ended(task.call, &CallEnded::Result(value), at);
+                ended(task.call, &CallEnded::Result(value));
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
@@ -176,8 +240,7 @@ impl Observer {
             }
             Delivered::Error { error, .. } => {
                 let CallError { code, message, data, .. } = error;
-                let ended = CallEnded::Error { code, message, data: data.as_deref() };
-                self.recorder.ended(task.call, &ended, at);
+                ended(task.call, &CallEnded::Error { code, message, data: data.as_deref() });
                 task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
                 task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
                 if let Some(hint) = &error.hint {
@@ -199,11 +262,13 @@ impl Observer {
         self.lines.push(node_id.and_then(|node| self.plan.structure.node(node)).map(|node| node.at.line));
         self.progress.calls += 1;
         let tool = self.plan.tools[issued.handle as usize].id.to_string();
-        let began = self.recorder.deliveries();
-        self.recorder.issued((issued.call, began), node_id, &tool, &issued.arguments, at);
+        let when = When { turn: self.deliveries, at };
+        self.recorder.issued(Which::Call(issued.call), node_id, &tool, &issued.arguments, when);
+        self.made_by.push(0);
         self.tasks.push(Task {
             call: issued.call,
             node_id,
+            capability: self.capability_at(node_id),
             tool,
             status: TaskStatus::Cancelled,
             result_preview: None,
@@ -222,22 +287,64 @@ impl Observer {
         }
     }
 
-    /// Takes in what the program says of itself.
-    pub(super) fn see(&mut self, seen: &Seen) {
+    /// When something happens that is gone through again: at the time of what the program was given then.
+    fn replayed_at(&self) -> Option<i64> {
+        let (next, _) = self.coming.front()?;
+        Some(if self.has_rested { *next } else { self.plan.start })
+    }
+
+    /// A capability that a program calls begins or ends, at `at` unless it did before.
+    fn see_frame(&mut self, seen: &Seen, at: i64) {
+        // Each task of a DAG counts its own, and stands for all that it calls.
+        if self.plan.dag().is_some() {
+            return;
+        }
+        let when = When { turn: self.turn, at: self.replayed_at().unwrap_or(at) };
+        match seen {
+            Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
+                let began = Began {
+                    number: *frame,
+                    parent: *parent,
+                    place: *nested,
+                    point: *point,
+                    context: *context,
+                    arguments,
+                    after: self.progress.calls,
+                };
+                let first = (&self.sites, &mut self.way, &mut self.recorder);
+                self.frames.began(&self.plan, first, &began, when);
+            }
+            Seen::FrameEnded { frame, end } => {
+                self.frames.ended(&self.plan, &mut self.recorder, *frame, end, when);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in what the program says of itself at `now`.
+    pub(super) fn see(&mut self, seen: &Seen, now: i64) {
         match seen {
             // Only when a delivery is taken is it sure that the call it answers has been seen.
             Seen::Quiet { taken, .. } => {
                 self.turn = u64::from(*taken) + 1;
                 self.catch_up(*taken);
+                self.has_rested = true;
             }
             Seen::Ended(_) => self.catch_up(u32::MAX),
-            Seen::Reached(all) => {
-                for reached in all {
+            Seen::Reached { frame: 0, places } => {
+                for reached in places {
                     self.way.take(reached, &self.sites);
                 }
             }
-            Seen::Console { level, text } => {
-                self.console.push(Line { level: word(*level).to_owned(), text: text.clone() });
+            Seen::Reached { frame, places } => self.frames.reached(*frame, places),
+            Seen::FrameBegan { .. } | Seen::FrameEnded { .. } => self.see_frame(seen, now),
+            Seen::Console { frame, level, text } => {
+                let called = self.frames.get(*frame).and_then(|frame| frame.nested(&self.plan));
+                self.console.push(Line {
+                    level: word(*level).to_owned(),
+                    text: text.clone(),
+                    capability: called.map(|nested| nested.name.clone()),
+                });
             }
             Seen::ConsoleCut => self.console_cut = true,
             Seen::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
@@ -258,6 +365,17 @@ impl Observer {
     /// The line a call stands at.
     pub(super) fn line_of(&self, call: u32) -> Option<u32> {
         *self.lines.get(call as usize - 1)?
+    }
+
+    /// The text that line is of.
+    pub(super) fn text_of(&self, call: u32) -> &str {
+        let called = self.frames.get(self.frame_of(call)).and_then(|frame| frame.nested(&self.plan));
+        called.map_or(&self.plan.source, |nested| &nested.source)
+    }
+
+    /// The name of the capability that makes a call, where one does.
+    pub(super) fn caller_of(&self, call: u32) -> Option<&str> {
+        self.tasks.get((call as usize).checked_sub(1)?)?.capability.as_deref()
     }
 
     /// The tool of a call.
@@ -304,18 +422,21 @@ impl Observer {
             ("ToolError", message) if code == "TOOL_ERROR" => {
                 tool.map_or_else(|| message.to_owned(), |tool| format!("`{tool}` failed: {message}"))
             }
-            ("ToolError", message) => message.to_owned(),
+            ("ToolError" | "CapabilityError", message) => message.to_owned(),
             (name, "") => name.to_owned(),
             (name, message) => format!("{name}: {message}"),
         };
+        let frame = thrown.frame.and_then(|frame| self.frames.get(frame));
+        let (node, line) = match (frame, thrown.call) {
+            (Some(frame), _) => (frame.node, frame.line),
+            (None, Some(call)) => (self.node_of(call), self.line_of(call)),
+            (None, None) => (None, None),
+        };
         Failure {
             hint: thrown.call.and_then(|call| self.hints.get(&call).cloned()),
-            node_id: thrown.call.and_then(|call| self.node_of(call)).map(|node| node.to_string()),
+            node_id: node.map(|node| node.to_string()),
             // An error that came from outside has no place in the program but that of its call.
-            line: thrown
-                .call
-                .and_then(|call| self.line_of(call))
-                .or_else(|| source_line(self.plan.program()?, thrown.line, thrown.column)),
+            line: line.or_else(|| source_line(self.plan.program()?, thrown.line, thrown.column)),
             ..Failure::new(code, message)
         }
     }
@@ -386,6 +507,12 @@ impl Observer {
     }
 }
 
+/// The node of a call in the program's own structure: where a capability made it, its own node stands behind that.
+fn outer(node: Option<&str>) -> Option<NodeId> {
+    let own = node.map(|node| node.split_once('/').map_or(node, |(own, _)| own));
+    own.and_then(|node| NodeId::try_from(node.to_owned()).ok())
+}
+
 /// What is shown with a result has at most this many bytes.
 const MAX_PARTS_BYTES: usize = 8 << 20;
 
@@ -407,6 +534,7 @@ pub(super) fn faulted(plan: &Plan, fault: &Fault) -> Failure {
 #[derive(Debug)]
 pub(super) struct CallSeen {
     pub(super) call: u32,
+    pub(super) frame: u32,
     pub(super) point: u32,
     pub(super) context: u32,
     pub(super) handle: u32,

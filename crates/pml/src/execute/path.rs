@@ -100,6 +100,11 @@ impl Way {
         self.visit(node, (number, false));
     }
 
+    /// A capability was called after so many calls, and belongs to this node.
+    pub(super) fn capability(&mut self, node: NodeId, after: u32) {
+        self.visit(node, (after, true));
+    }
+
     fn visit(&mut self, node: NodeId, moment: Moment) {
         if let Entry::Vacant(free) = self.seen.entry(node) {
             free.insert(moment);

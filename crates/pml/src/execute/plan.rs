@@ -2,9 +2,10 @@
 
 use pml_analysis::dag::Given;
 use pml_analysis::{Analysis, Identity, Program};
+use pml_model::json::Fields;
 use pml_model::question::{Answerer, Approval};
 use pml_model::structure::{NodeId, Structure};
-use pml_model::{Digest, ToolId};
+use pml_model::{CapabilityId, Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,8 +39,14 @@ pub struct Plan {
     pub seed: u64,
     /// Its time when it starts, in milliseconds since 1970.
     pub start: i64,
-    /// The tools it sees, by handle.
+    /// The tools it sees, by handle; behind them those that only the capabilities it calls see.
     pub tools: Vec<Granted>,
+    /// The capabilities that are called, by it or by each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<Nested>,
+    /// What it sees itself, where others see something too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees: Option<Sees>,
     /// What standing rules allow it beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
@@ -60,6 +67,39 @@ pub struct Plan {
     /// What is to be learned of it; nothing where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learn: Option<Learn>,
+}
+
+/// What a program sees.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sees {
+    /// Tools, by handle.
+    pub tools: Vec<u32>,
+    /// Capabilities, by their places in [`Plan::nested`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<u32>,
+}
+
+/// A capability that is called, as it was when the run was planned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Nested {
+    /// Which.
+    pub id: CapabilityId,
+    /// What programs call it by.
+    pub name: String,
+    /// What is run.
+    pub source: String,
+    /// Of that text.
+    pub code_hash: String,
+    /// The same, ready to run.
+    pub program: Program,
+    /// What it can do.
+    pub structure: Structure,
+    /// What it is given where its caller leaves something out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<(String, Box<RawValue>)>,
+    /// What it sees.
+    pub sees: Sees,
 }
 
 /// What a plan runs.
@@ -132,8 +172,12 @@ pub struct TaskCode {
     pub program: Program,
     /// What it can do.
     pub structure: Structure,
-    /// The tools it sees.
-    pub tools: Vec<u32>,
+    /// What it sees.
+    #[serde(flatten)]
+    pub sees: Sees,
+    /// The capability it is, by its place in [`Plan::nested`], where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<u32>,
 }
 
 /// Other tasks in place of those that have not run.
@@ -143,6 +187,9 @@ pub struct Replan {
     pub tasks: Vec<DagTask>,
     /// All tools: those that were there keep their handles.
     pub tools: Vec<Granted>,
+    /// All capabilities that are called: those that were there keep their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<Nested>,
 }
 
 /// A tool a run may call.
@@ -235,6 +282,8 @@ impl Plan {
             seed,
             start,
             tools,
+            nested: Vec::new(),
+            sees: None,
             grants: Vec::new(),
             by: Plan::strictest(),
             opaque: Vec::new(),
@@ -263,16 +312,21 @@ impl Plan {
     pub(super) fn replanned(&self, replan: &Replan) -> Plan {
         let mut plan = self.clone();
         plan.tools.clone_from(&replan.tools);
+        plan.nested.clone_from(&replan.nested);
         if let Work::Dag(dag) = &mut plan.work {
             dag.tasks.clone_from(&replan.tasks);
         }
         plan
     }
 
-    /// The same run with another program. It sees the tools the recorded one saw.
+    /// The same run with another program. It sees the tools the recorded one saw, and of the capabilities those it names.
     #[must_use]
     pub fn with_code(self, source: String, analysis: Analysis) -> Plan {
+        let names = &analysis.permissions.capabilities;
+        let named = (0..).zip(&self.nested).filter(|(_, nested)| names.contains(&nested.name));
+        let nested = named.map(|(place, _)| place).collect();
         Plan {
+            sees: self.sees.map(|sees| Sees { nested, ..sees }),
             source,
             code_hash: analysis.identity.code_hash,
             analysis_version: analysis.identity.analysis_version,
@@ -314,54 +368,75 @@ impl Plan {
         }
     }
 
+    /// The programs of its tasks, where it is made of tasks.
+    pub(crate) fn codes(&self) -> impl Iterator<Item = &TaskCode> {
+        let tasks = self.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
+        tasks.iter().filter_map(|task| match &task.work {
+            TaskWork::Code(code) => Some(&**code),
+            TaskWork::Tool { .. } => None,
+        })
+    }
+
     /// Whether the node calls the tool by this handle. The same tool has another where a task says of itself that it
     /// changes something.
     pub(crate) fn may_call(&self, node: NodeId, handle: u32) -> bool {
         let task = self.dag().and_then(|dag| dag.tasks.iter().find(|task| task.node == node));
         match task.map(|task| &task.work) {
             Some(TaskWork::Tool { handle: its }) => *its == handle,
-            Some(TaskWork::Code(code)) => code.tools.contains(&handle),
+            Some(TaskWork::Code(code)) => code.sees.tools.contains(&handle),
             None => true,
         }
     }
 
-    /// What a worker is given: the plan's own program, which sees all its tools.
-    pub(super) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
-        let all: Vec<u32> = (0..).take(self.tools.len()).collect();
-        self.program_for_worker(program, self.arguments.get(), &all, 0, self.start)
+    /// What approvals bind to: the exact text of all that is run.
+    pub(crate) fn approved_hash(&self) -> String {
+        if self.nested.is_empty() {
+            return self.code_hash.clone();
+        }
+        let all = self.nested.iter().map(|nested| nested.code_hash.as_str());
+        let all: Vec<&str> = std::iter::once(self.code_hash.as_str()).chain(all).collect();
+        Digest::of(all.join("\n").as_bytes()).as_str().to_owned()
     }
 
-    /// What a worker is given to run a program that sees these tools. `which` tells programs of one run apart.
+    /// What a worker is given: the plan's own program.
+    pub(super) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
+        let all = || Sees { tools: (0..).take(self.tools.len()).collect(), nested: Vec::new() };
+        let sees = self.sees.clone().unwrap_or_else(all);
+        self.program_for_worker(program, self.arguments.get(), &sees, 0, self.start)
+    }
+
+    /// What a worker is given to run a program that sees this. `which` tells programs of one run apart.
     pub(super) fn program_for_worker(
         &self,
         program: &Program,
         arguments: &str,
-        tools: &[u32],
+        sees: &Sees,
         which: u64,
         now_ms: i64,
     ) -> pml_sandbox::Program {
-        let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
-            point: entry.point,
-            context: entry.context,
-            function: entry.function,
-            enters: entry.enters,
-        };
-        let granted = |handle: &u32| {
-            let tool = self.tools.get(*handle as usize)?;
-            Some(pml_sandbox::Granted {
-                server: tool.id.server.to_string(),
-                names: tool.names.clone(),
-                handle: *handle,
-            })
+        let nested = |nested: &Nested| pml_sandbox::Nested {
+            name: nested.name.clone(),
+            js: nested.program.js.clone(),
+            probe: nested.program.probe.clone(),
+            entries: entries(&nested.program),
+            defaults: nested
+                .defaults
+                .iter()
+                .map(|(name, value)| (name.clone(), value.get().to_owned()))
+                .collect(),
+            tools: self.seen_tools(&nested.sees),
+            sees: nested.sees.nested.clone(),
         };
         pml_sandbox::Program {
             js: program.js.clone(),
             probe: program.probe.clone(),
-            entries: program.entries.iter().map(entry).collect(),
+            entries: entries(program),
             arguments: arguments.to_owned(),
             seed: self.seed.wrapping_add(which),
             now_ms,
-            tools: tools.iter().filter_map(granted).collect(),
+            tools: self.seen_tools(sees),
+            nested: self.nested.iter().filter(|_| !sees.nested.is_empty()).map(nested).collect(),
+            sees: sees.nested.clone(),
             limits: pml_sandbox::Limits {
                 heap_bytes: self.limits.heap_bytes,
                 stack_bytes: self.limits.stack_bytes,
@@ -374,6 +449,41 @@ impl Plan {
             },
         }
     }
+
+    fn seen_tools(&self, sees: &Sees) -> Vec<pml_sandbox::Granted> {
+        let granted = |handle: &u32| {
+            let tool = self.tools.get(*handle as usize)?;
+            Some(pml_sandbox::Granted {
+                server: tool.id.server.to_string(),
+                names: tool.names.clone(),
+                handle: *handle,
+            })
+        };
+        sees.tools.iter().filter_map(granted).collect()
+    }
+}
+
+impl Nested {
+    /// `arguments`, a JSON object, with what they leave out.
+    pub(super) fn given(&self, arguments: &RawValue) -> Box<RawValue> {
+        let mut given = Fields::parse(arguments.get()).unwrap_or_default();
+        for (name, value) in &self.defaults {
+            if given.get(name).is_none() {
+                given.set(name.clone(), value.clone());
+            }
+        }
+        given.to_raw()
+    }
+}
+
+fn entries(program: &Program) -> Vec<pml_sandbox::Entry> {
+    let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
+        point: entry.point,
+        context: entry.context,
+        function: entry.function,
+        enters: entry.enters,
+    };
+    program.entries.iter().map(entry).collect()
 }
 
 /// The line of the source that a place of a program comes from.

@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pml_model::trace::Status;
-use pml_model::{Digest, Principal, RunId};
+use pml_model::trace::{Status, Trace};
+use pml_model::{Digest, Principal, RunId, TraceId};
 use pml_store::Memory;
 
+use super::frames::Frame;
 use super::observe::Observer;
 use super::plan::{Plan, Work};
 use super::report::Report;
 use crate::app::App;
 use crate::cache;
 use crate::capability::{self, Learn};
+use crate::sanitise::Sanitiser;
 use crate::trace::About;
 
 /// A run that is over.
@@ -61,7 +63,7 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     let hint = over.report.hint.as_deref();
     let procedure = (!known)
         .then(|| {
-            let tools = app.known_tools();
+            let tools = app.known_to(over.principal, &over.plan.source);
             let cacheable = cache::only_reads(app, over.plan);
             capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
         })
@@ -71,8 +73,42 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
         values: capability::values(over.plan, learn, &sanitiser),
+        nested: parts(over, &digest, &sanitiser),
         trace: Box::new(trace),
     }))
+}
+
+/// The traces of the capabilities that were called.
+fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
+    let part = |frame: &Frame| {
+        let nested = frame.nested(over.plan)?;
+        let own = over.observer.made_by(frame.number, &over.report.tasks);
+        let report = frame.report(over.plan, own.into_iter().cloned().collect(), over.report);
+        let mut trace = frame.recorder.trace(&About {
+            run: over.run,
+            principal: over.principal,
+            session: &over.plan.session,
+            // It was called and not asked for.
+            intent: "",
+            code_hash: &nested.code_hash,
+            structure: &nested.structure,
+            arguments: &frame.arguments,
+            tasks: HashMap::new(),
+            digest,
+            report: &report,
+            active_ms: report.ended_at - report.started_at,
+            approved: over.approved,
+            sanitiser,
+        });
+        trace.id = TraceId::part(over.run, frame.number);
+        trace.capability_id = frame.capability(over.plan);
+        trace.parent_trace_id = Some(match frame.parent {
+            0 => TraceId::of(over.run),
+            parent => TraceId::part(over.run, parent),
+        });
+        Some(trace)
+    };
+    over.observer.frames().traced().filter_map(part).collect()
 }
 
 /// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.
@@ -84,6 +120,9 @@ fn activates(over: &Over<'_>, status: Status) -> bool {
 }
 
 fn definition(plan: &Plan, tool: &str) -> Digest {
+    if let Some(nested) = plan.nested.iter().find(|nested| nested.id.as_str() == tool) {
+        return Digest::of(nested.source.as_bytes());
+    }
     let granted = plan.tools.iter().find(|granted| granted.id.to_string() == tool);
     granted.map_or_else(|| Digest::of(b""), |granted| granted.digest.clone())
 }

@@ -208,11 +208,12 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
                 return Ok(compare(report(&observer, &Ending::Failed(failure)), recording));
             }
         };
-        observer.see(&seen);
+        observer.see(&seen, last);
         let event = match seen {
-            Seen::Call { call, point, context, handle, arguments, .. } => {
+            Seen::Call { call, frame, point, context, handle, arguments } => {
                 let at = recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
-                Event::Issued(observer.issued(&CallSeen { call, point, context, handle, arguments }, at))
+                let seen = CallSeen { call, frame, point, context, handle, arguments };
+                Event::Issued(observer.issued(&seen, at))
             }
             Seen::Timer { timer, delay_ms } => {
                 Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }

@@ -129,11 +129,16 @@ impl Report {
 
     /// Of a run of which nothing is known but why it has no result.
     fn only(state: RunState, failure: Failure, started_at: i64, ended_at: Option<i64>) -> Report {
+        Report { state, error: Some(failure), ..Report::empty(started_at, ended_at.unwrap_or(started_at)) }
+    }
+
+    /// Of something of which nothing is known yet.
+    pub(super) fn empty(started_at: i64, ended_at: i64) -> Report {
         Report {
-            state,
+            state: RunState::Running,
             result: None,
             parts: Vec::new(),
-            error: Some(failure),
+            error: None,
             tasks: Vec::new(),
             outcomes: Vec::new(),
             path: Path::default(),
@@ -141,7 +146,7 @@ impl Report {
             console_cut: false,
             hint: None,
             started_at,
-            ended_at: ended_at.unwrap_or(started_at),
+            ended_at,
             capability_id: None,
             withheld: Vec::new(),
             next: Vec::new(),
@@ -191,6 +196,9 @@ pub struct Task {
     pub node_id: Option<NodeId>,
     /// `server:tool`.
     pub tool: String,
+    /// The name of the capability that made it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
     /// What became of it.
     pub status: TaskStatus,
     /// The beginning of its result, or its error.
@@ -227,6 +235,9 @@ pub struct Line {
     pub level: String,
     /// The text.
     pub text: String,
+    /// The name of the capability that printed it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
 }
 
 /// How a run stands for someone who waits for it.

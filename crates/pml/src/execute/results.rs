@@ -11,7 +11,7 @@ use super::dag::Dag;
 use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
-use super::plan::{Bounds, DagTask, Granted};
+use super::plan::{Bounds, DagTask, Granted, Nested};
 use super::report::{Task, TaskStatus};
 use super::resume::understood;
 use crate::app::{App, blocking};
@@ -88,6 +88,8 @@ pub struct Tasks {
     pub failed: Vec<bool>,
     /// The tools they may call.
     pub tools: Vec<Granted>,
+    /// The capabilities they may call.
+    pub nested: Vec<Nested>,
     /// What the run may use up.
     pub limits: Bounds,
 }

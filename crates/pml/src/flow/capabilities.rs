@@ -124,8 +124,9 @@ pub async fn make_capability(
     let plan = planned(app, &asked, &|_| true).await.map_err(|Refused { problem, .. }| problem)?;
     let sanitiser = app.memory.sanitiser();
     let procedure = plan.learn.as_ref().and_then(|learn| {
+        let tools = app.known_to(principal, &plan.source);
         let cacheable = cache::only_reads(app, &plan);
-        capability::procedure(&plan, learn, principal, None, (&sanitiser, &app.known_tools(), cacheable))
+        capability::procedure(&plan, learn, principal, None, (&sanitiser, &tools, cacheable))
     });
     let Some(mut procedure) = procedure else {
         let text = "the source has a secret in it that cannot be made a parameter";

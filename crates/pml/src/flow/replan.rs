@@ -8,7 +8,7 @@ use pml_model::question::{Answer, Onward, Question};
 use pml_model::{Principal, RunId, ToolId};
 
 use super::approvals::{By, answer, open_question};
-use super::understood_dag;
+use super::{Whose, understood_dag};
 use crate::app::{App, blocking};
 use crate::execute::{self, no_run};
 use crate::plan::{self, Refused, Setting};
@@ -38,11 +38,12 @@ pub async fn replan(
     })?;
     let standing = execute::tasks_of(&recorded)?;
     let whole = plan::with_what_has_run(&standing, document)?;
-    let analysis = understood_dag(app, whole).await?;
+    let analysis = understood_dag(app, principal, whole).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds: standing.limits, visible };
-    let replan =
-        plan::replan(&setting, &app.known_tools(), &analysis, standing, app.config().approvals.dynamic)?;
+    let learned = Whose { app, principal };
+    let bounds = standing.limits;
+    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
+    let replan = plan::replan(&setting, &analysis, standing, app.config().approvals.dynamic)?;
     let plan = serde_json::to_string(&replan).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
     })?;

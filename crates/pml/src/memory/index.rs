@@ -213,6 +213,19 @@ impl Index {
         self.get(principal, &id).cloned()
     }
 
+    /// The capabilities of `principal`: those that `source` may name, and the names of the others that work.
+    pub(super) fn mentioned(&self, principal: &Principal, source: &str) -> (Vec<Arc<Known>>, Vec<String>) {
+        let (mut mentioned, mut others) = (Vec::new(), Vec::new());
+        for known in self.all.values().filter(|known| known.owner == *principal) {
+            if source.contains(&known.name) {
+                mentioned.push(Arc::clone(known));
+            } else if known.state == State::Active {
+                others.push(known.name.clone());
+            }
+        }
+        (mentioned, others)
+    }
+
     /// Those that have something to do with `intent`, best first.
     pub(super) fn find(&self, principal: &Principal, intent: &str) -> Vec<Candidate> {
         let mut found: HashMap<&CapabilityId, f64> = HashMap::new();

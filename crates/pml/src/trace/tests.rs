@@ -9,23 +9,25 @@ use super::*;
 /// Calls in the words of a little language: `a` is asked for with arguments, ends with a result.
 struct Told {
     recorder: Recorder,
+    turn: u64,
 }
 
 impl Told {
     fn new() -> Told {
-        Told { recorder: Recorder::default() }
+        Told { recorder: Recorder::default(), turn: 0 }
     }
 
     fn asks(mut self, number: u32, arguments: &Value) -> Told {
         let node = NodeId::try_from(format!("n{number}")).unwrap();
-        let began = self.recorder.deliveries();
-        self.recorder.issued((number, began), Some(node), "fs:read", &arguments.to_string(), 0);
+        let when = When { turn: self.turn, at: 0 };
+        self.recorder.issued(Which::Call(number), Some(node), "fs:read", &arguments.to_string(), when);
         self
     }
 
     fn gets(mut self, number: u32, result: &Value) -> Told {
-        self.recorder.delivery();
-        self.recorder.ended(number, &Ended::Result(&raw(result)), 0);
+        self.turn += 1;
+        let when = When { turn: self.turn, at: 0 };
+        self.recorder.ended(Which::Call(number), &Ended::Result(&raw(result)), when);
         self
     }
 
@@ -89,8 +91,9 @@ fn members_count_in_any_order_and_items_do_not() {
 fn calls_of_a_loop_are_not_all_kept() {
     let mut recorder = Recorder::default();
     for number in 1..=100 {
-        recorder.issued((number, 0), NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", 0);
-        recorder.ended(number, &Ended::Result(&raw(&json!(number))), 1);
+        let when = When { turn: 0, at: 0 };
+        recorder.issued(Which::Call(number), NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", when);
+        recorder.ended(Which::Call(number), &Ended::Result(&raw(&json!(number))), when);
     }
     assert_eq!((recorder.calls.len(), recorder.omitted), (MOST_OF_A_NODE as usize, 80));
 }

@@ -17,6 +17,7 @@ mod harness;
 mod journal;
 mod kills;
 mod ledger;
+mod nested;
 mod programs;
 mod replay;
 mod requests;

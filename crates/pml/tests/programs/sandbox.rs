@@ -63,6 +63,8 @@ impl Sandbox {
             seed: 42,
             now_ms: START_MS,
             tools: vec![Granted { server: "fs".to_owned(), names: vec!["read".to_owned()], handle: READ }],
+            nested: Vec::new(),
+            sees: Vec::new(),
             limits: Limits { calls: 50, cpu: Duration::from_secs(2), ..Limits::default() },
         })
     }
@@ -106,7 +108,9 @@ impl Sandbox {
                 | Event::ConsoleCut
                 | Event::Progress { .. }
                 | Event::Hint { .. }
-                | Event::Reached(_)
+                | Event::Reached { .. }
+                | Event::FrameBegan { .. }
+                | Event::FrameEnded { .. }
                 | Event::Quiet { .. } => {}
             }
         }

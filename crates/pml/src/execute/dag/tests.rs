@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::schedule::Pause;
 use super::*;
 use crate::execute::journal::{Grant, Record};
-use crate::execute::plan::{Asks, Bounds, Granted, TaskCode, Understood, Work};
+use crate::execute::plan::{Asks, Bounds, Granted, Sees, TaskCode, Understood, Work};
 use crate::execute::run::{Action, Run};
 
 /// Reading, writing, and writing that a person has to allow.
@@ -81,7 +81,8 @@ fn task(place: usize, shape: &Shape) -> DagTask {
                 source: format!("{} {} {} {}", script.calls, script.handle, script.sleeps, script.leaves),
                 program: analysis.program,
                 structure: analysis.structure,
-                tools: vec![READ, WRITE, ASK],
+                sees: Sees { tools: vec![READ, WRITE, ASK], nested: Vec::new() },
+                capability: None,
             }))
         }
     };
@@ -623,7 +624,7 @@ impl World {
             tasks.push(task(place, &shape));
             usable.push(place);
         }
-        Replan { tasks, tools: standing.tools }
+        Replan { tasks, tools: standing.tools, nested: Vec::new() }
     }
 }
 

@@ -61,6 +61,7 @@ impl Dag {
             has_run: ends.iter().map(|end| matches!(end, Some(End::Done | End::Failed))).collect(),
             failed: ends.iter().map(|end| *end == Some(End::Failed)).collect(),
             tools: self.plan.tools.clone(),
+            nested: self.plan.nested.clone(),
             limits: self.plan.limits,
             tasks: self.tasks,
         }
