@@ -5,6 +5,7 @@
 
 import { measure } from './conversation.mjs';
 import { direct, throughPml } from './place.mjs';
+import { STEPS } from './tasks.mjs';
 
 /** Every tool listed, and called one by one. */
 export async function plain(pml, place, task) {
@@ -45,12 +46,12 @@ export async function second(pml, place, task) {
   });
 }
 
-/** Discovery, unless the tools were suggested, and a program, which a model corrects where it failed. */
+/** Finds the tools, unless they were suggested, and runs a program, which a model corrects where it failed. */
 async function write(client, task, values, told) {
   const { intent } = values;
   const context = task.context?.(values);
   const program = task.code(values);
-  if (!suggests(told, program)) await client.call('pml_discover', { intent });
+  await find(client, intent, program, told?.suggestions?.tools ?? []);
   let done;
   for (const code of [task.wrong?.(values), program].filter(Boolean)) {
     done = await execute(client, { intent, implementation: { type: 'code', code }, ...(context && { context }) });
@@ -59,11 +60,21 @@ async function write(client, task, values, told) {
   return done;
 }
 
-/** Whether every tool that a program calls was suggested. */
-function suggests(told, program) {
-  const suggested = new Set(told?.suggestions?.tools.map(({ id }) => id));
+/** Asks for tools until each that the program calls was shown: with the intent, then for each that was not there. */
+async function find(client, intent, program, suggested) {
+  const shown = new Set(suggested.map(({ id }) => id));
   const called = [...program.matchAll(/mcp\.(\w+)(?:\.(\w+)|\["([^"]+)"\])/g)];
-  return called.every(([, server, plain, quoted]) => suggested.has(`${server}:${plain ?? quoted}`));
+  const wanted = called.map(([, server, plain, quoted]) => `${server}:${plain ?? quoted}`);
+  const ask = async (request) => {
+    const { data } = await client.call('pml_discover', request);
+    for (const { id } of data.results) shown.add(id);
+  };
+  if (!wanted.every((tool) => shown.has(tool))) await ask({ intent });
+  for (const tool of wanted) {
+    if (shown.has(tool)) continue;
+    await ask({ intent: STEPS[tool], limit: 5 });
+    if (!shown.has(tool)) throw new Error(`\`pml_discover\` does not show \`${tool}\` for "${STEPS[tool]}"`);
+  }
 }
 
 async function execute(client, request) {

@@ -3,7 +3,8 @@
 //   id, files, graph      a name, and what is there before: texts by path, items of the knowledge graph
 //   first, second         values of the first and of the second time, among them the user's `intent`
 //   plain(tool, values)   what a model does with all tools listed, one call each turn; resolves with its answer
-//   code(values)          the program a model writes after `pml_discover`; `context(values)` is what it gives it, if anything
+//   code(values)          the program a model writes once `pml_discover` has shown it the tools; `context(values)` is what it
+//                         gives it, if anything
 //   wrong(values)         the program it writes before that and has to correct, where it does
 //   check(answer, values, place)   throws where the answer, or what the place has become, is not right
 
@@ -14,3 +15,30 @@ import { GRAPHS } from './tasks/graphs.mjs';
 import { TABLES } from './tasks/tables.mjs';
 
 export const TASKS = [...DOCUMENTS, ...TABLES, ...CALCULATIONS, ...CHANGES, ...GRAPHS];
+
+/** What a model asks for when it misses one of the tools that programs call. */
+export const STEPS = {
+  'csv:parse': 'turn CSV text into rows',
+  'everything:get-structured-content': 'weather in a city',
+  'files:list_directory': 'list a directory',
+  'files:move_file': 'rename a file',
+  'files:read_text_file': 'read a text file',
+  'fs:create': 'create a file',
+  'fs:list': 'list a directory',
+  'fs:read': 'read a file',
+  'fs:search': 'find files that contain a text',
+  'fs:write': 'write a file',
+  'json:parse': 'parse JSON text',
+  'json:stringify': 'turn a value into JSON text',
+  'math:evaluate': 'evaluate an expression',
+  'math:round': 'round a number',
+  'math:statistics': 'sum of a list of numbers',
+  'memory:create_entities': 'create entities in the knowledge graph',
+  'memory:create_relations': 'create relations in the knowledge graph',
+  'memory:open_nodes': 'open nodes of the knowledge graph',
+  'memory:read_graph': 'read the knowledge graph',
+  'text:count': 'count the words of a text',
+  'text:replace': 'replace a text in a text',
+  'time:convert': 'tell a time in another time zone',
+  'time:diff': 'days between two dates',
+};
