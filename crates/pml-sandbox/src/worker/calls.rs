@@ -1,7 +1,7 @@
 //! Tools as the program sees them: functions that give promises.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use rquickjs::function::Opt;
@@ -36,9 +36,9 @@ impl Calls<'_> {
         self.open.borrow().len()
     }
 
-    /// Whether `frame` waits for one.
-    pub(super) fn any_of(&self, frame: u32) -> bool {
-        self.open.borrow().values().any(|open| open.world.frame == frame)
+    /// Adds the frames that wait for one.
+    pub(super) fn add_frames(&self, waiting: &mut HashSet<u32>) {
+        waiting.extend(self.open.borrow().values().map(|open| open.world.frame));
     }
 
     /// Nobody waits any more for those that `frame` made.

@@ -12,7 +12,7 @@ use crate::message::{THROWN_BYTES, Thrown};
 /// The name the program has in stacks.
 pub(super) const FILE: &std::ffi::CStr = c"program.ts";
 /// The name of the code around it, whose frames are not told.
-pub(super) const PRELUDE: &str = "pml";
+pub(super) const PRELUDE: &std::ffi::CStr = c"pml";
 
 /// How much text the engine makes of a value that is no error.
 const SHOWN_UNITS: usize = 2_000;

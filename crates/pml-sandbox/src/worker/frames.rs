@@ -5,7 +5,7 @@
 //! up with it, so that a realm whose program has ended never runs again.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use rquickjs::function::Opt;
@@ -43,11 +43,6 @@ impl<'js> Frames<'js> {
     pub(super) fn worlds(&self) -> Vec<Rc<World<'js>>> {
         let open = self.open.borrow();
         open.values().filter_map(|frame| frame.realm.as_ref()).map(|realm| Rc::clone(&realm.world)).collect()
-    }
-
-    /// Whether `frame` waits for another.
-    fn is_around(&self, frame: u32) -> bool {
-        self.open.borrow().values().any(|open| open.caller.frame == frame)
     }
 
     /// The realm of one that has begun.
@@ -162,11 +157,15 @@ pub(super) fn begin<'js>(first: &Realm<'js>) -> rquickjs::Result<bool> {
 pub(super) fn settle<'js>(first: &Realm<'js>) -> rquickjs::Result<bool> {
     let run = &first.world.run;
     let numbers: Vec<u32> = run.frames.open.borrow().keys().copied().collect();
+    if numbers.is_empty() {
+        return Ok(false);
+    }
+    let waiting = waiting(first);
     let mut any = false;
     // Whoever called comes first: what it did not wait for goes with it.
     for number in numbers {
         let Some(realm) = run.frames.realm(number) else { continue };
-        if !realm.is_pending() || !waits(first, number) {
+        if !realm.is_pending() || !waiting.contains(&number) {
             end(first, number, outcome(first, realm.ending()?))?;
             any = true;
         }
@@ -174,10 +173,13 @@ pub(super) fn settle<'js>(first: &Realm<'js>) -> rquickjs::Result<bool> {
     Ok(any)
 }
 
-/// Whether something can still come that a frame waits for.
-fn waits(first: &Realm<'_>, frame: u32) -> bool {
+/// The frames for which something can still come.
+fn waiting(first: &Realm<'_>) -> HashSet<u32> {
     let run = &first.world.run;
-    run.calls.any_of(frame) || run.timers.any_of(frame) || run.frames.is_around(frame)
+    let mut waiting: HashSet<u32> = run.frames.open.borrow().values().map(|open| open.caller.frame).collect();
+    run.calls.add_frames(&mut waiting);
+    run.timers.add_frames(&mut waiting);
+    waiting
 }
 
 fn outcome(first: &Realm<'_>, ending: Ending) -> Result<String, Thrown> {

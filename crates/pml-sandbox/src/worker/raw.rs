@@ -50,16 +50,66 @@ pub(super) fn collect_garbage(ctx: &Ctx<'_>) {
     unsafe { qjs::JS_RunGC(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) }
 }
 
+/// `source` in the engine's own form, which any context can run.
+pub(super) fn compile(ctx: &Ctx<'_>, source: &str, file: &CStr) -> rquickjs::Result<Vec<u8>> {
+    let only = qjs::JS_EVAL_FLAG_COMPILE_ONLY as i32;
+    let compiled = evaluate_as(ctx, source.to_owned(), file, 1, only)?;
+    let mut length = 0;
+    // SAFETY: context and value are alive. The bytes are valid for `length` until they are given back below.
+    unsafe {
+        let raw = ctx.as_raw().as_ptr();
+        let flags = qjs::JS_WRITE_OBJ_BYTECODE as i32;
+        let start = qjs::JS_WriteObject(raw, &raw mut length, compiled.as_raw(), flags);
+        if start.is_null() {
+            return Err(rquickjs::Error::Exception);
+        }
+        let bytes = std::slice::from_raw_parts(start, length as usize).to_vec();
+        qjs::js_free(raw, start.cast());
+        Ok(bytes)
+    }
+}
+
+/// Runs what [`compile`] made, and gives its value. An exception stays in the context.
+pub(super) fn run_compiled<'js>(ctx: &Ctx<'js>, compiled: &[u8]) -> rquickjs::Result<Value<'js>> {
+    let raw = ctx.as_raw().as_ptr();
+    // SAFETY: the context is alive, and the bytes are the engine's own: this process has just had it write them. The
+    // function takes what was read.
+    let value = unsafe {
+        let flags = qjs::JS_READ_OBJ_BYTECODE as i32;
+        let read = qjs::JS_ReadObject(raw, compiled.as_ptr(), compiled.len() as qjs::size_t, flags);
+        let read = Value::from_raw(ctx.clone(), read);
+        if read.is_exception() {
+            return Err(rquickjs::Error::Exception);
+        }
+        let function = qjs::JS_DupValue(raw, read.as_raw());
+        Value::from_raw(ctx.clone(), qjs::JS_EvalFunction(raw, function))
+    };
+    match value.is_exception() {
+        true => Err(rquickjs::Error::Exception),
+        false => Ok(value),
+    }
+}
+
 /// Evaluates `source`, whose first line has number `line`. An exception stays in the context.
 pub(super) fn evaluate<'js>(
+    ctx: &Ctx<'js>,
+    source: String,
+    file: &CStr,
+    line: i32,
+) -> rquickjs::Result<Value<'js>> {
+    evaluate_as(ctx, source, file, line, 0)
+}
+
+fn evaluate_as<'js>(
     ctx: &Ctx<'js>,
     mut source: String,
     file: &CStr,
     line: i32,
+    how: i32,
 ) -> rquickjs::Result<Value<'js>> {
     let mut options = qjs::JSEvalOptions {
         version: qjs::JS_EVAL_OPTIONS_VERSION as i32,
-        eval_flags: qjs::JS_EVAL_TYPE_GLOBAL as i32,
+        eval_flags: qjs::JS_EVAL_TYPE_GLOBAL as i32 | how,
         filename: file.as_ptr(),
         line_num: line,
     };

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
 use rquickjs::{Ctx, Function, Object, Promise, Value};
 
@@ -15,6 +14,8 @@ use crate::message::{Ending, Entry, Granted, Limit, Nested, Program, Thrown};
 
 /// For reading a program, which may be nested much deeper than it ever runs. The process has eight.
 const READING_STACK_BYTES: usize = 6 << 20;
+
+const PRELUDE_TEXT: &str = include_str!("prelude.js");
 
 /// What runs in a realm.
 pub(super) struct Text<'p> {
@@ -41,6 +42,11 @@ impl<'p> Text<'p> {
     }
 }
 
+/// The prelude for all realms but the first: reading its text takes most of the time that a realm does.
+pub(super) fn compiled_prelude(ctx: &Ctx<'_>) -> rquickjs::Result<Vec<u8>> {
+    raw::compile(ctx, PRELUDE_TEXT, PRELUDE)
+}
+
 /// A realm with the prelude in it.
 pub(super) struct Realm<'js> {
     pub(super) ctx: Ctx<'js>,
@@ -59,9 +65,11 @@ impl<'js> Realm<'js> {
     ) -> rquickjs::Result<Realm<'js>> {
         raw::set_frame(ctx, frame);
         let world = Rc::new(World::new(run, frame, depth));
-        let mut options = EvalOptions::default();
-        options.filename = Some(PRELUDE.to_owned());
-        let prelude: Function<'js> = ctx.eval_with_options(include_str!("prelude.js"), options)?;
+        let prelude = match frame {
+            0 => raw::evaluate(ctx, PRELUDE_TEXT.to_owned(), PRELUDE, 1)?,
+            _ => raw::run_compiled(ctx, run.prelude(ctx)?)?,
+        };
+        let prelude = prelude.into_function().ok_or(rquickjs::Error::Unknown)?;
         let kept: Object<'js> = prelude.call((native::functions(ctx, &world)?,))?;
         world.keep(Kept::new(ctx, &kept)?);
         Ok(Realm { ctx: ctx.clone(), world, kept, main: None })

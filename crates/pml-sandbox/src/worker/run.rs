@@ -3,12 +3,15 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
+use rquickjs::Ctx;
+
 use super::calls::Calls;
 use super::errors::{self, Rejections};
 use super::frames::Frames;
 use super::json::Size;
 use super::out::Out;
 use super::random::Random;
+use super::realm;
 use super::timers::Timers;
 use super::world::World;
 use crate::message::{Ending, Event, Kind, Level, Limits, Nested, Program};
@@ -35,6 +38,8 @@ pub(super) struct Run<'js> {
     pub(super) nested: OnceCell<Vec<Nested>>,
     /// Values are being read for the host: nothing may be called meanwhile.
     reading: Cell<bool>,
+    /// Made when a second realm is.
+    prelude: OnceCell<Vec<u8>>,
     /// None when the console was cut.
     console_left: Cell<Option<usize>>,
     progress: RefCell<Option<Event>>,
@@ -65,6 +70,7 @@ impl<'js> Run<'js> {
             first: OnceCell::new(),
             nested: OnceCell::new(),
             reading: Cell::new(false),
+            prelude: OnceCell::new(),
             console_left: Cell::new(Some(0)),
             progress: RefCell::default(),
             hint: RefCell::default(),
@@ -93,6 +99,15 @@ impl<'js> Run<'js> {
     /// The program that can be called at `place`.
     pub(super) fn nested(&self, place: u32) -> Option<&Nested> {
         self.nested.get()?.get(place as usize)
+    }
+
+    /// The prelude in the engine's own form.
+    pub(super) fn prelude(&self, ctx: &Ctx<'js>) -> rquickjs::Result<&[u8]> {
+        if self.prelude.get().is_none() {
+            let compiled = realm::compiled_prelude(ctx)?;
+            assert!(self.prelude.set(compiled).is_ok(), "nobody else was here meanwhile");
+        }
+        Ok(self.prelude.get().expect("it was set above"))
     }
 
     /// How large the arguments of a call may be.

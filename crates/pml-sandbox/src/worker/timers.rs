@@ -1,7 +1,7 @@
 //! `setTimeout` and its like: the host waits, the program is called.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use rquickjs::function::{Args, Opt, Rest};
@@ -42,9 +42,9 @@ impl Timers<'_> {
         self.ids.borrow().len()
     }
 
-    /// Whether `frame` waits for one.
-    pub(super) fn any_of(&self, frame: u32) -> bool {
-        self.set.borrow().values().any(|timer| timer.world.frame == frame)
+    /// Adds the frames that wait for one.
+    pub(super) fn add_frames(&self, waiting: &mut HashSet<u32>) {
+        waiting.extend(self.set.borrow().values().map(|timer| timer.world.frame));
     }
 }
 
