@@ -71,6 +71,23 @@ pub struct Binding {
 }
 
 impl Binding {
+    /// The same where the caller named the procedure: what no intent ever spoke of is as it was, and who gives values by
+    /// name has said what they mean.
+    #[must_use]
+    pub fn by_name(mut self, context: &Map<String, Value>) -> Binding {
+        let (unsaid, missing): (Vec<Missing>, Vec<Missing>) =
+            self.missing.into_iter().partition(|missing| missing.unsaid.is_some());
+        for Missing { name, unsaid, .. } in unsaid {
+            self.arguments.extend(unsaid.map(|value| (name.clone(), value)));
+            self.sources.push((name, From::Default));
+        }
+        if !context.is_empty() {
+            // Names that the procedure does not know stay.
+            self.unplaced.retain(|said| context.contains_key(said));
+        }
+        Binding { missing, ..self }
+    }
+
     /// Whether every value is known and everything said has its place.
     pub fn runs(&self) -> bool {
         self.missing.is_empty() && self.unplaced.is_empty()
@@ -99,6 +116,8 @@ pub struct Missing {
     pub why: String,
     /// Values it has had.
     pub candidates: Vec<Value>,
+    /// Its default, where no intent ever spoke of it: whoever names the procedure takes it as it is.
+    pub unsaid: Option<Value>,
 }
 
 /// The arguments with which `procedure` would do what `intent` asks.

@@ -26,6 +26,8 @@ const ALIKE: f64 = 0.95;
 const SUGGESTED: usize = 5;
 /// How good a capability must be to be suggested at all; one success is enough.
 const WORTH_IT: f64 = 0.45;
+/// How sure it must be that one beside the best is meant.
+const LIKELY: f64 = 0.5;
 /// How many capabilities are looked at to find these.
 const LOOKED_AT: usize = 15;
 /// How often a capability with tools that a person is asked about must have worked to be run without being named.
@@ -124,7 +126,7 @@ async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalle
         )
         .hint("`pml_discover` finds capabilities by what they are for"));
     };
-    let binding = bound(app, &known, &asked)?;
+    let binding = bound(app, &known, &asked)?.by_name(&context(&asked)?);
     if binding.runs() {
         return run(known.as_ref(), &binding, asked);
     }
@@ -171,8 +173,15 @@ async fn by_intent(
             Some(because) => because,
         },
     };
-    let candidates: Vec<Suggestion> =
-        found.iter().map(|(candidate, binding)| suggestion(candidate, binding)).collect();
+    let worth = |(place, (candidate, _)): &(usize, &(Candidate, Binding))| {
+        *place == 0 || confidence(candidate) >= LIKELY
+    };
+    let candidates: Vec<Suggestion> = found
+        .iter()
+        .enumerate()
+        .filter(worth)
+        .map(|(_, (candidate, binding))| suggestion(candidate, binding))
+        .collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
     let earlier = match found.first() {
         Some((best, binding)) => earlier(app, best, binding, asked, visible).await,
@@ -241,9 +250,28 @@ fn bound(app: &App, known: &Known, asked: &Execution) -> Result<Binding, Problem
     let context = context(asked)?;
     let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
     let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
+    let parameters = with_first_values(known);
     let procedure =
-        Procedure { parameters: &known.parameters, intents: &intents, examples: &known.examples, reads_only };
+        Procedure { parameters: &parameters, intents: &intents, examples: &known.examples, reads_only };
     Ok(reuse::bind(&procedure, &asked.intent, &context))
+}
+
+/// What a capability takes, with what it was given the first time where its first intent said that: such a value moves with
+/// the words. One that was only given by name says nothing about the next time.
+fn with_first_values(known: &Known) -> Value {
+    let mut parameters = known.parameters.clone();
+    let Some(first) = known.intents.first() else { return parameters };
+    let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, member) in members.into_iter().flatten() {
+        let given = known.examples.get(name).and_then(|examples| examples.first());
+        if let (Some(member), Some(given)) = (member.as_object_mut(), given)
+            && !member.contains_key("default")
+            && reuse::mentions(first, given)
+        {
+            member.insert("default".to_owned(), given.clone());
+        }
+    }
+    parameters
 }
 
 fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
@@ -258,10 +286,8 @@ fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
         .missing
         .iter()
         .map(|missing| Missing { name: Some(missing.name.clone()), why: missing.why.clone() });
-    let unplaced = binding.unplaced.iter().map(|text| Missing {
-        name: None,
-        why: format!("it is not clear what `{text}` is for; give it in `context` by name"),
-    });
+    let unplaced =
+        binding.unplaced.iter().map(|text| Missing { name: None, why: unclear(&candidate.known, text) });
     let known = &candidate.known;
     Suggestion {
         id: known.id.clone(),
@@ -272,6 +298,22 @@ fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
         arguments: binding.arguments.clone(),
         missing: missing.chain(unplaced).collect(),
         parameters: known.parameters.clone(),
+    }
+}
+
+/// That something was said which the capability has no place for.
+fn unclear(known: &Known, text: &str) -> String {
+    let members = known.parameters.get("properties").and_then(Value::as_object);
+    let names: Vec<String> =
+        members.into_iter().flat_map(|all| all.keys().map(|name| format!("`{name}`"))).collect();
+    match names.as_slice() {
+        [] => format!(
+            "it is not clear what `{text}` is for: it takes nothing, so write a program where that matters"
+        ),
+        names => format!(
+            "it is not clear what `{text}` is for: it takes {}; give it by name in `context` if it is one of these",
+            names.join(", ")
+        ),
     }
 }
 

@@ -34,12 +34,18 @@ pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
 /// What could be run instead of nothing, as the client is told of it.
 pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
     let mut text = format!("nothing was run: {}", suggested.because);
-    for candidate in &suggested.candidates {
+    for (place, candidate) in suggested.candidates.iter().enumerate() {
         text.push_str(&format!(
             "\n{} [{:.2}] {}",
             candidate.name, candidate.confidence, candidate.description
         ));
-        for missing in &candidate.missing {
+        let takes = candidate.parameters["properties"].as_object();
+        let names: Vec<&str> = takes.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
+        if !names.is_empty() {
+            text.push_str(&format!(" (takes {})", names.join(", ")));
+        }
+        // Of the others it is enough to know that they are there.
+        for missing in candidate.missing.iter().filter(|_| place == 0) {
             text.push_str(&format!("\n  needed: {}", missing.why));
         }
     }

@@ -17,6 +17,10 @@ use crate::reuse;
 
 /// How many of the best by their words are looked at more closely.
 const CLOSELY: usize = 40;
+/// How much the words of a capability count beside the intents it served: it is the whole procedure that is wanted or not.
+const WORDS: f64 = 0.5;
+/// What has less to do with an intent than this is not offered.
+const LEAST: f64 = 0.25;
 /// How many intents of a capability are kept in memory.
 const MOST_INTENTS: usize = 20;
 /// How many may stand in the small index.
@@ -238,6 +242,7 @@ impl Index {
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
         let mut candidates: Vec<Candidate> =
             known.map(|(known, score)| candidate(known, intent, score)).collect();
+        candidates.retain(|candidate| candidate.score >= LEAST);
         candidates.sort_by(|one, other| {
             other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
         });
@@ -253,6 +258,6 @@ fn candidate(known: &Arc<Known>, intent: &str, words: f64) -> Candidate {
         known: Arc::clone(known),
         similarity,
         like: best.map(|(_, served)| served.clone()),
-        score: words.max(similarity) * known.reliability(),
+        score: similarity.max(WORDS * words) * known.reliability(),
     }
 }

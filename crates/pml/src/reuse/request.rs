@@ -36,6 +36,8 @@ pub(super) struct Request<'a> {
 enum Outcome {
     Value(Value, From),
     Missing(String),
+    /// It has a default that no intent ever spoke of.
+    Unsaid(Value),
     Absent,
 }
 
@@ -171,10 +173,7 @@ impl Request<'_> {
                     self.first.intent
                 )),
                 Some(default) if self.procedure.reads_only => Outcome::Value(default.clone(), From::Default),
-                Some(default) => Outcome::Missing(format!(
-                    "`{name}` was {} before; a plan that changes something does not run on a value that was not said",
-                    show(default)
-                )),
+                Some(default) => Outcome::Unsaid(default.clone()),
                 None if self.required(name) => Outcome::Missing(format!("`{name}` has no value yet")),
                 None => Outcome::Absent,
             },
@@ -299,18 +298,27 @@ impl Request<'_> {
                 binding.arguments.insert(name.to_owned(), value);
                 binding.sources.push((name.to_owned(), from));
             }
-            Outcome::Missing(why) => {
-                let later = self.procedure.examples.get(name).into_iter().flatten();
-                let mut candidates: Vec<Value> = Vec::new();
-                for value in schema.get("default").into_iter().chain(later) {
-                    if !candidates.contains(value) {
-                        candidates.push(value.clone());
-                    }
-                }
-                binding.missing.push(Missing { name: name.to_owned(), why, candidates });
+            Outcome::Missing(why) => self.miss(name, schema, why, None, binding),
+            Outcome::Unsaid(default) => {
+                let why = format!(
+                    "`{name}` was {} before; a plan that changes something does not run on a value that was not said",
+                    show(&default)
+                );
+                self.miss(name, schema, why, Some(default), binding);
             }
             Outcome::Absent => {}
         }
+    }
+
+    fn miss(&self, name: &str, schema: &Value, why: String, unsaid: Option<Value>, binding: &mut Binding) {
+        let later = self.procedure.examples.get(name).into_iter().flatten();
+        let mut candidates: Vec<Value> = Vec::new();
+        for value in schema.get("default").into_iter().chain(later) {
+            if !candidates.contains(value) {
+                candidates.push(value.clone());
+            }
+        }
+        binding.missing.push(Missing { name: name.to_owned(), why, candidates, unsaid });
     }
 
     fn unplaced(&self, template: &Template, placement: &Placement, left: &[usize], binding: &mut Binding) {

@@ -113,11 +113,17 @@ pub(super) fn said<'a>(intent: &'a str, tokens: &'a [Token], range: &Range<usize
     }
 }
 
+/// Shorter texts may be equal by chance.
+const TELLING: usize = 4;
+
 fn add(slots: &mut Vec<Slot>, name: &str, value: &Value, places: &[Range<usize>]) {
     let parameter = (name.to_owned(), value.clone(), Take::Whole);
     if let Some(slot) = slots.iter_mut().find(|slot| slot.range == places[0]) {
+        // The same text twice is one thing that two calls are given; the same number may be two things.
+        let telling = value.as_str().is_some_and(|text| text.len() >= TELLING);
+        let same = slot.parameters.iter().all(|(_, other, _)| other == value);
         slot.parameters.push(parameter);
-        slot.doubtful = true;
+        slot.doubtful |= !telling || !same || places.len() > 1;
         return;
     }
     let overlaps = |slot: &Slot| slot.range.start < places[0].end && places[0].start < slot.range.end;
