@@ -9,16 +9,19 @@
 //!
 //! Every reference is a dependency, whether `dependsOn` says so or not. Node `n3` is the third task of the
 //! document, in whatever order they run. Each dependency is a `sequence` edge; where data goes along, there
-//! is a `provides` edge besides. Literals stay part of the document: none becomes a parameter, the parameters
-//! are those that `args` references name.
+//! is a `provides` edge besides. The parameters are those that `args` references name and the literals handed to
+//! tools and capabilities, by the rules of programs. What is in `{"$literal": …}` is meant as it is written and stays part
+//! of the document.
 //!
 //! A document that is not understood is an error; one that is understood but wrong has complaints of
 //! severity error and is not to be run. Nothing in it is passed over in silence. This module runs nothing.
 
+mod canonical;
 mod complaints;
 mod given;
 mod graph;
 pub mod kept;
+mod lift;
 mod read;
 mod reference;
 mod substitute;
@@ -29,8 +32,6 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use pml_model::json::{self, MAX_DEPTH};
 use pml_model::name::printable;
 use pml_model::structure::{NodeId, Position, Structure};
@@ -38,7 +39,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::given::{Spelling, between, push_text};
+use self::canonical::canonical;
+use self::given::{between, push_text};
 use self::text::{BadEscape, Span, Text};
 use crate::identity::identity;
 use crate::{Catalogue, Complaint, Identity, Parameters, Permissions};
@@ -245,7 +247,7 @@ fn analyse_with(
     })?;
     let read = read::document(&text, &tree, catalogue, look)?;
     Ok(DagAnalysis {
-        identity: identity(document, &read.dag.canonical()),
+        identity: identity(document, &canonical(&read.dag, &read.parameters)),
         dag: read.dag,
         structure: read.structure,
         parameters: read.parameters,
@@ -265,29 +267,15 @@ fn syntax(text: &Text<'_>, error: &serde_json::Error) -> DagError {
     }
 }
 
-impl Dag {
-    /// The form in which documents that differ in ids, layout and the order of members are equal. Literals
-    /// and the order of tasks are part of what a document is.
-    fn canonical(&self) -> String {
-        let nodes: HashMap<&str, NodeId> =
-            self.tasks.iter().map(|task| (task.id.as_str(), task.node)).collect();
-        let name = |id: &str| nodes.get(id).map_or_else(|| format!("?{id}"), NodeId::to_string);
-        let mut out = String::new();
-        between(&mut out, ('[', ']'), &self.tasks, |task, out| {
-            task.write(&name, Spelling::Canonical, out);
-        });
-        out
-    }
-}
-
 impl Task {
-    fn write(&self, name: &dyn Fn(&str) -> String, spelling: Spelling, out: &mut String) {
+    /// Under the name `id`, with `arguments` that are written already.
+    fn write(&self, id: &str, arguments: &str, depends_on: Vec<String>, out: &mut String) {
         let text = |text: &str| {
             let mut out = String::with_capacity(text.len() + 2);
             push_text(text, &mut out);
             out
         };
-        let mut members = vec![("id", text(&name(&self.id)))];
+        let mut members = vec![("id", text(id))];
         match &self.work {
             Work::Tool { tool } => members.push(("tool", text(tool))),
             Work::Capability { name } => members.push(("capability", text(name))),
@@ -296,13 +284,7 @@ impl Task {
                 members.push(("code", text(code)));
             }
         }
-        let mut arguments = String::new();
-        self.arguments.write(name, spelling, &mut arguments);
-        members.push(("arguments", arguments));
-        let mut depends_on: Vec<String> = self.depends_on.iter().map(|id| name(id)).collect();
-        if spelling == Spelling::Canonical {
-            depends_on.sort_unstable();
-        }
+        members.push(("arguments", arguments.to_owned()));
         members.push(("dependsOn", Value::from(depends_on).to_string()));
         members.extend(self.side_effects.map(|flag| ("sideEffects", flag.to_string())));
         members.push(("safeToFail", self.safe_to_fail.to_string()));
@@ -318,8 +300,9 @@ impl Task {
 
 impl Serialize for Task {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::new();
-        self.write(&str::to_owned, Spelling::AsWritten, &mut text);
+        let (mut arguments, mut text) = (String::new(), String::new());
+        self.arguments.write(&mut arguments);
+        self.write(&self.id, &arguments, self.depends_on.clone(), &mut text);
         RawValue::from_string(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }

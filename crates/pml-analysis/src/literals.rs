@@ -1,16 +1,16 @@
-//! Which literals of a program could as well be arguments.
+//! Which literals of a program or document could as well be arguments.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use oxc_span::Span;
-use pml_model::structure::{NodeId, Step};
+use pml_model::structure::{Argument, Node, NodeId, NodeKind, Position, Step};
 use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
 use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Severity};
 use crate::lines::Lines;
 use crate::schema;
-use crate::uses::{Uses, type_name};
+use crate::uses::type_name;
 use crate::walk::budget::Budget;
 use crate::walk::value::{Kind, Record, Value};
 
@@ -42,17 +42,27 @@ struct Lifted {
     schema: Json,
 }
 
+/// What became of the literals.
+pub(crate) struct Found {
+    pub(crate) parameters: Parameters,
+    /// Which of them each literal that became one is.
+    pub(crate) spans: HashMap<Span, u32>,
+    /// The name and the place of each secret.
+    pub(crate) secrets: Vec<(String, Span)>,
+}
+
 impl<'w> Lifting<'w> {
-    /// Looks at `most` members of the arguments of each call.
-    pub(crate) fn new(
-        uses: &Uses,
+    /// Looks at `most` members of the arguments of each call. What is `named` are parameters already; what is
+    /// `decided` stays, unless it is a secret.
+    pub(crate) fn new<'n>(
+        named: impl Iterator<Item = &'n str>,
         decided: &'w FxHashSet<Span>,
         budget: &'w Budget,
         most: usize,
     ) -> Lifting<'w> {
         Lifting {
             decided,
-            taken: uses.names().map(str::to_owned).collect(),
+            taken: named.map(str::to_owned).collect(),
             numbers: HashMap::default(),
             found: Vec::new(),
             by_span: HashMap::default(),
@@ -202,18 +212,13 @@ impl<'w> Lifting<'w> {
         }
     }
 
-    /// The parameters, the spans that became some of them, and what the reply must say.
-    pub(crate) fn finish(
-        self,
-        uses: Uses,
-        lines: &Lines<'_>,
-    ) -> (Parameters, HashMap<Span, u32>, Vec<Complaint>) {
-        let mut schema = uses.into_schema();
-        let (mut literals, mut spans, mut notes) = (Vec::new(), HashMap::default(), Vec::new());
+    /// The parameters, `schema` being that of those there are already.
+    pub(crate) fn finish(self, mut schema: Json, position: impl Fn(Span) -> Position) -> Found {
+        let (mut literals, mut spans, mut secrets) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
             let mut described = lifted.schema;
             if lifted.secret {
-                notes.extend(lifted.spans.iter().map(|span| secret(&lifted.name, *span, lines)));
+                secrets.extend(lifted.spans.iter().map(|span| (lifted.name.clone(), *span)));
                 if let Some(required) = schema["required"].as_array_mut() {
                     required.push(lifted.name.clone().into());
                 }
@@ -225,11 +230,11 @@ impl<'w> Lifting<'w> {
             literals.push(LiteralParameter {
                 name: lifted.name,
                 default: (!lifted.secret).then_some(lifted.value),
-                written: lifted.spans.iter().map(|span| lines.position(*span)).collect(),
+                written: lifted.spans.iter().map(|span| position(*span)).collect(),
                 fills: lifted.fills,
             });
         }
-        (Parameters { schema, literals }, spans, notes)
+        Found { parameters: Parameters { schema, literals }, spans, secrets }
     }
 }
 
@@ -249,7 +254,42 @@ fn plain_list(record: &Record<'_>) -> Option<Json> {
     items.filter(|items| !items.is_empty()).map(Json::Array)
 }
 
-fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
+/// A secret is not shown: its place says which argument it becomes.
+pub(crate) fn hide_secrets(nodes: &mut [Node], parameters: &Parameters) {
+    let secrets = parameters.literals.iter().filter(|literal| literal.default.is_none());
+    let mut hidden: HashMap<NodeId, Vec<(&[Step], &str)>> = HashMap::default();
+    for literal in secrets {
+        for filled in &literal.fills {
+            hidden.entry(filled.node).or_default().push((&filled.path, &literal.name));
+        }
+    }
+    for node in nodes {
+        let (NodeKind::Task { arguments, .. } | NodeKind::Capability { arguments, .. }) = &mut node.kind
+        else {
+            continue;
+        };
+        for (path, name) in hidden.get(&node.id).into_iter().flatten() {
+            if let Some(place) = argument_at(arguments, path) {
+                *place = Argument::Parameter { name: (*name).to_owned(), path: Vec::new() };
+            }
+        }
+    }
+}
+
+fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut Argument> {
+    let Some((step, rest)) = path.split_first() else { return Some(argument) };
+    let inner = match (argument, step) {
+        (Argument::Object { fields, .. }, Step::Key(name)) => {
+            &mut fields.iter_mut().find(|field| field.name == *name)?.value
+        }
+        (Argument::Array { items }, Step::Index(index)) => items.get_mut(usize::try_from(*index).ok()?)?,
+        _ => return None,
+    };
+    argument_at(inner, rest)
+}
+
+/// What the reply must say of a secret in a program.
+pub(crate) fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
     let at = lines.position(span);
     Complaint {
         severity: Severity::Warning,

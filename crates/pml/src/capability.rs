@@ -1,7 +1,7 @@
 //! Makes a procedure that can be found and run again of a run that worked.
 //!
 //! What is kept has no secrets in it, and what the program was written with stands as defaults of its parameters: the
-//! *template* is the same program with those literals taken from `args`.
+//! *template* is the same text with those literals taken from `args`.
 
 mod template;
 
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use self::template::Form;
 use crate::execute::{Plan, Work};
 use crate::reuse;
 use crate::sanitise::Sanitiser;
@@ -191,30 +192,32 @@ fn source(
 ) -> Option<(Source, Structure)> {
     let has_secret = learn.literals.iter().any(|literal| is_secret(literal, sanitiser))
         || matches!(sanitiser.text(&plan.source), std::borrow::Cow::Owned(_));
-    let structure = || plan.structure.clone();
-    match &plan.work {
-        Work::Code(_) => {
-            let template = template::of(&plan.source, &learn.literals, &plan.structure, catalogue);
-            if !has_secret {
-                let (code, template) = (plan.source.clone(), template.map(|(text, _)| text));
-                return Some((Source::Code { code, template }, structure()));
-            }
-            let (code, structure) = template?;
-            let clean = matches!(sanitiser.text(&code), std::borrow::Cow::Borrowed(_));
-            clean.then_some((Source::Code { code, template: None }, structure))
-        }
+    let form = match &plan.work {
+        Work::Code(_) => Form::Code,
         Work::Dag(dag) if dag.single => {
             let asked = Fields::parse(&plan.source).ok()?;
             let tool_id: String = asked.read("tool")?;
             let default_args = sanitiser.json(asked.get("arguments")?).value;
-            Some((Source::Tool { tool_id, default_args }, structure()))
+            return Some((Source::Tool { tool_id, default_args }, plan.structure.clone()));
         }
-        Work::Dag(_) if has_secret => None,
-        Work::Dag(_) => {
-            let dag_structure = RawValue::from_string(plan.source.trim().to_owned()).ok()?;
-            Some((Source::Dag { dag_structure, template: None }, structure()))
-        }
+        Work::Dag(_) => Form::Dag,
+    };
+    let template = template::of(form, &plan.source, &learn.literals, &plan.structure, catalogue);
+    if !has_secret {
+        let template = template.map(|(text, _)| text);
+        return Some((written(form, plan.source.clone(), template)?, plan.structure.clone()));
     }
+    let (text, structure) = template?;
+    let clean = matches!(sanitiser.text(&text), std::borrow::Cow::Borrowed(_));
+    clean.then(|| written(form, text, None)).flatten().map(|source| (source, structure))
+}
+
+fn written(form: Form, text: String, template: Option<String>) -> Option<Source> {
+    let document = |text: String| RawValue::from_string(text.trim().to_owned()).ok();
+    Some(match form {
+        Form::Code => Source::Code { code: text, template },
+        Form::Dag => Source::Dag { dag_structure: document(text)?, template: template.and_then(document) },
+    })
 }
 
 fn is_secret(literal: &Literal, sanitiser: &Sanitiser) -> bool {

@@ -8,13 +8,14 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::reference::{Part, Reference, Source};
-use super::text::write_canonical;
 
 /// What a task is given.
 #[derive(Debug, Clone)]
 pub enum Given {
     /// JSON without references, as it was written.
     Literal(Box<RawValue>),
+    /// JSON in which nothing is looked at, as it was written.
+    Escaped(Box<RawValue>),
     /// A value that comes from elsewhere.
     Reference(Reference),
     /// A text with values in it.
@@ -25,15 +26,6 @@ pub enum Given {
     Array(Vec<Given>),
 }
 
-/// How literals are spelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spelling {
-    /// Byte for byte.
-    AsWritten,
-    /// The same for every spelling of a value.
-    Canonical,
-}
-
 impl Given {
     /// Every reference, in order.
     pub fn references(&self) -> Vec<&Reference> {
@@ -42,39 +34,9 @@ impl Given {
         found
     }
 
-    /// The same, with no more structure than references need: what holds none becomes a literal.
-    pub(crate) fn collapsed(self) -> Given {
-        let literal = |value: &Given| matches!(value, Given::Literal(_));
-        let all = match &self {
-            Given::Object(members) => members.iter().all(|(_, value)| literal(value)),
-            Given::Array(items) => items.iter().all(literal),
-            Given::Literal(_) | Given::Reference(_) | Given::Text(_) => false,
-        };
-        if !all {
-            return self;
-        }
-        let mut text = String::new();
-        match &self {
-            Given::Object(members) => between(&mut text, ('{', '}'), members, |(key, value), out| {
-                push_text(key, out);
-                out.push(':');
-                value.push_literal(out);
-            }),
-            Given::Array(items) => between(&mut text, ('[', ']'), items, Given::push_literal),
-            Given::Literal(_) | Given::Reference(_) | Given::Text(_) => {}
-        }
-        Given::Literal(RawValue::from_string(text).expect("put together from JSON values and JSON strings"))
-    }
-
-    fn push_literal(&self, out: &mut String) {
-        if let Given::Literal(raw) = self {
-            out.push_str(raw.get());
-        }
-    }
-
     fn collect<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
-            Given::Literal(_) => {}
+            Given::Literal(_) | Given::Escaped(_) => {}
             Given::Reference(reference) => found.push(reference),
             Given::Text(parts) => found.extend(parts.iter().filter_map(Part::reference)),
             Given::Object(members) => members.iter().for_each(|(_, value)| value.collect(found)),
@@ -82,49 +44,23 @@ impl Given {
         }
     }
 
-    /// The document's form of it, tasks called as `name` says.
-    pub(crate) fn write(&self, name: &dyn Fn(&str) -> String, spelling: Spelling, out: &mut String) {
+    /// The document's form of it.
+    pub(crate) fn write(&self, out: &mut String) {
         match self {
-            Given::Literal(raw) if spelling == Spelling::Canonical => {
-                out.push_str("{\"$literal\":");
-                write_canonical(raw.get(), out);
-                out.push('}');
-            }
-            Given::Literal(raw) if needs_escape(raw.get()) => {
+            Given::Literal(raw) => out.push_str(raw.get()),
+            Given::Escaped(raw) => {
                 out.push_str("{\"$literal\":");
                 out.push_str(raw.get());
                 out.push('}');
             }
-            Given::Literal(raw) => out.push_str(raw.get()),
-            Given::Reference(reference) => {
-                out.push_str("{\"$ref\":");
-                push_text(&renamed(reference, name), out);
-                out.push('}');
-            }
-            Given::Text(parts) => {
-                let text: String = parts
-                    .iter()
-                    .map(|part| match part {
-                        Part::Text(text) => text.clone(),
-                        Part::Reference(reference) => format!("{{{{{}}}}}", renamed(reference, name)),
-                    })
-                    .collect();
-                push_text(&text, out);
-            }
-            Given::Object(members) => {
-                let mut members: Vec<&(String, Given)> = members.iter().collect();
-                if spelling == Spelling::Canonical {
-                    members.sort_by_key(|(key, _)| key);
-                }
-                between(out, ('{', '}'), &members, |(key, value), out| {
-                    push_text(key, out);
-                    out.push(':');
-                    value.write(name, spelling, out);
-                });
-            }
-            Given::Array(items) => {
-                between(out, ('[', ']'), items, |item, out| item.write(name, spelling, out));
-            }
+            Given::Reference(reference) => push_reference(reference, &str::to_owned, out),
+            Given::Text(parts) => push_parts(parts, &str::to_owned, out),
+            Given::Object(members) => between(out, ('{', '}'), members, |(key, value), out| {
+                push_text(key, out);
+                out.push(':');
+                value.write(out);
+            }),
+            Given::Array(items) => between(out, ('[', ']'), items, Given::write),
         }
     }
 }
@@ -132,7 +68,7 @@ impl Given {
 impl Serialize for Given {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::new();
-        self.write(&str::to_owned, Spelling::AsWritten, &mut text);
+        self.write(&mut text);
         RawValue::from_string(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
@@ -169,6 +105,25 @@ pub(crate) fn push_text(text: &str, out: &mut String) {
 /// the text is enough; a key or brace can also be spelled with `\u`.
 pub(crate) fn needs_escape(json: &str) -> bool {
     ["{{", "\"$ref\"", "\"$literal\"", "\\u"].iter().any(|sign| json.contains(sign))
+}
+
+/// Writes a reference, tasks called as `name` says.
+pub(crate) fn push_reference(reference: &Reference, name: &dyn Fn(&str) -> String, out: &mut String) {
+    out.push_str("{\"$ref\":");
+    push_text(&renamed(reference, name), out);
+    out.push('}');
+}
+
+/// Writes a text with values in it.
+pub(crate) fn push_parts(parts: &[Part], name: &dyn Fn(&str) -> String, out: &mut String) {
+    let text: String = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Reference(reference) => format!("{{{{{}}}}}", renamed(reference, name)),
+        })
+        .collect();
+    push_text(&text, out);
 }
 
 fn renamed(reference: &Reference, name: &dyn Fn(&str) -> String) -> String {

@@ -9,7 +9,7 @@ use super::complaints::Complaints;
 use super::read::Row;
 use super::{Reference, Source, Work, shown};
 use crate::schema::{follow, parameter_schema, required};
-use crate::{Catalogue, Code, Parameters, Severity};
+use crate::{Catalogue, Code, Severity};
 
 /// How many tasks of a cycle are named.
 const SHOWN_OF_CYCLE: usize = 10;
@@ -163,15 +163,14 @@ pub(crate) fn unknown_fields(rows: &[Row<'_>], catalogue: &Catalogue, complaints
     }
 }
 
-/// What `args` has to hold: whatever is referred to, of the type of the input it goes into.
-pub(crate) fn parameters(rows: &[Row<'_>]) -> Parameters {
+/// JSON Schema of what `args` has to hold: whatever is referred to, of the type of the input it goes into.
+pub(crate) fn parameters(rows: &[Row<'_>]) -> Value {
     let mut properties: Map<String, Value> = Map::new();
     for row in rows {
         parameters_in(&row.argument, row.input, &mut Vec::new(), &mut properties);
     }
     let names: Vec<&String> = properties.keys().collect();
-    let schema = json!({"type": "object", "required": names, "properties": properties});
-    Parameters { schema, literals: Vec::new() }
+    json!({"type": "object", "required": names, "properties": properties})
 }
 
 fn parameters_in(

@@ -10,6 +10,7 @@ use super::{Given, Part, Reference};
 #[serde(rename_all = "lowercase")]
 enum Kept {
     Literal(Box<RawValue>),
+    Escaped(Box<RawValue>),
     Reference(Reference),
     Text(Vec<Part>),
     Object(Vec<(String, Kept)>),
@@ -35,6 +36,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Given, 
 fn kept(given: &Given) -> Kept {
     match given {
         Given::Literal(value) => Kept::Literal(value.clone()),
+        Given::Escaped(value) => Kept::Escaped(value.clone()),
         Given::Reference(reference) => Kept::Reference(reference.clone()),
         Given::Text(parts) => Kept::Text(parts.clone()),
         Given::Object(members) => {
@@ -47,6 +49,7 @@ fn kept(given: &Given) -> Kept {
 fn given(kept: Kept) -> Given {
     match kept {
         Kept::Literal(value) => Given::Literal(value),
+        Kept::Escaped(value) => Given::Escaped(value),
         Kept::Reference(reference) => Given::Reference(reference),
         Kept::Text(parts) => Given::Text(parts),
         Kept::Object(members) => {

@@ -9,11 +9,14 @@ use serde_json::Value;
 use super::complaints::Complaints;
 use super::given::Given;
 use super::graph;
+use super::lift::Literals;
 use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, Source};
 use super::text::{Kind, Span, Text, Tree};
 use super::values::{Ids, Values};
 use super::work::kind;
 use super::{BadCode, Dag, DagError, Inside, MAX_TASKS, Task, Work, shown};
+use crate::literals::hide_secrets;
+use crate::walk::value::Value as Known;
 use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
 
 /// How often a task may be tried again.
@@ -91,6 +94,8 @@ pub(crate) struct Row<'t> {
     pub(crate) argument: Argument,
     /// Schema of its input, where known.
     pub(crate) input: Option<&'t Value>,
+    /// Its arguments for the sake of their literals; nothing is known of those of code, which may decide by them.
+    pub(crate) literals: Known<'static>,
     /// Every reference in its arguments, and where.
     pub(crate) references: Vec<(Reference, Span)>,
 }
@@ -128,6 +133,7 @@ pub(crate) fn document<'t, 'd>(
         ids: Ids::new(),
         permissions: Permissions::default(),
         tool_names: None,
+        literals: Literals::new(text),
     };
     let written: Vec<Written<'t, 'd>> =
         tasks.iter().zip(1..).filter_map(|(task, number)| reader.members(task, number)).collect();
@@ -138,7 +144,7 @@ pub(crate) fn document<'t, 'd>(
     graph::cycles(&read, &mut reader.complaints);
     graph::unknown_fields(&read, catalogue, &mut reader.complaints);
     let edges = graph::edges(&read);
-    let parameters = graph::parameters(&read);
+    let parameters = reader.literals.lift(&read, graph::parameters(&read), &mut reader.complaints);
     let (mut nodes, mut tasks) = (Vec::with_capacity(read.len()), Vec::with_capacity(read.len()));
     let known: HashSet<NodeId> = read.iter().map(|row| row.task.node).collect();
     for mut row in read {
@@ -151,6 +157,7 @@ pub(crate) fn document<'t, 'd>(
         });
         tasks.push(row.task);
     }
+    hide_secrets(&mut nodes, &parameters);
     Ok(Read {
         dag: Dag { tasks },
         structure: Structure { nodes, edges },
@@ -215,6 +222,7 @@ pub(super) struct Reader<'r, 't, 'd> {
     pub(super) permissions: Permissions,
     /// The names of all tools, once somebody asked for one that is not there.
     pub(super) tool_names: Option<Vec<String>>,
+    literals: Literals<'t, 'd>,
 }
 
 impl<'t, 'd> Reader<'_, 't, 'd> {
@@ -327,6 +335,10 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         let work = self.work(id, written)?;
         let input = self.check(id, &work, written, &argument);
         let pure = matches!(work, Work::Code { pure: true, .. });
+        let literals = match (&work, written.get(Slot::Arguments)) {
+            (Work::Tool { .. } | Work::Capability { .. }, Some(tree)) => self.literals.read(tree, &argument),
+            (Work::Code { .. }, _) | (_, None) => Known::Unknown,
+        };
         let task = Task {
             id: id.to_owned(),
             node,
@@ -338,7 +350,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
             work,
         };
-        Some(Row { at: written.span, task, argument, input, references })
+        Some(Row { at: written.span, task, argument, input, literals, references })
     }
 
     fn arguments(&mut self, written: &Written<'t, 'd>) -> (Given, Argument, Vec<(Reference, Span)>) {

@@ -77,7 +77,7 @@ impl<'v> Filling<'v, '_> {
     fn write(&mut self, given: &Given, out: &mut String) {
         match given {
             _ if self.failed.is_some() => {}
-            Given::Literal(raw) => out.push_str(raw.get()),
+            Given::Literal(raw) | Given::Escaped(raw) => out.push_str(raw.get()),
             Given::Reference(reference) => {
                 if let Some(value) = self.value(reference) {
                     self.put(reference, value.get(), out);

@@ -1,5 +1,7 @@
 //! Documents as agents write them, good and bad.
 
+mod literals;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -156,7 +158,7 @@ fn a_good_document() {
         n2 -> n3 provides Partial Data
         n3 -> n4 sequence
         n1 -> n4 sequence
-        parameters {"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}
+        parameters {"type":"object","required":["path"],"properties":{"path":{"type":"string"},"copies":{"type":"integer","default":2},"to":{"type":"string","default":"a@b.c"}}}
         permissions {"declared":["fs:read","mail:send-mail"],"capabilities":["weather:report"],"opaque":[],"ambient":[]}
         {"tasks":[{"id":"read","tool":"fs:read","arguments":{"path":{"$ref":"args.path"}},"dependsOn":[],"safeToFail":false,"retries":0},
         {"id":"shout","tool":"code:map","code":"return args.lines.map(x => x + '!')","arguments":{"lines":[{"$ref":"read.content"},10e110]},"dependsOn":["read"],"safeToFail":true,"retries":0},
@@ -192,6 +194,9 @@ fn identity_is_what_a_document_does() {
         // Other ids, order of members, layout, spellings of member names, tool and reference; what is implied said.
         r#"{ "tool":"fs:read", "args":{"path":"\u0078"}, "id":"first.step" },
            {"id":"b","tool":"mail:send_mail","dependsOn":["first.step"],"arguments":{"text":{"$ref":"first.step[\"content\"]"},"to":"t"}}"#,
+        // Other literals.
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":"y"}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"you","text":"{{a.content}}"}}"#,
         r#"{"id":"b","tool":"fs:read","arguments":{"path":"x"},"retries":0,"safeToFail":false,"timeoutMs":null},
            {"id":"a","tool":"mail:send-mail","type":"mcp_tool","arguments":{"to":"t","text":"{{ b.content }}"}}"#,
     ];
@@ -199,8 +204,20 @@ fn identity_is_what_a_document_does() {
         assert_eq!(one, document(other), "{other}");
     }
     let different = [
-        r#"{"id":"a","tool":"fs:read","arguments":{"path":"y"}},
+        // A literal that is meant as it is, and another one.
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$literal":"x"}}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$literal":"y"}}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$ref":"args.path"}}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
+        // Another tool, one more argument, another text around what is referred to.
+        r#"{"id":"a","capability":"weather:report","arguments":{"path":"x"}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":"x"}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}","copies":2}}"#,
+        r#"{"id":"a","tool":"fs:read","arguments":{"path":"x"}},
+           {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"see {{a.content}}"}}"#,
         r#"{"id":"a","tool":"fs:read","arguments":{"path":"x"}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a}}"}}"#,
         r#"{"id":"a","tool":"fs:read","arguments":{"path":"x"}},

@@ -8,8 +8,6 @@ use std::borrow::Cow;
 use pml_model::structure::Position;
 use serde_json::value::RawValue;
 
-use super::given::{between, push_text};
-
 /// How many characters of a line an excerpt shows; documents are often one line of a megabyte.
 const EXCERPT_CHARS: usize = 120;
 
@@ -148,36 +146,6 @@ impl<'d> Tree<'d> {
     pub(crate) fn raw(&self, text: &Text<'d>) -> Box<RawValue> {
         let written = text.text[self.span.start..self.span.end].to_owned();
         RawValue::from_string(written).expect("a value of a text that was checked to be JSON")
-    }
-}
-
-/// The same text for every spelling of a value: sorted keys, no white space, strings in one escaping. Numbers
-/// keep their spelling. `json` is a value of a document that was read.
-pub(crate) fn write_canonical(json: &str, out: &mut String) {
-    match read(json) {
-        Ok(tree) => tree.write_canonical(json, out),
-        Err(BadEscape(_)) => out.push_str(json),
-    }
-}
-
-impl Tree<'_> {
-    fn write_canonical(&self, text: &str, out: &mut String) {
-        match &self.kind {
-            Kind::String(text) => push_text(text, out),
-            Kind::Array(items) => {
-                between(out, ('[', ']'), items, |item, out| item.write_canonical(text, out));
-            }
-            Kind::Object(members) => {
-                let mut members: Vec<&Member<'_>> = members.iter().collect();
-                members.sort_by(|a, b| a.key.cmp(&b.key));
-                between(out, ('{', '}'), &members, |member, out| {
-                    push_text(&member.key, out);
-                    out.push(':');
-                    member.value.write_canonical(text, out);
-                });
-            }
-            Kind::Null | Kind::Bool(_) | Kind::Number => out.push_str(&text[self.span.start..self.span.end]),
-        }
     }
 }
 

@@ -63,7 +63,7 @@ impl Values<'_, '_, '_> {
             return (Read::Plain, argument);
         }
         let made = reads.into_iter().zip(items).map(|(read, item)| self.made(read, item)).collect();
-        (Read::Made(Given::Array(made).collapsed()), argument)
+        (Read::Made(Given::Array(made)), argument)
     }
 
     fn object(&mut self, members: &[Member<'_>]) -> (Read, Argument) {
@@ -85,7 +85,7 @@ impl Values<'_, '_, '_> {
         let made = reads.into_iter().zip(members);
         let made =
             made.map(|(read, member)| (member.key.to_string(), self.made(read, &member.value))).collect();
-        (Read::Made(Given::Object(made).collapsed()), argument)
+        (Read::Made(Given::Object(made)), argument)
     }
 
     /// Reads `{"$ref": …}` or `{"$literal": …}`.
@@ -98,7 +98,7 @@ impl Values<'_, '_, '_> {
         }
         if member.key == "$literal" {
             return (
-                Read::Made(Given::Literal(member.value.raw(self.complaints.text))),
+                Read::Made(Given::Escaped(member.value.raw(self.complaints.text))),
                 self.plain(&member.value),
             );
         }

@@ -16,9 +16,9 @@ use super::budget::Seen;
 use super::call::id_of;
 use super::value::{Kind, Path, Value};
 use super::{Call, DraftKind, Found, Promised, Target, TooMuch, Walk};
-use crate::analysis::{Code, Complaint, Parameters, Severity, Site};
+use crate::analysis::{Code, Complaint, Severity, Site};
 use crate::catalogue::Tool;
-use crate::literals::Lifting;
+use crate::literals::{Found as Lifted, Lifting, hide_secrets, secret};
 use crate::roots::Root;
 use crate::uses::Uses;
 use crate::{annotations, schema};
@@ -46,7 +46,8 @@ impl<'a, 's> Walk<'a, 's> {
         if self.too_much(program.span) {
             return Err(TooMuch(self.gave_up.get().unwrap_or(program.span)));
         }
-        let (parameters, lifted, notes) = lifting.finish(uses, self.lines);
+        let Lifted { parameters, spans, secrets } =
+            lifting.finish(uses.into_schema(), |span| self.lines.position(span));
         let mut nodes = self.drawn(arguments);
         hide_secrets(&mut nodes, &parameters);
         let edges = std::mem::take(&mut self.edges).into_iter().map(|(from, to, link)| Edge {
@@ -58,8 +59,8 @@ impl<'a, 's> Walk<'a, 's> {
         let found = annotations::apply(program, self.source, self.lines, &mut structure);
         self.complaints.extend(found);
         let sites = self.sites(&structure.nodes);
-        self.marks.lifted = lifted;
-        self.complaints.extend(notes);
+        self.marks.lifted = spans;
+        self.complaints.extend(secrets.iter().map(|(name, span)| secret(name, *span, self.lines)));
         self.opaque_complaints();
         self.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
         Ok(Found {
@@ -434,7 +435,7 @@ impl<'a, 's> Walk<'a, 's> {
 
     /// Literals handed to tools become parameters.
     fn lift(&self, uses: &Uses) -> Lifting<'_> {
-        let mut lifting = Lifting::new(uses, &self.decided, &self.state.budget, self.most_parts());
+        let mut lifting = Lifting::new(uses.names(), &self.decided, &self.state.budget, self.most_parts());
         for (draft, node) in self.nodes.iter().zip(0..) {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
@@ -570,34 +571,6 @@ fn reached(from: &[u32], after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     }
     found.sort_unstable();
     found
-}
-
-/// A secret is not shown: its place says which argument it becomes.
-fn hide_secrets(nodes: &mut [Node], parameters: &Parameters) {
-    for literal in parameters.literals.iter().filter(|literal| literal.default.is_none()) {
-        for filled in &literal.fills {
-            let node = nodes.iter_mut().find(|node| node.id == filled.node);
-            let arguments = node.and_then(|node| match &mut node.kind {
-                NodeKind::Task { arguments, .. } | NodeKind::Capability { arguments, .. } => Some(arguments),
-                _ => None,
-            });
-            if let Some(place) = arguments.and_then(|arguments| argument_at(arguments, &filled.path)) {
-                *place = Argument::Parameter { name: literal.name.clone(), path: Vec::new() };
-            }
-        }
-    }
-}
-
-fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut Argument> {
-    let Some((step, rest)) = path.split_first() else { return Some(argument) };
-    let inner = match (argument, step) {
-        (Argument::Object { fields, .. }, Step::Key(name)) => {
-            &mut fields.iter_mut().find(|field| field.name == *name)?.value
-        }
-        (Argument::Array { items }, Step::Index(index)) => items.get_mut(usize::try_from(*index).ok()?)?,
-        _ => return None,
-    };
-    argument_at(inner, rest)
 }
 
 /// What a node is given, each part with its name.

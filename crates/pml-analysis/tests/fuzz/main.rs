@@ -115,7 +115,9 @@ fn document(text: &str, catalogue: &Catalogue) -> Verdict {
         Ok(analysis) => analysis,
         Err(_) => return Verdict::Refused,
     };
-    if let Err(message) = sound::structure(&analysis.structure, text, sound::Order::Document) {
+    let sound = sound::structure(&analysis.structure, text, sound::Order::Document)
+        .and_then(|()| sound::literals(&analysis.parameters, &analysis.structure, text));
+    if let Err(message) = sound {
         return broken("unsound document", &message, "");
     }
     let json = |analysis| serde_json::to_string(analysis).expect("an analysis is JSON");

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pml_analysis::{Analysis, Program};
+use pml_analysis::{Analysis, Parameters, Program};
 use pml_model::structure::{Argument, Link, NodeId, Position, Structure};
 
 /// Why `analysis` cannot be one of `source`.
@@ -12,17 +12,21 @@ pub(crate) fn sound(analysis: &Analysis, source: &str) -> Result<(), String> {
     let complaints = analysis.complaints.iter().map(|complaint| complaint.at);
     let opaque = analysis.permissions.opaque.iter().map(|remark| remark.at);
     let ambient = analysis.permissions.ambient.iter().map(|remark| remark.at);
-    let literals = analysis.parameters.literals.iter().flat_map(|literal| literal.written.iter().copied());
-    for at in complaints.chain(opaque).chain(ambient).chain(literals) {
+    for at in complaints.chain(opaque).chain(ambient) {
         position(at, source)?;
     }
-    for literal in &analysis.parameters.literals {
-        for filled in &literal.fills {
-            exists(&analysis.structure, filled.node)?;
-        }
-    }
+    literals(&analysis.parameters, &analysis.structure, source)?;
     for complaint in &analysis.complaints {
         complaint.node.map_or(Ok(()), |node| exists(&analysis.structure, node))?;
+    }
+    Ok(())
+}
+
+/// Why these literals are not in `source`, or are none of the nodes' arguments.
+pub(crate) fn literals(parameters: &Parameters, structure: &Structure, source: &str) -> Result<(), String> {
+    for literal in &parameters.literals {
+        literal.written.iter().try_for_each(|at| position(*at, source))?;
+        literal.fills.iter().try_for_each(|filled| exists(structure, filled.node))?;
     }
     Ok(())
 }

@@ -1,15 +1,46 @@
-//! The same program with its literals taken from `args`.
+//! The same program or document with its literals taken from `args`.
 //!
 //! The text is changed where the literals stand and then analysed like any other; only if it turns out to be the same
 //! program, node by node, with exactly those arguments coming from parameters, is it used.
 
 use pml_analysis::Catalogue;
+use pml_analysis::dag::{Reference, Source};
 use pml_model::structure::{Argument, Node, NodeKind, Step, Structure};
+use serde_json::{Value, json};
 
 use super::Literal;
 
+/// What a source is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Code,
+    Dag,
+}
+
+impl Form {
+    /// How the argument `name` is taken.
+    fn argument(self, name: &str) -> String {
+        match self {
+            Form::Code => format!("args[{}]", Value::from(name)),
+            Form::Dag => {
+                let path = vec![Step::Key(name.to_owned())];
+                let reference = Reference { of: Source::Arguments, path };
+                json!({ "$ref": reference.to_string() }).to_string()
+            }
+        }
+    }
+
+    fn structure(self, text: &str, catalogue: &Catalogue) -> Option<Structure> {
+        match self {
+            Form::Code => Some(pml_analysis::analyse(text, catalogue).ok()?.structure),
+            Form::Dag => Some(pml_analysis::analyse_dag(text, catalogue).ok()?.structure),
+        }
+    }
+}
+
 /// The text of the template and what it can do, where there is one.
 pub(super) fn of(
+    form: Form,
     source: &str,
     literals: &[Literal],
     structure: &Structure,
@@ -18,8 +49,8 @@ pub(super) fn of(
     if literals.is_empty() {
         return None;
     }
-    let text = replaced(source, literals)?;
-    let found = pml_analysis::analyse(&text, catalogue).ok()?.structure;
+    let text = replaced(form, source, literals)?;
+    let found = form.structure(&text, catalogue)?;
     let same = found.nodes.len() == structure.nodes.len()
         && found.edges.len() == structure.edges.len()
         && found.nodes.iter().zip(&structure.nodes).all(|(one, other)| alike(one, other));
@@ -33,7 +64,7 @@ pub(super) fn of(
     (same && given).then_some((text, found))
 }
 
-fn replaced(source: &str, literals: &[Literal]) -> Option<String> {
+fn replaced(form: Form, source: &str, literals: &[Literal]) -> Option<String> {
     let places =
         literals.iter().flat_map(|literal| literal.written.iter().map(move |at| (*at, &literal.name)));
     let mut places: Vec<((u32, u32), &String)> = places.collect();
@@ -44,7 +75,7 @@ fn replaced(source: &str, literals: &[Literal]) -> Option<String> {
         let (start, end) = (start as usize, end as usize);
         // One within another: the outer one stands for both, and is what the inner one is not.
         text.push_str(source.get(done..start)?);
-        text.push_str(&format!("args[{}]", serde_json::to_string(name).ok()?));
+        text.push_str(&form.argument(name));
         done = end;
     }
     text.push_str(source.get(done..)?);
@@ -101,7 +132,17 @@ mod tests {
         let catalogue = catalogue();
         let analysis = pml_analysis::analyse(source, &catalogue).unwrap();
         let literals: Vec<Literal> = analysis.parameters.literals.iter().map(Literal::from).collect();
-        of(source, &literals, &analysis.structure, &catalogue).map(|(text, _)| text)
+        of(Form::Code, source, &literals, &analysis.structure, &catalogue).map(|(text, _)| text)
+    }
+
+    #[track_caller]
+    fn template_of_document(tasks: &str) -> Option<String> {
+        let (catalogue, source) = (catalogue(), format!("{{\"tasks\":[{tasks}]}}"));
+        let analysis = pml_analysis::analyse_dag(&source, &catalogue).unwrap();
+        let literals: Vec<Literal> = analysis.parameters.literals.iter().map(Literal::from).collect();
+        let (text, _) = of(Form::Dag, &source, &literals, &analysis.structure, &catalogue)?;
+        let tasks = text.strip_prefix("{\"tasks\":[").and_then(|text| text.strip_suffix("]}"));
+        Some(tasks.unwrap_or_else(|| panic!("{text}")).to_owned())
     }
 
     #[test]
@@ -122,6 +163,34 @@ mod tests {
             template("return mcp.web.get({ urls: ['x.org/1', 'x.org/2'] })").as_deref(),
             Some("return mcp.web.get({ urls: args[\"urls\"] })")
         );
+    }
+
+    #[test]
+    fn literals_of_documents_are_taken_from_the_arguments() {
+        assert_eq!(
+            template_of_document(
+                r#"{"id":"a","tool":"fs:read","arguments":{"path":"\u00e4.txt"}},{"id":"b","tool":"fs:write","arguments":{ "path" : "b.txt", "content":"see {{a}}"}}"#
+            )
+            .as_deref(),
+            Some(
+                r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$ref":"args.path"}}},{"id":"b","tool":"fs:write","arguments":{ "path" : {"$ref":"args.path_2"}, "content":"see {{a}}"}}"#
+            )
+        );
+        assert_eq!(
+            template_of_document(
+                r#"{"id":"a","tool":"web:get","arguments":{"urls":["x.org/1", "x.org/2"],"odd \"name\"":{"0":[7,{"$ref":"args.n"}]}}}"#
+            )
+            .as_deref(),
+            Some(
+                r#"{"id":"a","tool":"web:get","arguments":{"urls":{"$ref":"args.urls"},"odd \"name\"":{"0":[{"$ref":"args[\"0\"]"},{"$ref":"args.n"}]}}}"#
+            )
+        );
+        assert_eq!(
+            template_of_document(r#"{"id":"a","tool":"web:get","arguments":{"a \"b\"":"c"}}"#).as_deref(),
+            Some(r#"{"id":"a","tool":"web:get","arguments":{"a \"b\"":{"$ref":"args[\"a \\\"b\\\"\"]"}}}"#)
+        );
+        let escaped = r#"{"id":"a","tool":"web:get","arguments":{"url":{"$literal":"x.org"}}}"#;
+        assert_eq!(template_of_document(escaped), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What worked once is used again: with other arguments, and only where that is safe.
 
-use pml_model::capability::State;
+use pml_model::capability::{Source, State};
 use serde_json::{Value, json};
 
 use crate::place::{ALL, Place};
@@ -28,6 +28,45 @@ fn a_similar_intent_is_served_with_other_arguments() {
     assert_eq!(capability.statistics.success_count, if third["status"] == "success" { 3 } else { 2 });
     let examples = &capability.procedure.parameters_schema["properties"]["path"];
     assert_eq!(examples["default"], "notes/a.txt");
+}
+
+#[test]
+fn a_document_serves_a_similar_intent_with_other_arguments_too() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    let tasks = json!({ "tasks": [
+        { "id": "file", "tool": "fs:read", "arguments": { "path": "notes/a.txt" } },
+        { "id": "words", "tool": "text:split", "arguments": { "text": { "$ref": "file.content" }, "separator": { "$literal": " " } } },
+    ] });
+    let first = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "list the words in notes/a.txt", "implementation": { "type": "dag", "dagStructure": tasks } }),
+    );
+    assert_eq!(first["status"], "success", "{first}");
+    let second = place.wish("list the words in notes/b.txt");
+    assert_eq!(second["status"], "success", "{second}");
+    assert_eq!(first["capabilityId"], second["capabilityId"]);
+    assert!(!first["result"].to_string().contains("five"), "{first}");
+    assert!(second["result"].to_string().contains("five"), "{second}");
+    let path = &place.capability().procedure.parameters_schema["properties"]["path"];
+    assert_eq!(path["default"], "notes/a.txt");
+}
+
+#[test]
+fn a_document_with_a_secret_is_kept_without_it() {
+    let mut place = Place::start(ALL);
+    let secret = "canary-x9QzK7wPtL3vB8mR";
+    let tasks = json!({ "tasks": [{ "id": "note", "tool": "json:stringify", "arguments": { "data": { "password": secret } } }] });
+    let told = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "spell the login", "implementation": { "type": "dag", "dagStructure": tasks } }),
+    );
+    assert_eq!(told["status"], "success", "{told}");
+    let procedure = place.capability().procedure;
+    assert!(!format!("{procedure:?}").contains(secret), "{procedure:?}");
+    assert_eq!(procedure.parameters_schema["required"], json!(["password"]));
+    let Source::Dag { dag_structure, template: None } = &procedure.source else { panic!("{procedure:?}") };
+    assert!(dag_structure.get().contains(r#"{"password":{"$ref":"args.password"}}"#), "{dag_structure}");
 }
 
 #[test]
