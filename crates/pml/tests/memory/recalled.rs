@@ -95,6 +95,50 @@ fn what_is_not_said_is_not_guessed() {
 }
 
 #[test]
+fn values_that_were_given_by_name_move_with_the_words() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    let code = "const file = await mcp.fs.read({ path: args.path }); return file.content.length;";
+    let context = json!({ "path": "notes/a.txt" });
+    let first = place.run("count the characters of notes/a.txt", code, &context);
+    assert_eq!(first["result"], 13, "{first}");
+    let second = place.wish("count the characters of notes/b.txt");
+    assert_eq!((second["status"].as_str(), &second["result"]), (Some("success"), &json!(23)), "{second}");
+    let vague = place.wish("count the characters");
+    assert_eq!(vague["status"], "suggestions", "{vague}");
+    let named = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "count the characters of notes/b.txt", "context": { "path": "notes/b.txt" },
+            "implementation": { "type": "capability", "id": first["capabilityId"] } }),
+    );
+    assert_eq!(named["result"], 23, "{named}");
+}
+
+#[test]
+fn whoever_names_a_procedure_takes_what_nobody_spoke_of_as_it_is() {
+    let mut place = Place::start(ALL);
+    let code = "const text = await mcp.json.stringify({ data: [1], indent: 2 });\n\
+        await mcp.fs.write({ path: 'out.json', content: text.json }); return 'written'";
+    let first = place.run("write the list to out.json", code, &json!({}));
+    assert_eq!(first["status"], "success", "{first}");
+    let alone = place.wish("write the list to other.json");
+    assert_eq!(alone["status"], "suggestions", "what writes runs on nothing that was not said: {alone}");
+    let named = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "write the list to other.json", "context": { "path": "other.json" },
+            "implementation": { "type": "capability", "id": first["capabilityId"] } }),
+    );
+    assert_eq!(named["status"], "success", "{named}");
+    assert_eq!(std::fs::read_to_string(place.home.path("other.json")).unwrap(), "[\n  1\n]");
+    let unknown = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "write the list", "context": { "pfad": "other.json" },
+            "implementation": { "type": "capability", "id": first["capabilityId"] } }),
+    );
+    assert_eq!(unknown["status"], "suggestions", "a name it does not know: {unknown}");
+}
+
+#[test]
 fn what_writes_never_runs_on_a_default_that_was_not_repeated() {
     let mut place = Place::start(ALL);
     let code = "await mcp.fs.write({ path: 'out.txt', content: 'hello there' }); return 'written'";
