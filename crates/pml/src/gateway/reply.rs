@@ -208,7 +208,11 @@ fn word(task: &Task) -> String {
 
 /// A call of a run that went well.
 fn brief(task: &Task) -> Value {
-    json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms })
+    let mut told = json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms });
+    if let Some(capability) = &task.capability {
+        told["capability"] = capability.as_str().into();
+    }
+    told
 }
 
 pub(super) fn tool_result(text: &str, body: &Value, content: &[&RawValue], is_error: bool) -> Box<RawValue> {

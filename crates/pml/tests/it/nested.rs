@@ -62,6 +62,8 @@ fn a_program_calls_what_was_learned_once_twice_and_side_by_side() {
                 return [...both, await capabilities.double({ n: both[1] })];";
     let done = run(&mut client, code);
     assert_eq!(done["result"], json!([4, 10, 20]), "{done}");
+    let by: Vec<&Value> = done["tasks"].as_array().unwrap().iter().map(|task| &task["capability"]).collect();
+    assert_eq!(json!(by), json!(["double", "double", "double"]));
     let outer = shown(&home, done["capabilityId"].as_str().unwrap());
     assert_eq!(outer["dependencies"], json!([double]));
     assert_eq!(outer["toolsUsed"][0]["id"], "math:evaluate", "what it calls by others is what it calls");
