@@ -69,9 +69,8 @@ impl Writer<'_> {
             Given::Array(items) => {
                 let mut places = 0..;
                 between(out, ('[', ']'), items, |item, out| {
-                    self.step(Step::Index(places.next().unwrap_or(u64::MAX)), |writer| {
-                        writer.given(item, out)
-                    });
+                    let place = Step::Index(places.next().unwrap_or(u64::MAX));
+                    self.step(place, |writer| writer.given(item, out));
                 });
             }
         }

@@ -72,7 +72,8 @@ impl<'t, 'd> Literals<'t, 'd> {
 
     /// Another spelling of a number can be another number to who reads it, and only the value of a default is kept.
     fn is_spelled(&self, tree: &Tree<'_>, value: &Json) -> bool {
-        value.is_number() && value.to_string() == self.text.text[tree.span.start..tree.span.end]
+        let written = &self.text.text[tree.span.start..tree.span.end];
+        matches!(value, Json::Number(number) if number.to_string() == written)
     }
 
     /// The parameters of a document: those it names, in `schema`, and the literals that could be some.
