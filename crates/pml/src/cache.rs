@@ -89,7 +89,7 @@ pub(crate) fn ticket(app: &App, plan: &Plan, principal: &Principal) -> Option<Ti
     let steady = plan.opaque.is_empty() && plan.question.is_none() && !plan.pauses();
     let sources = || std::iter::once(&plan.source).chain(plan.nested.iter().map(|nested| &nested.source));
     let words = |word: &&str| sources().any(|source| source.contains(*word));
-    if !steady || UNSTEADY.iter().any(|word| words(&word)) || !only_reads(app, plan) {
+    if !steady || UNSTEADY.iter().any(words) || !only_reads(app, plan) {
         return None;
     }
     let arguments = canonical(plan.arguments.get()).ok()?;

@@ -42,6 +42,9 @@ pub struct Learn {
     /// The capability it runs, where it runs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<CapabilityId>,
+    /// Other tasks took the place of some: what ran is not what was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 /// A literal that could as well be an argument.
@@ -78,6 +81,7 @@ impl Learn {
             parameters: parameters.schema.clone(),
             literals: parameters.literals.iter().map(Literal::from).collect(),
             capability: None,
+            changed: false,
         }
     }
 
@@ -91,7 +95,7 @@ impl Learn {
             without_required(&mut parameters, name);
         }
         let identity = Digest::of(format!("tool\n{tool}\n{canonical}").as_bytes()).as_str().to_owned();
-        Learn { identity, parameters, literals: Vec::new(), capability: None }
+        Learn { identity, parameters, literals: Vec::new(), capability: None, changed: false }
     }
 
     /// The capability it is a run of.
@@ -106,6 +110,7 @@ impl Learn {
             parameters: json!({}),
             literals: Vec::new(),
             capability: Some(capability),
+            changed: false,
         }
     }
 }

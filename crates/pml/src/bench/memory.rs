@@ -135,7 +135,7 @@ fn trace(number: usize, capability: usize) -> Stored {
     let decision = Decision {
         node_id: NodeId { letter: Letter::D, number: 1 },
         condition: "file.exists".to_owned(),
-        outcome: (number % 3 > 0).to_string(),
+        outcome: (!number.is_multiple_of(3)).to_string(),
         times: 1,
     };
     let trace = Trace {

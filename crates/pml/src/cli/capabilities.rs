@@ -315,7 +315,7 @@ fn source(source: &Source) {
     title("source");
     match source {
         Source::Code { code, .. } => {
-            code.lines().for_each(|line| out::line(format!("  {}", printable(line))))
+            code.lines().for_each(|line| out::line(format!("  {}", printable(line))));
         }
         Source::Dag { dag_structure, .. } => out::line(format!("  {}", dag_structure.get())),
         Source::Tool { tool_id, default_args } => out::line(format!("  {tool_id} {}", default_args.get())),

@@ -312,6 +312,9 @@ impl Plan {
     pub(super) fn replanned(&self, replan: &Replan) -> Plan {
         let mut plan = self.clone();
         plan.tools.clone_from(&replan.tools);
+        if let Some(learn) = &mut plan.learn {
+            learn.changed = true;
+        }
         plan.nested.clone_from(&replan.nested);
         if let Work::Dag(dag) = &mut plan.work {
             dag.tasks.clone_from(&replan.tasks);

@@ -61,7 +61,8 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     });
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
-    let procedure = (!known)
+    let known = known && !learn.changed;
+    let procedure = (!known && !learn.changed)
         .then(|| {
             let tools = app.known_to(over.principal, &over.plan.source);
             let cacheable = cache::only_reads(app, over.plan);

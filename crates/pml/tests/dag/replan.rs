@@ -43,6 +43,7 @@ fn other_tasks_take_the_place_of_those_that_have_not_run() {
     ]));
     assert_eq!(third["status"], "success", "what has run may be written again as it was: {third}");
     assert_eq!(third["result"]["end"]["value"], 7);
+    assert!(third.get("capabilityId").is_none(), "what ran is no document that anybody wrote: {third}");
     let added: Vec<Value> = place.calls("got", "add").iter().map(|given| given["id"].clone()).collect();
     assert_eq!(added, ["a", "new a"], "what was replaced did not run, what had run did not run again");
     assert_eq!(outcomes(&third), ["a success", "p success", "new success", "more success", "end success"]);
