@@ -61,6 +61,8 @@ concurrent_per_server = 128
 calls = {TASKS}
 [runs]
 durable = "normal"
+[memory]
+cache = false
 "#
     );
     std::fs::write(home.join("pml.toml"), text).map_err(failed)

@@ -249,11 +249,9 @@ async fn finding(path: &Path, rounds: usize) -> Result<Figure, Problem> {
         let name = format!("capability{wanted}");
         right += usize::from(found.first().is_some_and(|first| first.known.name == name));
     }
-    if right < rounds {
-        tracing::warn!(right, rounds, "not every capability was found first by its own intent");
-    }
     let time = quantile(&mut times, 0.5);
-    Ok(Figure::of(format!("finding one of {CAPABILITIES} capabilities"), milliseconds(time))
+    let measured = format!("{}, {right} of {rounds} first by their own intent", milliseconds(time));
+    Ok(Figure::of(format!("finding one of {CAPABILITIES} capabilities"), measured)
         .target("≤ 3 ms", time <= Duration::from_millis(3)))
 }
 
@@ -288,6 +286,8 @@ async fn from_caches(app: &Arc<App>, rounds: usize) -> Result<Vec<Figure>, Probl
     if let Executed::Going(handle) = flow::execute(app, by_id(), |_| true).await? {
         handle.wait(Duration::from_secs(30)).await;
     }
+    // Nobody waits for a result to be kept.
+    app.store.flush().map_err(failed)?;
     let second = hits(app, rounds, "capability", by_id, true).await?;
     Ok(vec![
         Figure::of("known from the same program, inside the flow", milliseconds(first))

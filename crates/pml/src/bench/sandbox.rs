@@ -59,6 +59,8 @@ calls = 2000
 [runs]
 durable = "normal"
 workers = 4
+[memory]
+cache = false
 "#
     );
     std::fs::write(home.join("pml.toml"), text).map_err(failed)
