@@ -209,7 +209,7 @@ async fn known(
     cache::note_use(app, plan, principal, &id);
     let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
     let next = match &capability {
-        Some(capability) => app.memory.next_after(principal, Some(capability), None).await,
+        Some(capability) => app.memory.next_after(principal, Some(capability), None),
         None => Vec::new(),
     };
     let report = Report::known(hit.result, hit.from, capability, next, now_ms());

@@ -26,6 +26,10 @@ pub(crate) use index::{Candidate, Known};
 
 /// How many traces are learned from at a time.
 const TOGETHER: usize = 500;
+/// How long a trace waits for others: whoever runs one thing often runs another, and learning would take its time.
+const TOGETHER_WITHIN: Duration = Duration::from_millis(100);
+/// How often it is read at most what tools were seen to give.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// How often it is looked whether other processes left something to learn from.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -129,8 +133,12 @@ impl Memory {
         index.get(principal, id).filter(|known| known.state == State::Active).cloned()
     }
 
-    /// Whether the principal has that capability, and it works.
+    /// Whether the principal has that capability, and it works. One that was deleted this very moment counts as there: the
+    /// next run makes it anew.
     pub(crate) async fn is_active(self: &Arc<Self>, principal: &Principal, id: &CapabilityId) -> bool {
+        if self.known(principal, id).is_some() {
+            return true;
+        }
         if let Err(error) = self.refresh().await {
             tracing::debug!(%error, "which capabilities there are could not be read");
             return false;
@@ -154,17 +162,19 @@ impl Memory {
         if *self.compared.read().unwrap_or_else(PoisonError::into_inner) == Some(now) {
             return Ok(());
         }
-        let memory = Arc::clone(self);
-        blocking(move || memory.read_changes(now)).await
-    }
-
-    fn read_changes(&self, now: i64) -> Result<(), pml_store::Error> {
         let known = self.index.read().unwrap_or_else(PoisonError::into_inner).version();
+        // One number, read in less time than another thread takes to begin.
         if self.store.capability_version()? != known {
-            let changes = self.store.capabilities_since(known)?;
-            self.index.write().unwrap_or_else(PoisonError::into_inner).take(changes);
+            let memory = Arc::clone(self);
+            blocking(move || memory.read_changes(known)).await?;
         }
         *self.compared.write().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        Ok(())
+    }
+
+    fn read_changes(&self, known: i64) -> Result<(), pml_store::Error> {
+        let changes = self.store.capabilities_since(known)?;
+        self.index.write().unwrap_or_else(PoisonError::into_inner).take(changes);
         Ok(())
     }
 }
@@ -172,20 +182,20 @@ impl Memory {
 /// Learns from what runs leave behind, as long as the program runs.
 pub(crate) async fn keep_learning(app: Arc<App>) {
     let mut looks = tokio::time::interval(LOOK);
-    let mut seen = None;
+    let (mut seen, mut observed) = (None, None);
     let mut expired = Instant::now();
     drop_expired(&app).await;
     loop {
         tokio::select! {
             () = app.stopping().cancelled() => return,
-            () = app.memory.left.notified() => {}
+            () = app.memory.left.notified() => tokio::time::sleep(TOGETHER_WITHIN).await,
             _ = looks.tick() => {}
         }
         let learned = learn_all(&app).await;
         // Another process may have learned it.
         let changed = app.store.data_version().ok().filter(|version| seen != Some(*version));
-        if learned || changed.is_some() {
-            seen = changed.or(seen);
+        if (learned || changed.is_some()) && observed.is_none_or(|at: Instant| at.elapsed() > BETWEEN_LOOKS) {
+            (seen, observed) = (changed.or(seen), Some(Instant::now()));
             observe(&app).await;
         }
         if expired.elapsed() > DAY {

@@ -893,7 +893,7 @@ impl Driver {
         let known = remember::is_known(&app, &principal, &plan).await;
         let memory = self.memory(&report, known);
         if let Some(memory) = &memory {
-            remember::tell(&app, memory, &plan, &mut report).await;
+            remember::tell(&app, memory, &plan, &mut report);
         }
         let change = Change {
             state: Some(report.state),

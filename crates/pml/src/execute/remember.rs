@@ -134,7 +134,7 @@ fn tasks(plan: &Plan) -> HashMap<pml_model::structure::NodeId, String> {
 }
 
 /// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.
-pub(super) async fn tell(app: &Arc<App>, memory: &Memory, plan: &Plan, report: &mut Report) {
+pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report) {
     let trace = &memory.trace;
     if trace.status.evidence() != Some(true) {
         return;
@@ -145,5 +145,5 @@ pub(super) async fn tell(app: &Arc<App>, memory: &Memory, plan: &Plan, report: &
         report.withheld = withheld.into_iter().map(str::to_owned).collect();
     }
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());
-    report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last).await;
+    report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last);
 }

@@ -1,14 +1,11 @@
 //! What usually comes next.
 
-use std::sync::Arc;
-
 use pml_model::name::printable;
 use pml_model::trace::EdgeKind;
 use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
 use super::Memory;
-use crate::app::blocking;
 use crate::execute::Next;
 
 /// How many are told.
@@ -20,23 +17,19 @@ const DOUBT: f64 = 1.0;
 
 impl Memory {
     /// What usually comes after a run of `capability` whose last call was of `tool`.
-    pub(crate) async fn next_after(
-        self: &Arc<Self>,
+    pub(crate) fn next_after(
+        &self,
         principal: &Principal,
         capability: Option<&CapabilityId>,
         tool: Option<&str>,
     ) -> Vec<Next> {
-        let (memory, whose) = (Arc::clone(self), principal.clone());
-        let capability = capability.map(|id| id.as_str().to_owned());
-        let tool = tool.map(str::to_owned);
-        let read = move || {
-            let read = |item: &Option<String>| match item {
-                Some(item) => memory.store.edges_from(&whose, item, Some(EdgeKind::Follows), LOOKED_AT),
-                None => Ok(Vec::new()),
-            };
-            Ok::<_, pml_store::Error>((read(&capability)?, read(&tool)?))
+        // A few rows each, read in less time than another thread takes to begin.
+        let read = |item: Option<&str>| match item {
+            Some(item) => self.store.edges_from(principal, item, Some(EdgeKind::Follows), LOOKED_AT),
+            None => Ok(Vec::new()),
         };
-        match blocking(read).await {
+        let after_run = read(capability.map(CapabilityId::as_str));
+        match after_run.and_then(|after_run| Ok((after_run, read(tool)?))) {
             Ok((after_run, after_tool)) => self.told(principal, &after_run, &after_tool),
             Err(error) => {
                 tracing::debug!(%error, "what usually comes next could not be read");
