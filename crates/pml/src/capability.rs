@@ -147,7 +147,7 @@ pub(crate) fn procedure(
         analysis_version: plan.analysis_version,
         tools_used: tools,
         dependencies: dependencies(plan),
-        parameters_schema: parameters(learn, sanitiser),
+        parameters_schema: parameters(learn, &values(plan, learn, sanitiser), sanitiser),
         static_structure: structure,
         origin: Origin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
@@ -229,13 +229,18 @@ fn is_secret(literal: &Literal, sanitiser: &Sanitiser) -> bool {
     literal.value.as_ref().is_none_or(|value| sanitiser.json(&raw(value)).changed)
 }
 
-/// What it takes; a secret is to be given each time.
-fn parameters(learn: &Learn, sanitiser: &Sanitiser) -> Value {
+/// What it takes, with what it was given this time as examples; a secret is to be given each time.
+fn parameters(learn: &Learn, given: &Map<String, Value>, sanitiser: &Sanitiser) -> Value {
     let mut schema = learn.parameters.clone();
     let mut to_be_given = Vec::new();
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, member) in members {
-            let Some(default) = member.get("default") else { continue };
+            let Some(default) = member.get("default") else {
+                if let (Some(member), Some(value)) = (member.as_object_mut(), given.get(name)) {
+                    member.insert("examples".to_owned(), json!([value]));
+                }
+                continue;
+            };
             let named = raw(&json!({ name: default }));
             if sanitiser.json(&named).changed {
                 member.as_object_mut().map(|member| member.remove("default"));

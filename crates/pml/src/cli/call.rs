@@ -171,7 +171,12 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         out::line(format!(
             "{}{}{} {}{:.2}{}",
             out::BOLD,
-            found.id,
+            // A capability is called by its name; its id says nothing to a person.
+            if found.kind == Kind::Capability {
+                format!("capability {}", found.name)
+            } else {
+                found.id.clone()
+            },
             out::RESET,
             out::DIM,
             found.score,

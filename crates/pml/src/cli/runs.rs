@@ -287,7 +287,10 @@ fn task_cells(task: &Task, (from, to): (i64, i64), timeline: bool) -> Vec<String
     vec![
         task.call.to_string(),
         task.node_id.map(|node| node.to_string()).unwrap_or_default(),
-        task.tool.clone(),
+        match &task.capability {
+            Some(capability) => format!("{} in {}", task.tool, printable(capability)),
+            None => task.tool.clone(),
+        },
         status.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default(),
         task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
         last,
