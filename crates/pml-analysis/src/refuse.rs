@@ -241,6 +241,13 @@ fn is_block(kind: AstKind<'_>) -> bool {
     matches!(
         kind,
         AstKind::BlockStatement(_)
+            | AstKind::IfStatement(_)
+            | AstKind::WhileStatement(_)
+            | AstKind::DoWhileStatement(_)
+            | AstKind::ForStatement(_)
+            | AstKind::ForInStatement(_)
+            | AstKind::ForOfStatement(_)
+            | AstKind::LabeledStatement(_)
             | AstKind::FunctionBody(_)
             | AstKind::StaticBlock(_)
             | AstKind::SwitchCase(_)

@@ -321,7 +321,8 @@ impl<'a, 's> Walk<'a, 's> {
             let Some(input) = self.input_schema(node as u32, &call) else { continue };
             self.use_parameters(&call, input);
             let findings = schema::check_arguments(input, argument);
-            let inferred = self.as_capability(&call.target).is_some();
+            // A tool wins over a capability of its name.
+            let inferred = self.tools[node].is_none() && self.as_capability(&call.target).is_some();
             let id = self.nodes[node].id;
             for finding in findings {
                 let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
