@@ -162,6 +162,7 @@ fn what_cannot_run_is_refused_by_name() {
             "import x = require(\"x\")",
             "export default async function main() {}",
             "export const x = 1",
+            "namespace N { if (args) export const a = 1 }",
             "return import.meta.url",
             "return new.target",
             "return arguments[0]",
@@ -190,6 +191,9 @@ fn what_cannot_run_is_refused_by_name() {
               = a program is the body of an async function: write its statements, call tools as `await mcp.server.tool({…})` and `return` the result
             1:1 a program cannot `export`
               | export const x = 1
+              = a program is the body of an async function: write its statements, call tools as `await mcp.server.tool({…})` and `return` the result
+            1:25 `import` and `export` cannot stand in a block
+              | namespace N { if (args) export const a = 1 }
               = a program is the body of an async function: write its statements, call tools as `await mcp.server.tool({…})` and `return` the result
             1:8 `import.meta` does not exist here: a program is not a module
               | return import.meta.url
