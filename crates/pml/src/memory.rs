@@ -8,8 +8,8 @@ mod check;
 mod index;
 mod next;
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pml_mcp::server::Change;
@@ -38,6 +38,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub struct Memory {
     store: Store,
+    /// All secrets that this process has known.
+    secrets: Mutex<BTreeSet<String>>,
     sanitiser: RwLock<Arc<Sanitiser>>,
     index: RwLock<Index>,
     /// The state of the database the index was last compared with.
@@ -53,9 +55,11 @@ pub(crate) type Observed = HashMap<(String, Digest), ObservedSchema>;
 impl Memory {
     /// What is kept in `store`, with `secrets` never kept.
     pub fn new(store: Store, secrets: impl IntoIterator<Item = String>) -> Memory {
+        let secrets: BTreeSet<String> = secrets.into_iter().collect();
         Memory {
             store,
-            sanitiser: RwLock::new(Arc::new(Sanitiser::new(secrets))),
+            sanitiser: RwLock::new(Arc::new(Sanitiser::new(secrets.iter().cloned()))),
+            secrets: Mutex::new(secrets),
             index: RwLock::default(),
             compared: RwLock::default(),
             left: Notify::new(),
@@ -90,9 +94,13 @@ impl Memory {
         Arc::clone(&self.sanitiser.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The secrets are others from now on. What was one once stays one as long as the process lives.
+    /// These are secrets too from now on. What was one once stays one as long as the process lives: runs that were given it
+    /// may still be under way.
     pub fn also_secret(&self, secrets: impl IntoIterator<Item = String>) {
-        *self.sanitiser.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Sanitiser::new(secrets));
+        let mut all = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(secrets);
+        let sanitiser = Arc::new(Sanitiser::new(all.iter().cloned()));
+        *self.sanitiser.write().unwrap_or_else(PoisonError::into_inner) = sanitiser;
     }
 
     /// A run has left something to learn from.
@@ -257,5 +265,20 @@ pub(crate) async fn learn_all(app: &App) -> bool {
                 return any;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_was_replaced_stays_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let memory = Memory::new(store, ["first-Zq81kP".to_owned()]);
+        memory.also_secret(["second-Wm37xT".to_owned()]);
+        let text = memory.sanitiser().text("first-Zq81kP and second-Wm37xT").into_owned();
+        assert_eq!(text, "[REDACTED] and [REDACTED]");
     }
 }
