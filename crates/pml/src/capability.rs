@@ -226,7 +226,12 @@ fn written(form: Form, text: String, template: Option<String>) -> Option<Source>
 }
 
 fn is_secret(literal: &Literal, sanitiser: &Sanitiser) -> bool {
-    literal.value.as_ref().is_none_or(|value| sanitiser.json(&raw(value)).changed)
+    literal.value.as_ref().is_none_or(|value| looks_secret(&literal.name, value, sanitiser))
+}
+
+/// Whether a value, given under this name, must not be kept.
+fn looks_secret(name: &str, value: &Value, sanitiser: &Sanitiser) -> bool {
+    sanitiser.json(&raw(&json!({ name: value }))).changed
 }
 
 /// What it takes, with what it was given this time as examples; a secret is to be given each time.
@@ -241,8 +246,7 @@ fn parameters(learn: &Learn, given: &Map<String, Value>, sanitiser: &Sanitiser) 
                 }
                 continue;
             };
-            let named = raw(&json!({ name: default }));
-            if sanitiser.json(&named).changed {
+            if looks_secret(name, default, sanitiser) {
                 member.as_object_mut().map(|member| member.remove("default"));
                 to_be_given.push(name.clone());
             }
@@ -257,13 +261,9 @@ fn parameters(learn: &Learn, given: &Map<String, Value>, sanitiser: &Sanitiser) 
 }
 
 /// The names of the parameters that have to be given each time because what was given is a secret.
-pub(crate) fn withheld(learn: &Learn) -> Vec<&str> {
-    learn
-        .literals
-        .iter()
-        .filter(|literal| literal.value.is_none())
-        .map(|literal| literal.name.as_str())
-        .collect()
+pub(crate) fn withheld(learn: &Learn, sanitiser: &Sanitiser) -> Vec<String> {
+    let secret = learn.literals.iter().filter(|literal| is_secret(literal, sanitiser));
+    secret.map(|literal| literal.name.clone()).collect()
 }
 
 /// What the parameters of a run were, as far as it may be kept: examples for later.
@@ -275,8 +275,7 @@ pub(crate) fn values(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<S
     let written =
         learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
     for (name, value) in given.chain(written) {
-        let text = raw(&json!({ name: value }));
-        if text.get().len() <= EXAMPLE_BYTES && !sanitiser.json(&text).changed {
+        if value.to_string().len() <= EXAMPLE_BYTES && !looks_secret(name, &value, sanitiser) {
             values.insert(name.to_owned(), value);
         }
     }

@@ -61,15 +61,13 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     });
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
-    let known = known && !learn.changed;
-    let procedure = (!known && !learn.changed)
-        .then(|| {
-            let tools = app.known_to(over.principal, &over.plan.source);
-            let cacheable = cache::only_reads(app, over.plan);
-            capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
-        })
-        .flatten();
-    trace.capability_id = (known || procedure.is_some()).then_some(id);
+    let make = || {
+        let tools = app.known_to(over.principal, &over.plan.source);
+        let cacheable = cache::only_reads(app, over.plan);
+        capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
+    };
+    let procedure = if known || learn.changed { None } else { make() };
+    trace.capability_id = ((known && !learn.changed) || procedure.is_some()).then_some(id);
     Some(Box::new(Memory {
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
@@ -141,8 +139,8 @@ pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report)
     }
     report.capability_id.clone_from(&trace.capability_id);
     if memory.procedure.is_some() {
-        let withheld = plan.learn.as_ref().map(capability::withheld).unwrap_or_default();
-        report.withheld = withheld.into_iter().map(str::to_owned).collect();
+        let withheld = |learn| capability::withheld(learn, &app.memory.sanitiser());
+        report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
     }
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());
     report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last);
