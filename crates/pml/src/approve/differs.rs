@@ -174,41 +174,12 @@ fn where_they_part(before: &str, now: &str) -> (String, String) {
 mod tests {
     use expect_test::{Expect, expect};
     use pml_model::Digest;
-    use pml_model::question::Answerer;
 
     use super::*;
-    use crate::approve::question::known_arguments;
+    use crate::approve::question::tests::{asked as call, question};
 
     fn asked(json: Option<&str>) -> Asked {
-        Asked {
-            tool: "fs:write".to_owned(),
-            definition: Digest::of(b"definition"),
-            description: String::new(),
-            scope: "filesystem".to_owned(),
-            because: "it changes things".to_owned(),
-            call: None,
-            node: None,
-            line: None,
-            code: None,
-            arguments: match json {
-                Some(json) => known_arguments(json).unwrap(),
-                None => Arguments::Unknown { source: "x".to_owned() },
-            },
-            repeats: false,
-            origins: Vec::new(),
-            differs: Vec::new(),
-        }
-    }
-
-    fn question(calls: Vec<Asked>) -> Approval {
-        Approval {
-            intent: "try".to_owned(),
-            code_hash: "c0de".to_owned(),
-            by: Answerer::Human,
-            begun: false,
-            calls,
-            opaque: Vec::new(),
-        }
+        call("fs:write", json, false)
     }
 
     /// What is told of a call with `now` after those with `before` were allowed.

@@ -268,4 +268,4 @@ fn is_for(rule: &ApprovalRule, tool: &str, definition: &Digest, code_hash: &str)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::*;
 
-fn asked(tool: &str, arguments: Option<&str>, repeats: bool) -> Asked {
+/// A call that is asked for.
+pub(in crate::approve) fn asked(tool: &str, arguments: Option<&str>, repeats: bool) -> Asked {
     Asked {
         tool: tool.to_owned(),
         definition: Digest::of(b"definition"),
@@ -26,7 +27,8 @@ fn asked(tool: &str, arguments: Option<&str>, repeats: bool) -> Asked {
     }
 }
 
-fn question(calls: Vec<Asked>) -> Approval {
+/// A question about calls.
+pub(in crate::approve) fn question(calls: Vec<Asked>) -> Approval {
     Approval {
         intent: "try".to_owned(),
         code_hash: "c0de".to_owned(),
