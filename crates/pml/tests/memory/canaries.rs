@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::harness::{Home, eventually};
-use crate::place::{ALL, Place};
+use crate::place::{ALL, Place, api};
 
 /// Each is planted in a place of its own.
 fn canaries() -> Vec<(&'static str, String)> {
@@ -153,22 +153,24 @@ fn no_secret_is_found_again_in_any_spelling() {
     let told = place.run(&format!("log in with password: {}", of("in the intent")), &literal, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
 
-    let traces = place.capabilities().len();
-    assert!(traces >= 3, "there is something to look through");
-    let told: Vec<String> = ["list", "show"]
-        .iter()
-        .map(|what| {
-            let args: Vec<&str> = match *what {
-                "list" => vec!["capabilities", "list", "--json"],
-                _ => vec!["runs", "list", "--json"],
-            };
-            place.home.run(&args).stdout
-        })
-        .collect();
+    let known = place.capabilities();
+    assert!(known.len() >= 3, "there is something to look through");
+    // With its log still beside the database, and once more when all of it is in there.
+    let mut looked = files(&place.home);
+    assert!(looked.iter().any(|(name, _)| name.ends_with("pml.db-wal")));
+    let runs = place.home.run(&["runs", "list", "--json"]).stdout;
+    looked.push(("`pml runs list`".to_owned(), runs.into_bytes()));
+    let served = place.home.serve(&[]);
+    let traces = known.iter().map(|known| format!("/api/traces/{}", known.procedure.id));
+    for path in traces.chain(["/api/capabilities".to_owned()]) {
+        let (status, told) = api(&served, "GET", &path, None);
+        assert_eq!(status, 200, "{path}: {told}");
+        looked.push((path, told.to_string().into_bytes()));
+    }
+    drop(served);
     place.gateway.hang_up();
     eventually("the gateway has ended", || place.gateway.has_ended());
-    let mut looked = files(&place.home);
-    looked.extend(told.into_iter().map(|text| ("what is told".to_owned(), text.into_bytes())));
+    looked.extend(files(&place.home));
     let mut found: Vec<String> = Vec::new();
     for (what, secret) in &all {
         for spelling in spellings(secret) {
@@ -180,7 +182,7 @@ fn no_secret_is_found_again_in_any_spelling() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
-    let database = looked.iter().find(|(name, _)| name.ends_with("pml.db")).unwrap();
+    let database = looked.iter().rfind(|(name, _)| name.ends_with("pml.db")).unwrap();
     let redacted = b"[REDACTED]";
     let times = database.1.windows(redacted.len()).filter(|window| window == redacted).count();
     assert!(times >= 15, "what was taken out is marked: {times}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Home;
-use crate::place::{ALL, Place};
+use crate::place::{ALL, Place, api};
 
 #[test]
 fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
@@ -68,26 +68,7 @@ fn they_are_served_over_http() {
     let told = place.run("read the notes", "return mcp.fs.read({ path: 'a.txt' })", &json!({}));
     place.settled();
     let served = place.home.serve(&[]);
-    let base = served.url.trim_end_matches("/mcp").to_owned();
-    let ask = |method: &str, path: &str, body: Option<Value>| -> (u16, Value) {
-        let mut command = std::process::Command::new("curl");
-        command.args([
-            "-s",
-            "-X",
-            method,
-            "-w",
-            "\n%{http_code}",
-            "-H",
-            &format!("Authorization: Bearer {}", served.token),
-        ]);
-        if let Some(body) = body {
-            command.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
-        }
-        let output = command.arg(format!("{base}{path}")).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let (body, status) = text.rsplit_once('\n').unwrap();
-        (status.parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
-    };
+    let ask = |method: &str, path: &str, body: Option<Value>| api(&served, method, path, body);
     let (status, all) = ask("GET", "/api/capabilities?recent=true", None);
     assert_eq!((status, all["capabilities"][0]["name"].as_str()), (200, Some("readNotes")), "{all}");
     let id = told["capabilityId"].as_str().unwrap();

@@ -63,7 +63,9 @@ fn torment(seed: u64, kills: u64) -> usize {
         for request in &requests[..wait_for] {
             gateway.wait_until_answered(*request, Duration::from_secs(60));
         }
-        std::thread::sleep(Duration::from_millis(next(12)));
+        // Answers are told at once, and learned from a tenth of a second later.
+        let pause = if next(3) == 0 { 90 + next(40) } else { next(12) };
+        std::thread::sleep(Duration::from_millis(pause));
         for answer in gateway.kill().values() {
             let told = &answer["result"]["structuredContent"];
             if let (Some(run), Some("success" | "failed")) =

@@ -7,7 +7,7 @@ use pml_store::{Capabilities, Store};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
-use crate::harness::Home;
+use crate::harness::{Home, Served};
 
 /// Everything that is built in may be called.
 pub const ALL: &str = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n[builtin.fs]\nroot = \".\"\n";
@@ -94,4 +94,19 @@ impl Place {
         let run = RunId::parse(told["workflowId"].as_str().unwrap_or_else(|| panic!("{told}"))).unwrap();
         self.store().trace(&Principal::local(), &TraceId::of(&run)).unwrap().unwrap()
     }
+}
+
+/// Asks the API of a gateway; the status and what it says.
+pub fn api(served: &Served, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    let base = served.url.trim_end_matches("/mcp");
+    let mut command = std::process::Command::new("curl");
+    command.args(["-s", "-X", method, "-w", "\n%{http_code}"]);
+    command.args(["-H", &format!("Authorization: Bearer {}", served.token)]);
+    if let Some(body) = body {
+        command.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
+    }
+    let output = command.arg(format!("{base}{path}")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (body, status) = text.rsplit_once('\n').unwrap();
+    (status.parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
 }

@@ -219,8 +219,7 @@ fn what_stops_working_sinks_and_comes_back() {
 
 #[test]
 fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
-    let mut place =
-        Place::start(&format!("{ALL}[permissions.dynamic]\n").replace("[permissions.dynamic]\n", ""));
+    let mut place = Place::start(ALL);
     let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
     let told = place.run("call something", code, &json!({ "tool": "evaluate" }));
     assert_eq!(told["result"]["value"], 2, "{told}");
