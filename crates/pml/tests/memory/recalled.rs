@@ -139,6 +139,22 @@ fn whoever_names_a_procedure_takes_what_nobody_spoke_of_as_it_is() {
 }
 
 #[test]
+fn a_literal_that_looks_like_a_secret_is_not_kept_and_that_is_told() {
+    // Known by the configuration alone: neither its name nor its shape says what it is.
+    let secret = "plainlookingvalue77";
+    let config = format!(
+        "{ALL}[servers.off]\ncommand = \"true\"\nenabled = false\nenv = {{ API_TOKEN = \"{secret}\" }}\n"
+    );
+    let mut place = Place::start(&config);
+    let code = format!("return mcp.text.count({{ text: '{secret}' }})");
+    let told = place.run("count the characters of the text", &code, &json!({}));
+    assert_eq!(told["withheld"], json!(["text"]), "{told}");
+    let schema = place.capability().procedure.parameters_schema;
+    assert_eq!(schema["required"], json!(["text"]), "{schema}");
+    assert!(!schema.to_string().contains(secret), "{schema}");
+}
+
+#[test]
 fn what_writes_never_runs_on_a_default_that_was_not_repeated() {
     let mut place = Place::start(ALL);
     let code = "await mcp.fs.write({ path: 'out.txt', content: 'hello there' }); return 'written'";
