@@ -12,6 +12,7 @@ use pml_model::json::raw;
 use pml_model::structure::{NodeId, NodeKind, Structure};
 use pml_model::trace::{Body, Decision, ErrorType, Failed, Status, TaskResult, Trace};
 use pml_model::{Digest, Principal, RunId, RunState, TraceId};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -28,7 +29,7 @@ const MOST_CALLS: usize = 500;
 const MESSAGE_CHARACTERS: usize = 500;
 
 /// What is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Which {
     /// A tool, in the call of that number.
     Call(u32),
@@ -36,12 +37,14 @@ pub(crate) enum Which {
     Frame(u32),
 }
 
-/// Is told of the calls of a run.
-#[derive(Debug, Default)]
+/// Is told of the calls of a run. What is read back is of something that is over, and is told of no more.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Recorder {
     calls: Vec<Call>,
     /// Where the calls that are kept stand, by number.
+    #[serde(skip)]
     places: HashMap<Which, usize>,
+    #[serde(skip)]
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
 }
@@ -55,8 +58,8 @@ pub(crate) struct When {
     pub(crate) at: i64,
 }
 
-#[derive(Debug)]
-struct Call {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Call {
     which: Which,
     node: Option<NodeId>,
     tool: String,
@@ -78,10 +81,19 @@ impl Call {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum End {
-    Result { kept: Option<Box<RawValue>>, size: usize, values: edges::Values },
-    Error { code: String, message: String, data: Option<String> },
+    Result {
+        kept: Option<Box<RawValue>>,
+        size: usize,
+        #[serde(skip)]
+        values: edges::Values,
+    },
+    Error {
+        code: String,
+        message: String,
+        data: Option<String>,
+    },
 }
 
 /// How a call ended.
@@ -153,10 +165,29 @@ impl Recorder {
         });
     }
 
+    /// A call is not this one's after all, but another's.
+    pub(crate) fn give_up(&mut self, which: Which) -> Option<Call> {
+        let place = self.places.remove(&which)?;
+        self.places.values_mut().filter(|later| **later > place).for_each(|later| *later -= 1);
+        let call = self.calls.remove(place);
+        self.of_node.entry(call.node).and_modify(|calls| *calls -= 1);
+        Some(call)
+    }
+
+    /// Takes on a call that another gave up, which stands at this node here.
+    pub(crate) fn take_over(&mut self, call: Call, node: Option<NodeId>) {
+        self.places.insert(call.which, self.calls.len());
+        *self.of_node.entry(node).or_default() += 1;
+        self.calls.push(Call { node, ..call });
+    }
+
     /// What is kept of the run.
     pub(crate) fn trace(&self, about: &About<'_>) -> Trace {
         let report = about.report;
-        let task_results: Vec<TaskResult> = self.calls.iter().map(|call| self.task(call, about)).collect();
+        // What was found in the journal later was asked for earlier.
+        let mut calls: Vec<&Call> = self.calls.iter().collect();
+        calls.sort_by_key(|call| call.began);
+        let task_results: Vec<TaskResult> = calls.iter().map(|call| task(call, about)).collect();
         let error = report.error.as_ref().map(|failure| about.failed(failure));
         Trace {
             id: TraceId::of(about.run),
@@ -179,53 +210,11 @@ impl Recorder {
             body: Body {
                 executed_path: report.path.nodes.clone(),
                 decisions: decisions(&report.path, about.structure, about.sanitiser),
-                edges: edges::between(&self.calls),
+                edges: edges::between(&calls),
                 task_results,
                 omitted: self.omitted,
                 initial_context: Some(bounded(about.sanitiser.json(about.arguments).value)),
             },
-        }
-    }
-
-    fn task(&self, call: &Call, about: &About<'_>) -> TaskResult {
-        let arguments = RawValue::from_string(call.arguments.clone()).unwrap_or_else(|_| raw(&json!({})));
-        let cleaned = about.sanitiser.json(&arguments);
-        let mut altered = cleaned.changed || cleaned.value.get().len() > MOST_BYTES;
-        let (result, error) = match &call.end {
-            Some(End::Result { kept: Some(value), .. }) => {
-                let cleaned = about.sanitiser.json(value);
-                altered |= cleaned.changed;
-                (Some(cleaned.value), None)
-            }
-            Some(End::Result { kept: None, size, .. }) => {
-                altered = true;
-                (Some(truncated(*size)), None)
-            }
-            Some(End::Error { code, message, data }) => {
-                let kind = error_type::of(code, message, data.as_deref());
-                (None, Some(about.error(code, message, kind, None)))
-            }
-            None => (None, None),
-        };
-        TaskResult {
-            call: match call.which {
-                Which::Call(number) => number,
-                Which::Frame(_) => 0,
-            },
-            node_id: call.node,
-            task_id: call.node.and_then(|node| about.tasks.get(&node).cloned()),
-            tool: call.tool.clone(),
-            tool_digest: (about.digest)(&call.tool),
-            args: bounded(cleaned.value),
-            result,
-            success: matches!(call.end, Some(End::Result { .. })),
-            error,
-            started_at: call.asked_at,
-            duration_ms: call.ended_at.map(|at| at - call.asked_at),
-            // Only the tasks of a document are tried again; a program comes to a place as often as it likes.
-            attempt: if about.tasks.is_empty() { 1 } else { call.attempt },
-            layer: None,
-            altered,
         }
     }
 }
@@ -240,7 +229,7 @@ pub(crate) struct About<'a> {
     pub(crate) structure: &'a Structure,
     pub(crate) arguments: &'a RawValue,
     /// The tasks of a document, by their nodes.
-    pub(crate) tasks: HashMap<NodeId, String>,
+    pub(crate) tasks: HashMap<NodeId, OfTask>,
     /// The definition a tool had.
     pub(crate) digest: &'a dyn Fn(&str) -> Digest,
     pub(crate) report: &'a Report,
@@ -249,6 +238,16 @@ pub(crate) struct About<'a> {
     /// A person allowed what it did.
     pub(crate) approved: bool,
     pub(crate) sanitiser: &'a Sanitiser,
+}
+
+/// The task that a call belongs to.
+pub(crate) struct OfTask {
+    /// Its name in the document.
+    pub(crate) id: String,
+    /// Its layer, from 0.
+    pub(crate) layer: Option<u32>,
+    /// It is one call, which is made again where it fails.
+    pub(crate) retried: bool,
 }
 
 impl About<'_> {
@@ -265,6 +264,50 @@ impl About<'_> {
             error_type: kind,
             node_id,
         }
+    }
+}
+
+/// What is kept of one call.
+fn task(call: &Call, about: &About<'_>) -> TaskResult {
+    let arguments = RawValue::from_string(call.arguments.clone()).unwrap_or_else(|_| raw(&json!({})));
+    let cleaned = about.sanitiser.json(&arguments);
+    let mut altered = cleaned.changed || cleaned.value.get().len() > MOST_BYTES;
+    let (result, error) = match &call.end {
+        Some(End::Result { kept: Some(value), .. }) => {
+            let cleaned = about.sanitiser.json(value);
+            altered |= cleaned.changed;
+            (Some(cleaned.value), None)
+        }
+        Some(End::Result { kept: None, size, .. }) => {
+            altered = true;
+            (Some(truncated(*size)), None)
+        }
+        Some(End::Error { code, message, data }) => {
+            let kind = error_type::of(code, message, data.as_deref());
+            (None, Some(about.error(code, message, kind, None)))
+        }
+        None => (None, None),
+    };
+    let of = call.node.and_then(|node| about.tasks.get(&node));
+    TaskResult {
+        call: match call.which {
+            Which::Call(number) => number,
+            Which::Frame(_) => 0,
+        },
+        node_id: call.node,
+        task_id: of.map(|of| of.id.clone()),
+        tool: call.tool.clone(),
+        tool_digest: (about.digest)(&call.tool),
+        args: bounded(cleaned.value),
+        result,
+        success: matches!(call.end, Some(End::Result { .. })),
+        error,
+        started_at: call.asked_at,
+        duration_ms: call.ended_at.map(|at| at - call.asked_at),
+        // Only tasks that call a tool are tried again; a program comes to a place as often as it likes.
+        attempt: if of.is_some_and(|of| of.retried) { call.attempt } else { 1 },
+        layer: of.and_then(|of| of.layer),
+        altered,
     }
 }
 

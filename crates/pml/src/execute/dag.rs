@@ -17,14 +17,15 @@ use std::time::{Duration, Instant};
 use pml_analysis::dag::substitute;
 use pml_model::json::raw;
 use pml_model::question::Layer;
+use pml_model::structure::NodeId;
 use pml_sandbox::{Delivery, Event as Seen, Fault};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::journal::{CallError, Delivered, History};
 use super::observe::Ending;
-use super::plan::{DagPlan, DagTask, Plan, Replan, TaskWork};
-use super::run::{Event, Issued};
+use super::plan::{DagPlan, DagTask, Plan, Replan, TaskCode, TaskWork};
+use super::run::{Event, Issued, Within};
 use frame::{Frame, Trouble};
 pub(super) use frame::{Frames, Said, Word};
 use numbers::Numbers;
@@ -59,8 +60,23 @@ pub(super) struct Dag {
     said: VecDeque<Event<Ending>>,
     /// Programs that are to begin, the first first.
     wants: VecDeque<usize>,
+    /// Capabilities that began as tasks, of which nobody was told yet.
+    begun: Vec<Begun>,
     /// The run is not to go on.
     stopped: bool,
+}
+
+/// A capability that begins as a task.
+pub(super) struct Begun {
+    /// The frame of the task.
+    pub(super) frame: u32,
+    /// Which capability, by its place.
+    pub(super) place: u32,
+    pub(super) node: NodeId,
+    /// What it is given, with its defaults.
+    pub(super) arguments: Box<RawValue>,
+    /// When it was its turn.
+    pub(super) at: i64,
 }
 
 /// How a task stands.
@@ -102,6 +118,7 @@ impl Dag {
             paused: None,
             said: VecDeque::new(),
             wants: VecDeque::new(),
+            begun: Vec::new(),
             stopped: false,
             plan: Arc::clone(plan),
         }
@@ -147,14 +164,22 @@ impl Dag {
 
     fn program(&self, task: usize) -> Option<pml_sandbox::Program> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return None };
-        let mut arguments = self.arguments(task).ok()?;
-        if let Some(nested) = code.capability.and_then(|place| self.plan.nested.get(place as usize)) {
-            arguments = nested.given(&arguments);
-        }
+        let arguments = self.given(code, &self.arguments(task).ok()?);
         // Its time is the one at which it was its turn, however late it begins or begins again.
         let began = self.frames.get(&task)?.began();
         let which = u64::from(frame_of(task));
         Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.sees, which, began))
+    }
+
+    /// What a program is given: a capability gets its defaults too.
+    fn given(&self, code: &TaskCode, arguments: &RawValue) -> Box<RawValue> {
+        let nested = code.capability.and_then(|place| self.plan.nested.get(place as usize));
+        nested.map_or_else(|| arguments.to_owned(), |nested| nested.given(arguments))
+    }
+
+    /// The capabilities that have begun as tasks since this was last asked.
+    pub(super) fn begun(&mut self) -> Vec<Begun> {
+        std::mem::take(&mut self.begun)
     }
 
     /// How long the try of a task that makes `call` may take.
@@ -215,7 +240,7 @@ impl Dag {
         match what {
             Delivered::Result { call, .. } | Delivered::Error { call, .. } => self.answered(*call, at, what),
             Delivered::Timer { timer } => self.timer(*timer, at),
-            Delivered::Frame { frame, value, error } => {
+            Delivered::Frame { frame, value, error, .. } => {
                 self.frame_over(*frame, at, value.as_deref(), error.as_ref());
             }
             Delivered::Layer { replan, .. } => {
@@ -373,8 +398,9 @@ impl Dag {
             Ok(arguments) => arguments,
             Err(error) => return self.ended(task, self.now, Err(error), false),
         };
-        match self.tasks[task].work {
+        match &self.tasks[task].work {
             TaskWork::Tool { handle } => {
+                let handle = *handle;
                 let Some(call) = self.number(frame_of(task), attempt) else {
                     return self.ended(task, self.now, Err(self.too_many_calls()), false);
                 };
@@ -384,7 +410,15 @@ impl Dag {
                 self.said.push_back(Event::Issued(issued));
             }
             TaskWork::Code(_) if self.finished.contains(&task) => {}
-            TaskWork::Code(_) => {
+            TaskWork::Code(code) => {
+                let begun = code.capability.map(|place| Begun {
+                    frame: frame_of(task),
+                    place,
+                    node: self.tasks[task].node,
+                    arguments: self.given(code, &arguments),
+                    at: self.now,
+                });
+                self.begun.extend(begun);
                 self.frames.insert(task, Frame::new(self.now));
                 self.wants.push_back(task);
             }
@@ -425,8 +459,8 @@ impl Dag {
         Ok(given)
     }
 
-    /// What a program says.
-    pub(super) fn heard(&mut self, task: usize, word: Word) -> Option<Seen> {
+    /// What a program says. What is not for the tasks is given back, with the frame and the node of its task.
+    pub(super) fn heard(&mut self, task: usize, word: Word) -> Option<(u32, NodeId, Seen)> {
         // What one that was stopped had said before does not count either.
         let frame = self.frames.get_mut(&task).filter(|frame| frame.has_worker())?;
         let seen = match word {
@@ -450,7 +484,7 @@ impl Dag {
         frame.touched |= matches!(seen, Seen::Call { .. } | Seen::Timer { .. });
         let number = u64::from(frame_of(task)) << 32;
         match seen {
-            Seen::Call { call, handle, arguments, .. } => {
+            Seen::Call { call, frame: by, point, context, handle, arguments } => {
                 let Some(number) = self.number(frame_of(task), call) else {
                     self.end_frame(task, Err(self.too_many_calls()));
                     return None;
@@ -458,7 +492,8 @@ impl Dag {
                 let node = Some(self.tasks[task].node.to_string());
                 let asks = self.plan.tools[handle as usize].asks.is_some();
                 let issued = Issued::new(number, (frame_of(task), handle), node, &arguments, asks);
-                self.said.push_back(Event::Issued(issued));
+                let within = Some(Within { frame: by, order: call, point, context });
+                self.said.push_back(Event::Issued(Issued { within, ..issued }));
             }
             Seen::Timer { timer, delay_ms } => {
                 let from = Some(frame.time());
@@ -475,7 +510,7 @@ impl Dag {
                 let end = self.outcome(task, &ending);
                 self.end_frame(task, end);
             }
-            other => return Some(other),
+            other => return Some((frame_of(task), self.tasks[task].node, other)),
         }
         None
     }
@@ -493,8 +528,24 @@ impl Dag {
         if let Some(frame) = self.frames.get_mut(&task) {
             frame.stop();
         }
-        self.said.push_back(Event::FrameOver(Delivered::Frame { frame: frame_of(task), value, error }));
+        self.said.push_back(Event::FrameOver(Delivered::Frame {
+            frame: frame_of(task),
+            value,
+            error,
+            called: Vec::new(),
+        }));
         self.say_if_quiet();
+    }
+
+    /// The time of the program of a task, which is a past one while what it did is gone through again.
+    pub(super) fn time_of(&self, task: usize) -> Option<i64> {
+        self.frames.get(&task).map(Frame::time)
+    }
+
+    /// The layer of each task.
+    pub(super) fn layers(&self) -> HashMap<NodeId, u32> {
+        let layer = |task: usize| u32::try_from(self.schedule.layer_of(task)).unwrap_or(u32::MAX);
+        self.tasks.iter().enumerate().map(|(place, task)| (task.node, layer(place))).collect()
     }
 
     /// The name of the task a frame is of.

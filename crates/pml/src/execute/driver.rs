@@ -219,23 +219,29 @@ impl Driver {
     fn listen_to_dag(&mut self) {
         let Some(dag) = &mut self.dag else { return };
         dag.start_wanted(&self.frames);
+        dag.begun().iter().for_each(|begun| self.observer.task_began(begun));
         for event in dag.said() {
             let event = match event {
                 Event::FrameOver(what) => Event::FrameOver(self.with_room(what)),
                 other => other,
             };
+            if let Event::Issued(issued) = &event {
+                self.observer.asked_for(issued);
+            }
             self.pending.push_back(event);
         }
     }
 
-    /// The end of a program, if what it returned has room beside all other results.
+    /// The end of a program with what it called, if what it returned has room beside all other results.
     fn with_room(&mut self, what: Delivered) -> Delivered {
         let room = self.room();
         let what = match (what, &self.dag) {
-            (Delivered::Frame { frame, value: Some(value), error }, Some(dag)) => {
-                match room.refusal(dag.name_of(frame), value.get().len()) {
-                    Some(refusal) => Delivered::Frame { frame, value: None, error: Some(refusal) },
-                    None => Delivered::Frame { frame, value: Some(value), error },
+            (Delivered::Frame { frame, value, error, .. }, Some(dag)) => {
+                let called = self.observer.called_by(frame);
+                let refusal = |value: &RawValue| room.refusal(dag.name_of(frame), value.get().len());
+                match value.as_deref().and_then(refusal) {
+                    Some(refusal) => Delivered::Frame { frame, value: None, error: Some(refusal), called },
+                    None => Delivered::Frame { frame, value, error, called },
                 }
             }
             (other, _) => other,
@@ -448,11 +454,12 @@ impl Driver {
     /// What the program of a task says.
     fn task_said(&mut self, task: usize, word: Word) {
         let Some(dag) = &mut self.dag else { return };
-        if let Some(seen) = dag.heard(task, word) {
+        let time = dag.time_of(task).filter(|_| self.run.is_replaying());
+        if let Some((frame, node, seen)) = dag.heard(task, word) {
             if !self.run.is_replaying() {
                 self.tell(&seen);
             }
-            self.observer.see(&seen, now_ms());
+            self.observer.see_in_task(frame, node, &seen, time.unwrap_or_else(now_ms));
         }
         self.listen_to_dag();
     }
@@ -949,6 +956,7 @@ impl Driver {
             plan: &self.plan,
             observer: &self.observer,
             report,
+            layers: self.dag.as_ref().map(|dag| dag.layers()).unwrap_or_default(),
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
         };

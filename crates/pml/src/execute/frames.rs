@@ -1,11 +1,13 @@
 //! Capabilities that a program calls, as they are watched: which way each call of one went, and what it called in turn.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pml_model::json::raw;
 use pml_model::structure::NodeId;
 use pml_model::{CapabilityId, RunState};
 use pml_sandbox::{Reached, Thrown};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -18,11 +20,13 @@ use crate::trace::{Ended, Recorder, When, Which};
 const MOST_TRACES: usize = 200;
 
 /// One call of a capability.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Frame {
     /// Its number, from 1.
+    #[serde(skip)]
     pub(super) number: u32,
-    /// The frame that calls it; the program itself is 0.
+    /// The frame that calls it; the run itself is 0.
+    #[serde(skip)]
     pub(super) parent: u32,
     /// Which capability, by its place.
     place: usize,
@@ -33,29 +37,66 @@ pub(super) struct Frame {
     pub(super) began: i64,
     pub(super) ended: Option<i64>,
     end: Option<Result<Box<RawValue>, Failure>>,
+    /// Where its reports belong; one that is over has no more of them.
+    #[serde(skip)]
     sites: Arc<Sites>,
     way: Way,
     pub(super) recorder: Recorder,
 }
 
+/// A call of a capability as the journal keeps it, with the end of the task it was a part of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// Its number within the task, and that of who called it.
+    inner: u32,
+    outer: u32,
+    frame: Frame,
+    /// The calls it made, by their numbers in the run.
+    pub(super) calls: Vec<u32>,
+}
+
+/// Who calls in a run: the task of a DAG, by its frame, and the capability, by the number its worker has for it. The
+/// program of a run is in no task, and numbers of its capabilities are the run's.
+pub(super) type Caller = (u32, u32);
+
 /// All calls of capabilities.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     all: Vec<Frame>,
+    /// Their numbers.
+    numbers: HashMap<Caller, u32>,
     /// Of each capability that was called.
     sites: Vec<Option<Arc<Sites>>>,
 }
 
 /// A call that begins.
 pub(super) struct Began<'e> {
-    pub(super) number: u32,
-    pub(super) parent: u32,
+    pub(super) caller: Caller,
+    pub(super) parent: Option<Caller>,
     pub(super) place: u32,
     pub(super) point: u32,
     pub(super) context: u32,
     pub(super) arguments: &'e str,
     /// How many calls had been made before.
     pub(super) after: u32,
+}
+
+/// Where in the run's own structure a capability is called that no other one calls, and who is told of the calls there.
+pub(super) struct Root<'r> {
+    pub(super) node: Option<NodeId>,
+    pub(super) line: Option<u32>,
+    pub(super) recorder: &'r mut Recorder,
+}
+
+/// A call of a tool as the worker tells of it.
+pub(super) struct ToolCall<'c> {
+    /// Its number in the run, and among the calls of its worker.
+    pub(super) call: u32,
+    pub(super) order: u32,
+    pub(super) point: u32,
+    pub(super) context: u32,
+    pub(super) tool: &'c str,
+    pub(super) arguments: &'c str,
 }
 
 /// Where a tool is called.
@@ -83,32 +124,31 @@ impl Frames {
         self.all.iter().take(MOST_TRACES)
     }
 
-    /// A capability is called; `first` are the sites and the way of the program itself, and `recorder` its calls.
-    pub(super) fn began(
-        &mut self,
-        plan: &Plan,
-        (first, way, recorder): (&Sites, &mut Way, &mut Recorder),
-        began: &Began<'_>,
-        when: When,
-    ) {
+    /// The number of who calls; the run itself is 0.
+    pub(super) fn number(&self, caller: Caller) -> u32 {
+        self.numbers.get(&caller).copied().unwrap_or(0)
+    }
+
+    /// A capability is called.
+    pub(super) fn began(&mut self, plan: &Plan, root: &mut Root<'_>, began: &Began<'_>, when: When) {
         let Some(nested) = plan.nested.get(began.place as usize) else { return };
-        let id = nested.id.as_str();
-        let find = |sites: &Sites| {
-            let site = sites.call(began.point, began.context, &nested.name)?;
-            Some((site.node, site.at.line))
-        };
-        let (node, line) = match self.get_mut(began.parent) {
+        // A program whose worker died begins again, and says the same again.
+        if self.numbers.contains_key(&began.caller) {
+            return;
+        }
+        let number = self.next_number(began.caller);
+        let parent = began.parent.map_or(0, |parent| self.number(parent));
+        let (which, id) = (Which::Frame(number), nested.id.as_str());
+        let (node, line) = match self.get_mut(parent) {
             None => {
-                let site = find(first);
-                let node = site.map(|(node, _)| node);
-                node.into_iter().for_each(|node| way.capability(node, began.after));
-                recorder.issued(Which::Frame(began.number), node, id, began.arguments, when);
-                (node, site.map(|(_, line)| line))
+                root.recorder.issued(which, root.node, id, began.arguments, when);
+                (root.node, root.line)
             }
             Some(parent) => {
-                let node = find(&parent.sites).map(|(node, _)| node);
+                let site = parent.sites.call(began.point, began.context, &nested.name);
+                let node = site.map(|site| site.node);
                 node.into_iter().for_each(|node| parent.way.capability(node, began.after));
-                parent.recorder.issued(Which::Frame(began.number), node, id, began.arguments, when);
+                parent.recorder.issued(which, node, id, began.arguments, when);
                 (parent.node, parent.line)
             }
         };
@@ -119,8 +159,8 @@ impl Frames {
         let sites =
             self.sites[place].get_or_insert_with(|| Arc::new(Sites::new(&nested.program, &nested.structure)));
         self.all.push(Frame {
-            number: began.number,
-            parent: began.parent,
+            number,
+            parent,
             place,
             node,
             line,
@@ -135,29 +175,95 @@ impl Frames {
         });
     }
 
-    /// A capability has ended.
+    fn next_number(&mut self, caller: Caller) -> u32 {
+        let number = u32::try_from(self.all.len() + 1).unwrap_or(u32::MAX);
+        self.numbers.insert(caller, number);
+        number
+    }
+
+    /// A capability has ended, as the program that called it sees it.
     pub(super) fn ended(
         &mut self,
         plan: &Plan,
-        first: &mut Recorder,
+        root: &mut Recorder,
         number: u32,
         end: &Result<String, Thrown>,
         when: When,
     ) {
-        let Some(frame) = self.get_mut(number) else { return };
+        let Some(frame) = self.get(number) else { return };
         let end = match end {
             Ok(json) => Ok(RawValue::from_string(json.clone()).unwrap_or_else(|_| raw(&Value::Null))),
             Err(thrown) => Err(failure(frame.nested(plan), thrown)),
         };
-        frame.ended = Some(when.at);
-        frame.end = Some(end.clone());
-        let parent = frame.parent;
-        let recorder = self.get_mut(parent).map_or(first, |parent| &mut parent.recorder);
-        let ended = match &end {
-            Ok(value) => Ended::Result(value),
-            Err(failure) => Ended::Error { code: &failure.code, message: &failure.message, data: None },
+        self.came_to(root, number, end, when);
+    }
+
+    /// A capability came to this.
+    pub(super) fn came_to(
+        &mut self,
+        root: &mut Recorder,
+        number: u32,
+        end: Result<Box<RawValue>, Failure>,
+        when: When,
+    ) {
+        let Some(parent) = self.get(number).map(|frame| frame.parent) else { return };
+        let recorder = self.get_mut(parent).map_or(root, |parent| &mut parent.recorder);
+        tell_end(recorder, number, &end, when);
+        if let Some(frame) = self.get_mut(number) {
+            (frame.ended, frame.end) = (Some(when.at), Some(end));
+        }
+    }
+
+    /// The capabilities that a task called, for the journal; `made` are the calls that one of that number made.
+    pub(super) fn kept(&self, task: u32, made: impl Fn(u32) -> Vec<u32>) -> Vec<Kept> {
+        let inner: HashMap<u32, u32> = self
+            .numbers
+            .iter()
+            .filter(|((of, _), _)| *of == task)
+            .map(|((_, inner), number)| (*number, *inner))
+            .collect();
+        let kept = |frame: &Frame| {
+            Some(Kept {
+                inner: *inner.get(&frame.number)?,
+                outer: inner.get(&frame.parent).copied().unwrap_or(0),
+                frame: frame.clone(),
+                calls: made(frame.number),
+            })
         };
-        recorder.ended(Which::Frame(number), &ended, when);
+        self.traced().filter_map(kept).collect()
+    }
+
+    /// Takes up what the journal kept, and gives its number.
+    pub(super) fn take_up(
+        &mut self,
+        plan: &Plan,
+        root: &mut Recorder,
+        task: u32,
+        kept: &Kept,
+        turn: impl Fn(i64) -> When,
+    ) -> u32 {
+        let number = self.next_number((task, kept.inner));
+        let parent = if kept.inner == 0 { 0 } else { self.number((task, kept.outer)) };
+        let frame = Frame { number, parent, ..kept.frame.clone() };
+        if let Some(nested) = frame.nested(plan).filter(|_| parent == 0) {
+            let (which, arguments) = (Which::Frame(number), frame.arguments.get());
+            root.issued(which, frame.node, nested.id.as_str(), arguments, turn(frame.began));
+            if let (Some(end), Some(at)) = (&frame.end, frame.ended) {
+                tell_end(root, number, end, turn(at));
+            }
+        }
+        self.all.push(frame);
+        number
+    }
+
+    /// A call belongs to the capability of that number, though it was first told of the run itself.
+    pub(super) fn take_over(&mut self, number: u32, call: &ToolCall<'_>, root: &mut Recorder) {
+        let Some(frame) = self.get_mut(number) else { return };
+        let node = frame.sites.call(call.point, call.context, call.tool).map(|site| site.node);
+        node.into_iter().for_each(|node| frame.way.call(node, call.order));
+        if let Some(call) = root.give_up(Which::Call(call.call)) {
+            frame.recorder.take_over(call, node);
+        }
     }
 
     /// Probes of a capability reported.
@@ -169,18 +275,12 @@ impl Frames {
     }
 
     /// A capability calls a tool.
-    pub(super) fn issued(
-        &mut self,
-        number: u32,
-        (call, point, context): (u32, u32, u32),
-        (tool, arguments): (&str, &str),
-        when: When,
-    ) -> Option<Place> {
+    pub(super) fn issued(&mut self, number: u32, call: &ToolCall<'_>, when: When) -> Option<Place> {
         let frame = self.get_mut(number)?;
-        let site = frame.sites.call(point, context, tool);
+        let site = frame.sites.call(call.point, call.context, call.tool);
         let (inner, line) = (site.map(|site| site.node), site.map(|site| site.at.line));
-        inner.into_iter().for_each(|node| frame.way.call(node, call));
-        frame.recorder.issued(Which::Call(call), inner, tool, arguments, when);
+        inner.into_iter().for_each(|node| frame.way.call(node, call.order));
+        frame.recorder.issued(Which::Call(call.call), inner, call.tool, call.arguments, when);
         Some(Place { node: frame.node, inner, line })
     }
 
@@ -190,6 +290,15 @@ impl Frames {
             frame.recorder.ended(Which::Call(call), ended, when);
         }
     }
+}
+
+/// Tells whoever called a capability what it came to.
+fn tell_end(recorder: &mut Recorder, number: u32, end: &Result<Box<RawValue>, Failure>, when: When) {
+    let ended = match end {
+        Ok(value) => Ended::Result(value),
+        Err(failure) => Ended::Error { code: &failure.code, message: &failure.message, data: None },
+    };
+    recorder.ended(Which::Frame(number), &ended, when);
 }
 
 impl Frame {

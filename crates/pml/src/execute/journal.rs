@@ -6,6 +6,7 @@ use pml_store::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::frames::Kept;
 use super::observe::Ending;
 use super::plan::Replan;
 use super::run::Issued;
@@ -46,6 +47,9 @@ pub(super) enum Delivered {
         /// Why it did not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<CallError>,
+        /// The capabilities it called: it is not gone through again, so they would not be known any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        called: Vec<Kept>,
     },
     /// A word on how a DAG goes on after a layer.
     Layer {

@@ -1,5 +1,7 @@
 //! Watches a run and can tell what it did, live or replayed.
 
+mod tasks;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -9,8 +11,8 @@ use pml_model::structure::{NodeId, NodeKind};
 use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
-use super::frames::{Began, Frames, Place};
-use super::journal::{CallError, Delivered, History, Part};
+use super::frames::{Began, Frames, Place, Root, ToolCall};
+use super::journal::{CallError, Delivered, Part};
 use super::path::{Path, Sites, Way};
 use super::plan::{Plan, TaskWork, source_line};
 use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
@@ -59,8 +61,11 @@ pub(super) struct Observer {
     recorder: Recorder,
     /// How often the program had been given something when it said what it says now.
     turn: u64,
-    /// How often it was given something.
+    /// How often it was given something, and when.
     deliveries: u64,
+    given_at: Vec<i64>,
+    /// How many calls the program of each task has asked for, by its frame.
+    asked: HashMap<u32, u32>,
 }
 
 impl Observer {
@@ -85,6 +90,8 @@ impl Observer {
             recorder: Recorder::default(),
             turn: 0,
             deliveries: 0,
+            given_at: Vec::new(),
+            asked: HashMap::new(),
         }
     }
 
@@ -118,53 +125,15 @@ impl Observer {
         &self.progress
     }
 
-    /// Takes in what was recorded of a run that is not gone through again.
-    pub(super) fn remember(&mut self, history: &History) {
-        for (index, call) in history.calls.iter().enumerate() {
-            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            let node_id = outer(call.node.as_deref());
-            self.made_by.push(0);
-            self.tasks.push(Task {
-                call: number,
-                node_id,
-                capability: self.capability_at(node_id),
-                tool: call.tool.clone(),
-                status: TaskStatus::Cancelled,
-                result_preview: None,
-                result_size: None,
-                issued_at: call.at,
-                execution_time_ms: None,
-            });
-            self.lines.push(None);
-            self.progress.calls += 1;
-        }
-        self.record(history);
-    }
-
-    /// Takes in what was given, with each call where it was asked for.
-    fn record(&mut self, history: &History) {
-        let mut calls = history.calls.iter().zip(1..).peekable();
-        let mut asked = |recorder: &mut Recorder, turn: u64, until: i64| {
-            while let Some((call, number)) = calls.next_if(|(call, _)| call.at <= until) {
-                let (node, when) = (outer(call.node.as_deref()), When { turn, at: call.at });
-                recorder.issued(Which::Call(number), node, &call.tool, &call.arguments, when);
-            }
-        };
-        for (at, what) in &history.deliveries {
-            asked(&mut self.recorder, self.deliveries, *at);
-            self.delivered(what, *at);
-        }
-        asked(&mut self.recorder, self.deliveries, i64::MAX);
-    }
-
     /// A call the program asks for, at `at`.
     pub(super) fn issued(&mut self, seen: &CallSeen, at: i64) -> Issued {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
         let place = self.placed(seen, &tool, at);
         self.lines.push(place.line);
-        self.made_by.push(seen.frame);
+        let frame = self.frames.number((0, seen.frame));
+        self.made_by.push(frame);
         self.progress.calls += 1;
-        let called = self.frames.get(seen.frame).and_then(|frame| frame.nested(&self.plan));
+        let called = self.frames.get(frame).and_then(|frame| frame.nested(&self.plan));
         self.tasks.push(Task {
             call: seen.call,
             node_id: place.node,
@@ -187,9 +156,16 @@ impl Observer {
 
     /// Where a call stands, which is part of the way from now on.
     fn placed(&mut self, seen: &CallSeen, tool: &str, at: i64) -> Place {
-        let site = (seen.call, seen.point, seen.context);
+        let call = ToolCall {
+            call: seen.call,
+            order: seen.call,
+            point: seen.point,
+            context: seen.context,
+            tool,
+            arguments: &seen.arguments,
+        };
         let when = When { turn: self.turn, at };
-        if let Some(place) = self.frames.issued(seen.frame, site, (tool, &seen.arguments), when) {
+        if let Some(place) = self.frames.issued(self.frames.number((0, seen.frame)), &call, when) {
             return place;
         }
         let found = self.sites.call(seen.point, seen.context, tool);
@@ -221,6 +197,8 @@ impl Observer {
     /// The program was given something, at `at`.
     pub(super) fn delivered(&mut self, what: &Delivered, at: i64) {
         self.deliveries += 1;
+        self.given_at.push(at);
+        self.task_ended(what, When { turn: self.deliveries, at });
         let made_by = what.call().map_or(0, |call| self.frame_of(call));
         let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
         let when = When { turn: self.deliveries, at };
@@ -256,28 +234,6 @@ impl Observer {
         self.plan = plan;
     }
 
-    /// A task of a DAG asks for a call.
-    pub(super) fn note(&mut self, issued: &Issued, at: i64) {
-        let node_id = issued.node.clone().and_then(|node| NodeId::try_from(node).ok());
-        self.lines.push(node_id.and_then(|node| self.plan.structure.node(node)).map(|node| node.at.line));
-        self.progress.calls += 1;
-        let tool = self.plan.tools[issued.handle as usize].id.to_string();
-        let when = When { turn: self.deliveries, at };
-        self.recorder.issued(Which::Call(issued.call), node_id, &tool, &issued.arguments, when);
-        self.made_by.push(0);
-        self.tasks.push(Task {
-            call: issued.call,
-            node_id,
-            capability: self.capability_at(node_id),
-            tool,
-            status: TaskStatus::Cancelled,
-            result_preview: None,
-            result_size: None,
-            issued_at: at,
-            execution_time_ms: None,
-        });
-    }
-
     fn catch_up(&mut self, taken: u32) {
         while self.caught_up < taken
             && let Some((at, what)) = self.coming.pop_front()
@@ -295,30 +251,49 @@ impl Observer {
 
     /// A capability that a program calls begins or ends, at `at` unless it did before.
     fn see_frame(&mut self, seen: &Seen, at: i64) {
-        // Each task of a DAG counts its own, and stands for all that it calls.
-        if self.plan.dag().is_some() {
-            return;
-        }
         let when = When { turn: self.turn, at: self.replayed_at().unwrap_or(at) };
         match seen {
             Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
                 let began = Began {
-                    number: *frame,
-                    parent: *parent,
+                    caller: (0, *frame),
+                    parent: Some((0, *parent)),
                     place: *nested,
                     point: *point,
                     context: *context,
                     arguments,
                     after: self.progress.calls,
                 };
-                let first = (&self.sites, &mut self.way, &mut self.recorder);
-                self.frames.began(&self.plan, first, &began, when);
+                let site = self.called_at(&began);
+                let (node, line) = (site.map(|(node, _)| node), site.map(|(_, line)| line));
+                let mut root = Root { node, line, recorder: &mut self.recorder };
+                self.frames.began(&self.plan, &mut root, &began, when);
             }
             Seen::FrameEnded { frame, end } => {
-                self.frames.ended(&self.plan, &mut self.recorder, *frame, end, when);
+                let number = self.frames.number((0, *frame));
+                self.frames.ended(&self.plan, &mut self.recorder, number, end, when);
             }
             _ => {}
         }
+    }
+
+    /// Where the program itself calls a capability, which is part of its way from now on.
+    fn called_at(&mut self, began: &Began<'_>) -> Option<(NodeId, u32)> {
+        let called = self.plan.nested.get(began.place as usize)?;
+        if began.parent.is_some_and(|parent| self.frames.number(parent) != 0) {
+            return None;
+        }
+        let site = self.sites.call(began.point, began.context, &called.name)?;
+        self.way.capability(site.node, began.after);
+        Some((site.node, site.at.line))
+    }
+
+    fn print(&mut self, frame: u32, level: Level, text: &str) {
+        let called = self.frames.get(frame).and_then(|frame| frame.nested(&self.plan));
+        self.console.push(Line {
+            level: word(level).to_owned(),
+            text: text.to_owned(),
+            capability: called.map(|nested| nested.name.clone()),
+        });
     }
 
     /// Takes in what the program says of itself at `now`.
@@ -336,15 +311,10 @@ impl Observer {
                     self.way.take(reached, &self.sites);
                 }
             }
-            Seen::Reached { frame, places } => self.frames.reached(*frame, places),
+            Seen::Reached { frame, places } => self.frames.reached(self.frames.number((0, *frame)), places),
             Seen::FrameBegan { .. } | Seen::FrameEnded { .. } => self.see_frame(seen, now),
             Seen::Console { frame, level, text } => {
-                let called = self.frames.get(*frame).and_then(|frame| frame.nested(&self.plan));
-                self.console.push(Line {
-                    level: word(*level).to_owned(),
-                    text: text.clone(),
-                    capability: called.map(|nested| nested.name.clone()),
-                });
+                self.print(self.frames.number((0, *frame)), *level, text);
             }
             Seen::ConsoleCut => self.console_cut = true,
             Seen::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
@@ -426,7 +396,7 @@ impl Observer {
             (name, "") => name.to_owned(),
             (name, message) => format!("{name}: {message}"),
         };
-        let frame = thrown.frame.and_then(|frame| self.frames.get(frame));
+        let frame = thrown.frame.and_then(|frame| self.frames.get(self.frames.number((0, frame))));
         let (node, line) = match (frame, thrown.call) {
             (Some(frame), _) => (frame.node, frame.line),
             (None, Some(call)) => (self.node_of(call), self.line_of(call)),

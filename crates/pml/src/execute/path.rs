@@ -45,7 +45,7 @@ pub struct Turns {
 }
 
 /// Finds the node of a report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sites {
     exact: HashMap<(u32, u32), Site>,
     all: Vec<Site>,
@@ -56,7 +56,7 @@ pub(super) struct Sites {
 impl Sites {
     /// Where there is no program.
     pub(super) fn none() -> Sites {
-        Sites { exact: HashMap::new(), all: Vec::new(), nullish: HashSet::new() }
+        Sites::default()
     }
 
     pub(super) fn new(program: &Program, structure: &Structure) -> Sites {
@@ -84,7 +84,7 @@ impl Sites {
 }
 
 /// Puts together what probes reported.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Way {
     path: Path,
     /// When each node was first come to: what is told of a turn comes after all its calls.

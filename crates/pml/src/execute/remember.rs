@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pml_model::structure::NodeId;
 use pml_model::trace::{Status, Trace};
 use pml_model::{Digest, Principal, RunId, TraceId};
 use pml_store::Memory;
 
 use super::frames::Frame;
 use super::observe::Observer;
-use super::plan::{Plan, Work};
+use super::plan::{DagTask, Plan, TaskWork, Work};
 use super::report::Report;
 use crate::app::App;
 use crate::cache;
 use crate::capability::{self, Learn};
 use crate::sanitise::Sanitiser;
-use crate::trace::About;
+use crate::trace::{About, OfTask};
 
 /// A run that is over.
 pub(super) struct Over<'o> {
@@ -24,6 +25,8 @@ pub(super) struct Over<'o> {
     pub(super) plan: &'o Plan,
     pub(super) observer: &'o Observer,
     pub(super) report: &'o Report,
+    /// The layers of its tasks, where it is made of tasks.
+    pub(super) layers: HashMap<NodeId, u32>,
     /// How long it was worked on.
     pub(super) active_ms: i64,
     /// A person allowed what it did.
@@ -52,7 +55,7 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         code_hash: &over.plan.code_hash,
         structure: &over.plan.structure,
         arguments: &over.plan.arguments,
-        tasks: tasks(over.plan),
+        tasks: tasks(over),
         digest: &digest,
         report: over.report,
         active_ms: over.active_ms,
@@ -126,9 +129,14 @@ fn definition(plan: &Plan, tool: &str) -> Digest {
     granted.map_or_else(|| Digest::of(b""), |granted| granted.digest.clone())
 }
 
-fn tasks(plan: &Plan) -> HashMap<pml_model::structure::NodeId, String> {
-    let tasks = plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
-    tasks.iter().map(|task| (task.node, task.id.clone())).collect()
+fn tasks(over: &Over<'_>) -> HashMap<NodeId, OfTask> {
+    let tasks = over.plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
+    let of = |task: &DagTask| OfTask {
+        id: task.id.clone(),
+        layer: over.layers.get(&task.node).copied(),
+        retried: matches!(task.work, TaskWork::Tool { .. }),
+    };
+    tasks.iter().map(|task| (task.node, of(task))).collect()
 }
 
 /// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.

@@ -335,7 +335,8 @@ async fn end(
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.remember(history);
     let mut report = observer.report(ending, &history.in_doubt(), now_ms());
-    if let Some(dag) = Dag::as_it_stood(&Arc::new(plan.clone()), history) {
+    let dag = Dag::as_it_stood(&Arc::new(plan.clone()), history);
+    if let Some(dag) = &dag {
         dag.add_to(&mut report);
     }
     let state = report.state;
@@ -348,6 +349,7 @@ async fn end(
             plan,
             observer: &observer,
             report: &report,
+            layers: dag.as_ref().map(Dag::layers).unwrap_or_default(),
             active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms))
                 .unwrap_or(i64::MAX),
             approved: !history.grants.is_empty(),

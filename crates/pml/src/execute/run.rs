@@ -55,6 +55,21 @@ pub(super) struct Issued {
     pub(super) value: Option<Digest>,
     /// By which grant it is made.
     pub(super) grant: Option<u32>,
+    /// Where in the program of a task it stands.
+    pub(super) within: Option<Within>,
+}
+
+/// Where in the program of a task a call stands, in the words of the worker that runs it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Within {
+    /// The capability that makes it; 0 is the program itself.
+    pub(super) frame: u32,
+    /// Its number among the calls of this worker.
+    pub(super) order: u32,
+    /// The place in the text.
+    pub(super) point: u32,
+    /// How it was come to.
+    pub(super) context: u32,
 }
 
 /// Something happened.
@@ -233,6 +248,7 @@ impl Issued {
             digest: Digest::of(arguments.as_bytes()),
             value: asks.then(|| value_digest(arguments)).flatten(),
             grant: None,
+            within: None,
         }
     }
 }

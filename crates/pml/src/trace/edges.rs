@@ -79,7 +79,7 @@ fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
 }
 
 /// What followed from what among `calls`.
-pub(super) fn between(calls: &[Call]) -> Vec<TraceEdge> {
+pub(super) fn between(calls: &[&Call]) -> Vec<TraceEdge> {
     let mut edges = by_data(calls);
     edges.extend(by_time(calls));
     edges
@@ -91,7 +91,7 @@ fn edge(from: usize, to: usize, kind: EdgeKind) -> TraceEdge {
 }
 
 /// Calls that had ended when others began, as few edges as tell it all.
-fn by_time(calls: &[Call]) -> Vec<TraceEdge> {
+fn by_time(calls: &[&Call]) -> Vec<TraceEdge> {
     let mut edges = Vec::new();
     for (to, later) in calls.iter().enumerate() {
         let before = || calls.iter().enumerate().filter(|(_, call)| call.is_before(later));
@@ -104,7 +104,7 @@ fn by_time(calls: &[Call]) -> Vec<TraceEdge> {
 }
 
 /// Calls whose results went into the arguments of others.
-fn by_data(calls: &[Call]) -> Vec<TraceEdge> {
+fn by_data(calls: &[&Call]) -> Vec<TraceEdge> {
     let given: Vec<Values> = calls.iter().map(|call| values(&call.arguments)).collect();
     if given.iter().all(Values::is_empty) {
         return Vec::new();

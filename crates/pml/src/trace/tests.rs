@@ -32,7 +32,7 @@ impl Told {
     }
 
     fn edges(&self, kind: EdgeKind) -> Vec<(u32, u32)> {
-        let edges = edges::between(&self.recorder.calls);
+        let edges = edges::between(&self.recorder.calls.iter().collect::<Vec<_>>());
         let numbers = edges.iter().filter(|edge| edge.kind == kind);
         numbers.map(|edge| (edge.from + 1, edge.to + 1)).collect()
     }

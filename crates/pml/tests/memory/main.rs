@@ -17,6 +17,7 @@ mod harness;
 mod headline;
 mod kills;
 mod learned;
+mod nested;
 mod place;
 mod recalled;
 mod tools;

@@ -190,6 +190,11 @@ impl Schedule {
         }
     }
 
+    /// The layer of a task, from 0.
+    pub(crate) fn layer_of(&self, task: usize) -> usize {
+        self.layers[task]
+    }
+
     /// How many layers there are. The tasks of one wait for tasks of earlier ones alone.
     pub(crate) fn layers(&self) -> usize {
         self.layers.iter().max().map_or(0, |last| last + 1)

@@ -413,7 +413,7 @@ impl World {
         let ended = match what {
             Delivered::Result { call, value, .. } => Some((*call, Ok(value.get().to_owned()))),
             Delivered::Error { call, error } => Some((*call, Err(error.code.clone()))),
-            Delivered::Frame { frame, value, error } => {
+            Delivered::Frame { frame, value, error, .. } => {
                 let end = match (value, error) {
                     (Some(value), _) => Ok(value.get().to_owned()),
                     (None, error) => Err(error.as_ref().unwrap().code.clone()),

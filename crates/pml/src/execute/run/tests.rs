@@ -33,6 +33,7 @@ fn call_of(call: u32, handle: u32, arguments: &str) -> Issued {
         value: Some(digest.clone()),
         digest,
         grant: None,
+        within: None,
     }
 }
 

@@ -1,0 +1,161 @@
+//! Capabilities within the tasks of a DAG: what they leave is what they leave in a program.
+
+use pml_model::trace::{EdgeKind, Status, Trace};
+use pml_model::{CapabilityId, Principal, RunId, TraceId};
+use serde_json::{Value, json};
+
+use crate::harness::eventually;
+use crate::place::{ALL, Place};
+
+const DOUBLE: &str = "if (args.n > 100) throw new RangeError('too much');\n\
+    const { value } = await mcp.math.evaluate({ expression: `${args.n} * 2` });\nreturn value;";
+
+/// A place where doubling is known by its name, and the id it has.
+fn place() -> (Place, String) {
+    let mut place = Place::start(ALL);
+    let told = place.run("double it", DOUBLE, &json!({ "n": 1 }));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    let renamed = place.home.run(&["capabilities", "rename", &id, "double"]);
+    assert_eq!(renamed.code, 0, "{}", renamed.stderr);
+    (place, id)
+}
+
+#[track_caller]
+fn run(place: &mut Place, tasks: &Value, options: &Value) -> Value {
+    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+    let asked = json!({ "intent": "work it out", "implementation": implementation, "options": options });
+    place.gateway.call("pml_execute", &asked)
+}
+
+fn chain() -> Value {
+    json!([
+        { "id": "first", "capability": "double", "arguments": { "n": 2 } },
+        { "id": "second", "code": "const twice = await capabilities.double({ n: args.n }); return twice + 1;",
+          "arguments": { "n": { "$ref": "first" } } },
+        { "id": "third", "tool": "math:evaluate", "arguments": { "expression": "{{second}} + 1" } },
+    ])
+}
+
+/// The traces of the capabilities that were called in a run, in the order they began.
+fn parts(place: &Place, told: &Value) -> Vec<Trace> {
+    let run = RunId::parse(told["workflowId"].as_str().unwrap()).unwrap();
+    let part = |number: u32| place.store().trace(&Principal::local(), &TraceId::part(&run, number)).unwrap();
+    (1..).map_while(part).collect()
+}
+
+/// What a trace says of its calls.
+fn calls(trace: &Trace) -> Value {
+    let results = trace.body.task_results.iter();
+    let told = |task: &pml_model::trace::TaskResult| {
+        json!([task.task_id, task.layer, task.tool, task.args, task.result, task.success])
+    };
+    results.map(told).collect()
+}
+
+/// What is left of [`chain`], whether or not it was interrupted.
+#[track_caller]
+fn check_chain(place: &Place, told: &Value, double: &str) {
+    assert_eq!(told["status"], "success", "{told}");
+    let trace = place.trace(told);
+    let expected = json!([
+        ["first", 0, double, { "n": 2 }, 4, true],
+        ["second", 1, double, { "n": 4 }, 8, true],
+        ["third", 2, "math:evaluate", { "expression": "9 + 1" }, { "value": 10 }, true],
+    ]);
+    assert_eq!(calls(&trace), expected, "what its parts called is told of them");
+    let parts = parts(place, told);
+    assert_eq!(parts.len(), 2, "{parts:?}");
+    for (part, expression, value) in [(&parts[0], "2 * 2", 4), (&parts[1], "4 * 2", 8)] {
+        assert_eq!(part.parent_trace_id.as_ref(), Some(&trace.id));
+        assert_eq!(part.capability_id.as_ref().map(CapabilityId::as_str), Some(double));
+        let path: Vec<String> = part.body.executed_path.iter().map(ToString::to_string).collect();
+        assert_eq!((part.status, path.join(" ").as_str()), (Status::Success, "d1 n1"), "{part:?}");
+        let call =
+            json!([null, null, "math:evaluate", { "expression": expression }, { "value": value }, true]);
+        assert_eq!(calls(part), json!([call]));
+    }
+    let known = place.capability_of(double);
+    assert_eq!((known.statistics.usage_count, known.statistics.success_count), (3, 3));
+    assert_eq!((known.learning.paths.len(), known.learning.paths[0].count), (1, 3), "one way, three times");
+    let outer = told["capabilityId"].as_str().unwrap();
+    let contains =
+        place.store().edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
+    let contains: Vec<(&str, u64)> = contains.iter().map(|edge| (edge.to.as_str(), edge.count)).collect();
+    assert_eq!(contains, [(double, 2)]);
+}
+
+#[test]
+fn a_task_that_is_a_capability_and_one_that_calls_it_leave_traces_of_it() {
+    let (mut place, double) = place();
+    let told = run(&mut place, &chain(), &json!({}));
+    check_chain(&place, &told, &double);
+}
+
+#[test]
+fn what_a_task_called_is_known_also_to_a_process_that_did_not_see_it() {
+    let (mut place, double) = place();
+    let mut told = run(&mut place, &chain(), &json!({ "perLayerValidation": true }));
+    while told["status"] == "layer_complete" {
+        place.restart();
+        let asked = json!({ "workflow_id": told["workflowId"], "approved": true });
+        told = place.gateway.call("pml_continue", &asked);
+    }
+    check_chain(&place, &told, &double);
+}
+
+#[test]
+fn a_capability_that_another_process_ends_has_done_all_that_both_saw() {
+    let mut place = Place::start(&format!("{ALL}[runs]\npark_after = \"1s\"\n"));
+    let slow = "const { value } = await mcp.math.evaluate({ expression: `${args.n} * 2` });\n\
+        await new Promise((wake) => setTimeout(wake, args.ms));\n\
+        return (await mcp.math.evaluate({ expression: `${value} + 1` })).value;";
+    let told = place.run("double it slowly", slow, &json!({ "n": 1, "ms": 0 }));
+    let id = told["capabilityId"].as_str().unwrap().to_owned();
+    assert_eq!(place.home.run(&["capabilities", "rename", &id, "slow"]).code, 0);
+    let tasks = json!([
+        { "id": "named", "capability": "slow", "arguments": { "n": 2, "ms": 2500 } },
+        { "id": "called", "code": "return capabilities.slow({ n: 5, ms: 2500 })", "arguments": {} },
+    ]);
+    let parked = run(&mut place, &tasks, &json!({}));
+    assert!(parked["wakeAt"].is_i64(), "{parked}");
+    place.restart();
+    let mut told = parked;
+    eventually("it is over", || {
+        let asked = json!({ "workflow_id": told["workflowId"] });
+        told = place.gateway.call("pml_continue", &asked);
+        told["status"] != "running"
+    });
+    assert_eq!(told["result"], json!({ "named": 5, "called": 11 }), "{told}");
+    let expected = json!([
+        ["named", 0, id, { "n": 2, "ms": 2500 }, 5, true],
+        ["called", 0, id, { "n": 5, "ms": 2500 }, 11, true],
+    ]);
+    assert_eq!(calls(&place.trace(&told)), expected);
+    let mut seen: Vec<Value> = parts(&place, &told).iter().map(calls).collect();
+    seen.sort_by_key(ToString::to_string);
+    let part = |first: &str, value: u32| {
+        let second = format!("{value} + 1");
+        let call = |expression: &str, value: u32| json!([null, null, "math:evaluate", { "expression": expression }, { "value": value }, true]);
+        json!([call(first, value), call(&second, value + 1)])
+    };
+    assert_eq!(seen, [part("2 * 2", 4), part("5 * 2", 10)]);
+    let known = place.capability_of(&id);
+    assert_eq!((known.learning.paths.len(), known.statistics.success_count), (1, 3), "{:?}", known.learning);
+}
+
+#[test]
+fn a_capability_that_fails_as_a_task_has_failed() {
+    let (mut place, double) = place();
+    let tasks = json!([{ "id": "much", "capability": "double", "arguments": { "n": 1000 } }]);
+    let told = run(&mut place, &tasks, &json!({}));
+    assert_eq!(told["status"], "failed", "{told}");
+    let trace = place.trace(&told);
+    let result = &trace.body.task_results[0];
+    assert_eq!((result.tool.as_str(), result.success), (double.as_str(), false));
+    let parts = parts(&place, &told);
+    let error = parts[0].error.as_ref().unwrap();
+    assert_eq!((parts[0].status, error.code.as_str()), (Status::Failed, "PROGRAM_ERROR"));
+    assert!(error.message.contains("too much"), "{error:?}");
+    let statistics = place.capability_of(&double).statistics;
+    assert_eq!((statistics.success_count, statistics.failure_count), (1, 1));
+}
