@@ -168,12 +168,15 @@ fn source(known: &Known) -> Result<String, Problem> {
             Ok(format!("return await mcp[{}][{}](args);", raw(&id.server.as_str()), raw(&id.tool)))
         }
         Source::Dag { .. } => {
+            let name = &known.name;
             let text = format!(
-                "capability `{}` is a DAG, and programs can call only those of code or of a tool",
-                known.name
+                "capability `{name}` is a DAG, and programs can call only those of code or of a tool"
             );
-            Err(Problem::new(Code::InvalidProgram, text)
-                .hint("run it by itself, and give its result to the program"))
+            let hint = format!(
+                "run it by itself with `implementation: {{\"type\": \"capability\", \"id\": \"{name}\"}}` and give its result \
+                 to the program in `context`, or write its tasks out in the program: `pml capabilities show {name}` shows them"
+            );
+            Err(Problem::new(Code::InvalidProgram, text).hint(hint))
         }
     }
 }

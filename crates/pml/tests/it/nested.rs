@@ -207,7 +207,7 @@ fn what_cannot_be_called_is_refused_before_anything_runs() {
     let dag = json!({ "type": "dag", "dagStructure": { "tasks": [{ "id": "a", "tool": "math:evaluate", "arguments": { "expression": "1" } }] } });
     let done = execute(&mut client, &dag, &json!({}));
     rename(&home, done["capabilityId"].as_str().unwrap_or_else(|| panic!("{done}")), "tasks");
-    expect![[r#""INVALID_PROGRAM" line 1: capability `tasks` is a DAG, and programs can call only those of code or of a tool (run it by itself, and give its result to the program)"#]].assert_eq(&refusal(&run(&mut client, "return capabilities.tasks({})")));
+    expect![[r#""INVALID_PROGRAM" line 1: capability `tasks` is a DAG, and programs can call only those of code or of a tool (run it by itself with `implementation: {"type": "capability", "id": "tasks"}` and give its result to the program in `context`, or write its tasks out in the program: `pml capabilities show tasks` shows them)"#]].assert_eq(&refusal(&run(&mut client, "return capabilities.tasks({})")));
 }
 
 #[test]
