@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pml_model::capability::{Source, State};
+use pml_model::capability::{Source, State, Statistics};
 use pml_model::json::{Fields, raw};
 use pml_model::{CapabilityId, ToolId};
 use serde::Serialize;
@@ -24,8 +24,12 @@ use crate::reuse::{self, Binding, Procedure};
 const ALIKE: f64 = 0.95;
 /// How many capabilities and tools are suggested.
 const SUGGESTED: usize = 5;
-/// How good a capability must be to be suggested at all; one success is enough.
+/// How good a capability must be to be suggested at all, before it has shown anything; one success is enough.
 const WORTH_IT: f64 = 0.45;
+/// How much what came of a capability moves that, and how far.
+const MOVES: f64 = 0.5;
+const LOWEST: f64 = 0.40;
+const HIGHEST: f64 = 0.95;
 /// How sure it must be that one beside the best is meant.
 const LIKELY: f64 = 0.5;
 /// How many capabilities are looked at to find these.
@@ -154,7 +158,7 @@ async fn by_intent(
         discover::find(&app.catalogue.snapshot(), &remembered, &request, |tool: &Tool| visible(&tool.id))?
             .results;
     let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
-    found.retain(|candidate| candidate.known.statistics.quality() >= WORTH_IT);
+    found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {
@@ -206,6 +210,21 @@ async fn earlier(
     let ticket = cache::ticket(app, &plan, &asked.principal)?;
     let hit = app.cache.get(app, &ticket).await?;
     Some(Earlier { similarity: best.similarity, age_ms: hit.from.age_ms, result: hit.result })
+}
+
+/// Whether a capability is good enough to be suggested. Use alone does not carry one that fails: what is asked of it grows
+/// with its failures.
+fn is_worth_suggesting(statistics: &Statistics) -> bool {
+    statistics.quality() >= bar(statistics)
+}
+
+/// How good a capability must be. A run of it that worked is a hit and one that failed is waste, whether it was suggested,
+/// named or written out again: each shows what the next suggestion would come to. [`Statistics::success`] is the mean of
+/// Beta(hits + 1.6, waste + 0.4), the posterior of a prior whose mean an untried one has; the bar rises by how far it fell
+/// short of that, and falls by how far it went beyond.
+fn bar(statistics: &Statistics) -> f64 {
+    let expected = Statistics::default().success();
+    (WORTH_IT + MOVES * (expected - statistics.success())).clamp(LOWEST, HIGHEST)
 }
 
 /// How sure it is that running this is what is wanted.
@@ -339,4 +358,45 @@ fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalle
         }
     };
     Ok(Recalled::Run(Box::new(asked)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(success_count: u64, failure_count: u64) -> Statistics {
+        let usage_count = success_count + failure_count;
+        Statistics { usage_count, success_count, failure_count, ..Statistics::default() }
+    }
+
+    #[test]
+    fn one_success_is_enough_to_be_suggested_and_one_failure_does_not_undo_it() {
+        assert!(is_worth_suggesting(&tried(1, 0)));
+        assert!(is_worth_suggesting(&tried(1, 1)));
+        assert!(!is_worth_suggesting(&tried(1, 2)));
+    }
+
+    #[test]
+    fn each_failure_raises_the_bar_and_each_success_lowers_it() {
+        assert!((bar(&tried(0, 0)) - WORTH_IT).abs() < 1e-12, "nothing is known");
+        for count in 0..10 {
+            assert!(bar(&tried(3, count)) < bar(&tried(3, count + 1)), "{count} failures");
+            assert!(bar(&tried(count, 5)) > bar(&tried(count + 1, 5)), "{count} successes");
+        }
+    }
+
+    #[test]
+    fn much_use_does_not_carry_what_mostly_fails() {
+        let often = tried(10, 30);
+        assert!(often.quality() > WORTH_IT, "a bar that stays where it is would let it pass");
+        assert!(!is_worth_suggesting(&often));
+    }
+
+    #[test]
+    fn the_bar_stays_within_its_bounds() {
+        for (success, failure) in [(0, 1_000_000), (1_000_000, 0), (0, 0)] {
+            let bar = bar(&tried(success, failure));
+            assert!((LOWEST..=HIGHEST).contains(&bar), "{bar}");
+        }
+    }
 }
