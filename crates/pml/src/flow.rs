@@ -30,7 +30,7 @@ use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
-pub use approvals::{By, Open, answer, asking, open_question};
+pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
 pub use capabilities::{
     NewCapability, capabilities, capability, delete_capability, drop_results, dropped_results,
     make_capability, merge_capabilities, recent_traces, relearn, rename_capability, trace, traces,

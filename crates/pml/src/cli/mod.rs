@@ -15,6 +15,7 @@ mod list;
 mod out;
 mod passphrase;
 mod policy;
+mod rules;
 mod runs;
 mod serve;
 mod servers;
@@ -102,6 +103,9 @@ enum Command {
     /// Show what programs may do with tools, and check it
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// Show what people allowed for later runs too, and take it back
+    #[command(subcommand)]
+    Rules(rules::Rules),
     /// Show the log of questions, answers and decisions, and check it
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -204,6 +208,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Learn(learn) => capabilities::learn(&here, learn).await,
         Command::Cache(cache) => capabilities::cache(&here, cache).await,
         Command::Policy(policy) => policy::run(&here, policy).await,
+        Command::Rules(rules) => rules::run(&here, rules).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Passphrase => passphrase::run(&here).await,
         Command::Doctor => doctor::run(&here).await,

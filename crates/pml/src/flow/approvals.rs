@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pml_model::question::{Answer, Answerer, Approval, Arguments, Decision, Doubt, Only, Question, Resolved};
 use pml_model::{Principal, RunId};
-use pml_store::{Allowed, Answered, Audit, NewAnswer, NewRule};
+use pml_store::{Allowed, Answered, ApprovalRule, Audit, NewAnswer, NewRule};
 use serde_json::json;
 
 use crate::app::{App, blocking, now_ms};
@@ -279,6 +279,46 @@ async fn remember(
         blocking(move || store.add_rule(rule, vec![audit])).await?;
     }
     Ok(())
+}
+
+/// The standing rules the principal has or had, newest first.
+///
+/// # Errors
+/// The database cannot be read, or the key file not be used.
+pub async fn rules(app: &App, principal: &Principal) -> Result<Vec<ApprovalRule>, Problem> {
+    let (store, whose) = (app.store.clone(), principal.clone());
+    Ok(blocking(move || {
+        store.end_expired_rules(now_ms())?;
+        store.rules(&whose)
+    })
+    .await?)
+}
+
+/// A standing rule is taken back: what it allowed is asked for again. That needs nobody's word, for it allows nothing.
+///
+/// # Errors
+/// There is no such rule, or it does not count any more.
+pub async fn revoke_rule(
+    app: &App,
+    principal: &Principal,
+    number: i64,
+    by: &By,
+) -> Result<ApprovalRule, Problem> {
+    let rule = rules(app, principal).await?.into_iter().find(|rule| rule.number == number);
+    let none = |text: String| {
+        Problem::new(Code::NotFound, text)
+            .hint("`pml rules list` shows the rules there are, by their numbers")
+    };
+    let rule = rule.ok_or_else(|| none(format!("there is no rule `{number}`")))?;
+    let now = now_ms();
+    let body =
+        json!({ "rule": number, "tool": rule.tool, "definition": rule.definition, "by": by.to_string() });
+    let audit = Audit { at: now, principal: principal.clone(), run: None, kind: "rule revoked", body };
+    let (store, whose) = (app.store.clone(), principal.clone());
+    match blocking(move || store.revoke_rule(&whose, number, now, vec![audit])).await? {
+        true => Ok(ApprovalRule { revoked_at: Some(now), ..rule }),
+        false => Err(none(format!("rule `{number}` does not count any more"))),
+    }
 }
 
 /// Has a plan's question tell what is different from what a person last allowed.

@@ -201,3 +201,46 @@ fn a_rule_that_denies_now_is_stronger_than_any_yes() {
     let denied = yes(&mut client, &reply);
     assert_eq!((code(&denied), hits(&home)), ("DENIED", 0), "{denied}");
 }
+
+#[test]
+fn rules_are_listed_and_taken_back_on_the_terminal() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    assert!(home.run(&["rules", "list"]).stderr.contains("no rules"));
+    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
+    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    runs_unasked(&mut client, ECHO, &v(3));
+    let listed = home.run(&["rules", "list"]).stdout;
+    let rows: Vec<Vec<&str>> =
+        listed.lines().skip(1).map(|line| line.split_whitespace().take(4).collect()).collect();
+    assert_eq!(rows, [["2", "s:echo", "any", "any"], ["1", "s:echo", "only", "the"]], "{listed}");
+    let list = || -> Value { serde_json::from_str(&home.run(&["rules", "list", "--json"]).stdout).unwrap() };
+    let before = list();
+    assert_eq!(
+        (&before[0]["id"], &before[0]["uses"], &before[0]["revokedAt"]),
+        (&json!(2), &json!(1), &Value::Null)
+    );
+
+    let revoked = home.run(&["rules", "revoke", "2"]);
+    assert_eq!(
+        (revoked.code, revoked.stdout.as_str()),
+        (0, "rule 2 for s:echo is taken back\n"),
+        "{revoked:?}"
+    );
+    is_asked(&mut client, ECHO, &v(3));
+    runs_unasked(&mut client, ECHO, &v(1));
+    assert!(list()[0]["revokedAt"].is_i64(), "{}", list());
+    let log: Value =
+        serde_json::from_str(&home.run(&["audit", "list", "--limit", "1000", "--json"]).stdout).unwrap();
+    let entry = log.as_array().unwrap().iter().find(|entry| entry["kind"] == "rule revoked").unwrap();
+    assert_eq!(
+        (&entry["body"]["rule"], &entry["body"]["tool"], &entry["body"]["by"]),
+        (&json!(2), &json!("s:echo"), &json!("the terminal"))
+    );
+    assert_eq!(home.run(&["audit", "verify"]).code, 0);
+
+    for (number, text) in [("2", "rule `2` does not count any more"), ("7", "there is no rule `7`")] {
+        let refused = home.run(&["rules", "revoke", number]);
+        assert!(refused.code == 1 && refused.stderr.contains(text), "{refused:?}");
+    }
+}
