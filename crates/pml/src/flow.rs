@@ -32,8 +32,9 @@ use crate::tools::{self, Context, Outcome};
 pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
 pub use capabilities::{
-    NewCapability, capabilities, capability, delete_capability, drop_results, dropped_results,
-    make_capability, merge_capabilities, recent_traces, relearn, rename_capability, trace, traces,
+    Contained, NewCapability, Record, capabilities, capability, delete_capability, drop_results,
+    dropped_results, make_capability, merge_capabilities, recent_traces, record, relearn, rename_capability,
+    trace, traces,
 };
 use recall::Recalled;
 pub use recall::{Earlier, Missing, Suggested, Suggestion};

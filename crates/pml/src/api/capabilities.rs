@@ -65,7 +65,7 @@ async fn show(
     Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Response {
-    answer("capability", flow::capability(&app, &principal, &name).await)
+    answer("capability", flow::record(&app, &principal, &name).await)
 }
 
 /// A capability to be made: one of the three.

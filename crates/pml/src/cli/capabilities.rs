@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use pml_model::ToolId;
-use pml_model::capability::{Capability, Source};
+use pml_model::capability::{Capability, Origin, Source};
 use pml_model::json::empty_object;
 use pml_model::name::{printable, shortened};
-use pml_model::structure::NodeId;
+use pml_model::structure::{Node, NodeId, NodeKind};
 use pml_model::trace::Trace;
 use pml_store::{CacheDrop, Capabilities as Wanted};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use super::runs::when;
 use super::{Here, analyse, out};
 use crate::app::{App, Role};
 use crate::execute::Pause;
-use crate::flow::{self, NewCapability};
+use crate::flow::{self, Contained, NewCapability, Record};
 use crate::plan::Asked;
 use crate::problem::{Code, Problem};
 
@@ -262,18 +262,20 @@ fn row(capability: &Capability) -> Vec<String> {
 }
 
 async fn show(here: &Here, app: &App, name: &str) -> Result<ExitCode, Problem> {
-    let capability = flow::capability(app, &app.principal, name).await?;
+    let record = flow::record(app, &app.principal, name).await?;
+    let capability = &record.capability;
     let traces = flow::recent_traces(app, &app.principal, &capability.procedure.id, 10).await?;
     if here.json {
-        let mut shown = serde_json::to_value(&capability).unwrap_or_default();
+        let mut shown = serde_json::to_value(&record).unwrap_or_default();
         shown["recentTraces"] = serde_json::to_value(&traces).unwrap_or_default();
         out::json(&shown);
         return Ok(ExitCode::SUCCESS);
     }
-    head(&capability);
+    head(capability);
+    facts(&record);
     source(&capability.procedure.source);
-    parameters(&capability);
-    learned(&capability);
+    parameters(capability);
+    learned(capability);
     if !traces.is_empty() {
         title("latest runs");
         let rows: Vec<Vec<String>> = traces.iter().map(trace_row).collect();
@@ -309,6 +311,56 @@ fn head(capability: &Capability) {
             out::line(format!("  {} ({} times)", printable(&intent.text), intent.count));
         }
     }
+}
+
+/// What else is known of it, a line each.
+fn facts(record: &Record) {
+    let Capability { procedure, statistics, .. } = &record.capability;
+    let at = |at: Option<i64>| at.map_or_else(|| "never".to_owned(), when);
+    let rate = record.success_rate.map_or_else(|| "not tried".to_owned(), |rate| format!("{rate:.2}"));
+    let cache = &procedure.cache_config;
+    let kept = match cache.cacheable {
+        true => format!("for {} s, {} at most", cache.ttl_seconds, cache.max_entries),
+        false => "never".to_owned(),
+    };
+    let origin = match procedure.origin {
+        Origin::Emergent => "a run that worked",
+        Origin::Manual => "written down by hand",
+    };
+    let structure: Vec<String> = procedure.static_structure.nodes.iter().map(step).collect();
+    let contained = |one: &Contained| {
+        format!("{} ({} times)", printable(one.name.as_deref().unwrap_or(&one.id)), one.count)
+    };
+    let contains: Vec<String> = record.contains.iter().map(contained).collect();
+    let facts = [
+        ("used", format!("{} times, last {}", statistics.usage_count, at(statistics.last_used))),
+        ("success rate", rate),
+        ("first worked", at(record.capability.promoted_at)),
+        ("comes from", origin.to_owned()),
+        ("results kept", kept),
+        ("owner", printable(&procedure.owner.0)),
+        ("identity", procedure.identity.clone()),
+        ("code hash", procedure.code_hash.clone()),
+        ("structure", shortened(&structure.join(", "), 400)),
+        ("contains", contains.join(", ")),
+    ];
+    for (what, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
+        out::line(format!("{what}: {fact}"));
+    }
+}
+
+/// A node of what it can do, such as `n1 fs:read`.
+fn step(node: &Node) -> String {
+    let what = match &node.kind {
+        NodeKind::Task { tool, .. } => tool,
+        NodeKind::Capability { capability, .. } => capability,
+        NodeKind::Decision { condition, .. } => condition,
+        NodeKind::Loop { over, .. } => over,
+        NodeKind::Fork { .. } => "fork",
+        NodeKind::Join => "join",
+        NodeKind::Try => "try",
+    };
+    format!("{} {}", node.id, printable(&shortened(what, 60)))
 }
 
 fn source(source: &Source) {

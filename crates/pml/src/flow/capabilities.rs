@@ -7,9 +7,10 @@ use pml_model::capability::{Capability, Origin};
 use pml_model::json::empty_object;
 use pml_model::name::printable;
 use pml_model::question::Answerer;
-use pml_model::trace::Trace;
+use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{CacheDrop, Capabilities, Dropped, Made, Order, Renamed, Traces};
+use serde::Serialize;
 
 use super::planned;
 use crate::app::{App, blocking, now_ms};
@@ -18,6 +19,9 @@ use crate::capability;
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
+
+/// How many of the capabilities within one are told.
+const MOST_CONTAINED: u32 = 64;
 
 /// The capabilities of `principal`.
 ///
@@ -47,6 +51,53 @@ pub async fn capability(app: &App, principal: &Principal, name: &str) -> Result<
         Problem::new(Code::NotFound, format!("there is no capability `{}`", printable(name)))
             .hint("`pml capabilities list` shows them")
     })
+}
+
+/// All that is known of a capability.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// What it is and how it does.
+    #[serde(flatten)]
+    pub capability: Capability,
+    /// How often it worked of the times it was tried; nothing where it was not.
+    pub success_rate: Option<f64>,
+    /// The capabilities that were seen to be called within it, most often first.
+    pub contains: Vec<Contained>,
+}
+
+/// A capability that another calls.
+#[derive(Debug, Serialize)]
+pub struct Contained {
+    /// Its id.
+    pub id: String,
+    /// Its name, where it is still there.
+    pub name: Option<String>,
+    /// In how many traces.
+    pub count: u64,
+}
+
+/// The whole record of one, by name or id.
+///
+/// # Errors
+/// There is none, or the database cannot be read.
+pub async fn record(app: &App, principal: &Principal, name: &str) -> Result<Record, Problem> {
+    let capability = capability(app, principal, name).await?;
+    let (store, whose, id) = (app.store.clone(), principal.clone(), capability.procedure.id.clone());
+    let contains = blocking(move || {
+        let edges = store.edges_from(&whose, id.as_str(), Some(EdgeKind::Contains), MOST_CONTAINED)?;
+        let mut contains = Vec::with_capacity(edges.len());
+        for edge in edges {
+            let known = match CapabilityId::parse(&edge.to) {
+                Ok(inner) => store.capability(&whose, &inner)?,
+                Err(_) => None,
+            };
+            contains.push(Contained { name: known.map(|known| known.name), id: edge.to, count: edge.count });
+        }
+        Ok::<_, pml_store::Error>(contains)
+    })
+    .await?;
+    Ok(Record { success_rate: capability.statistics.success_rate(), capability, contains })
 }
 
 /// Traces, newest or most surprising first.

@@ -5,6 +5,34 @@ use serde_json::{Value, json};
 use crate::harness::Home;
 use crate::place::{ALL, Place, api};
 
+/// What is told of every capability that has worked.
+const RECORD: [&str; 24] = [
+    "id",
+    "name",
+    "description",
+    "intents",
+    "source",
+    "codeHash",
+    "identity",
+    "toolsUsed",
+    "parametersSchema",
+    "staticStructure",
+    "learning",
+    "usageCount",
+    "successCount",
+    "failureCount",
+    "successRate",
+    "avgDurationMs",
+    "lastUsed",
+    "promotedAt",
+    "createdAt",
+    "origin",
+    "owner",
+    "state",
+    "cacheConfig",
+    "contains",
+];
+
 #[test]
 fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
     let mut place = Place::start(ALL);
@@ -20,6 +48,17 @@ fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
         ["readNotes cap_", "worked 1 of 1 times", "calls fs:read", "\"a.txt\"", "ways it went", "latest runs"]
     {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    for fact in [
+        "used: 1 times, last 2",
+        "success rate: 1.00",
+        "first worked: 2",
+        "comes from: a run that worked",
+        "results kept: for 1800 s, 10 at most",
+        "owner: local",
+        "structure: n1 fs:read",
+    ] {
+        assert!(shown.stdout.contains(fact), "{fact}: {}", shown.stdout);
     }
     let renamed = run(&["capabilities", "rename", "readNotes", "notes"]);
     assert_eq!(renamed.code, 0, "{}", renamed.stderr);
@@ -74,6 +113,13 @@ fn they_are_served_over_http() {
     let id = told["capabilityId"].as_str().unwrap();
     let (status, one) = ask("GET", &format!("/api/capabilities/{id}"), None);
     assert_eq!((status, one["capability"]["usageCount"].as_u64()), (200, Some(1)), "{one}");
+    assert_eq!(one["capability"]["successRate"], 1.0, "{one}");
+    let shown = place.home.run(&["capabilities", "show", id, "--json"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    for field in RECORD {
+        assert!(one["capability"].get(field).is_some(), "`{field}` is told over HTTP: {one}");
+        assert_eq!(shown[field], one["capability"][field], "`{field}` on the terminal");
+    }
     let (status, traces) = ask("GET", &format!("/api/traces/{id}?order=priority&limit=5"), None);
     assert_eq!((status, traces["traces"].as_array().map(Vec::len)), (200, Some(1)), "{traces}");
     let trace = traces["traces"][0]["id"].as_str().unwrap();

@@ -82,6 +82,9 @@ fn check_chain(place: &Place, told: &Value, double: &str) {
         place.store().edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
     let contains: Vec<(&str, u64)> = contains.iter().map(|edge| (edge.to.as_str(), edge.count)).collect();
     assert_eq!(contains, [(double, 2)]);
+    let shown = place.home.run(&["capabilities", "show", outer, "--json"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["contains"], json!([{ "id": double, "name": "double", "count": 2 }]));
 }
 
 #[test]
