@@ -385,10 +385,22 @@ pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> R
         None => recording.plan.clone(),
         Some(code) => {
             let analysis = understood(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
+            calls_only_recorded(&recording.plan, &analysis)?;
             recording.plan.clone().with_code(code, *analysis)
         }
     };
     replay::replay(app, recording, plan).await
+}
+
+/// Whether a program that is replayed calls only capabilities that were recorded with the run: what one that is there
+/// now would do was never recorded.
+fn calls_only_recorded(plan: &Plan, analysis: &pml_analysis::Analysis) -> Result<(), Problem> {
+    let lacks = |name: &&String| plan.nested.iter().all(|nested| nested.name != **name);
+    let Some(name) = analysis.permissions.capabilities.iter().find(lacks) else { return Ok(()) };
+    let text = format!("the recorded run has no capability `{name}`, so nothing can answer a call of it");
+    Err(Problem::new(Code::InvalidProgram, text).hint(
+        "write out in the program what it does, or run the program anew: `pml execute \"what it is for\" --code FILE`",
+    ))
 }
 
 /// A run is ended, wherever it is.

@@ -162,3 +162,20 @@ fn a_capability_that_fails_as_a_task_has_failed() {
     let statistics = place.capability_of(&double).statistics;
     assert_eq!((statistics.success_count, statistics.failure_count), (1, 1));
 }
+
+#[test]
+fn a_replay_of_other_code_says_beforehand_which_capability_was_not_recorded() {
+    let (mut place, _) = place();
+    let told = place.run("double it", DOUBLE, &json!({ "n": 4 }));
+    std::fs::write(place.home.path("other.ts"), "return capabilities.double({ n: args.n });").unwrap();
+    let run = told["workflowId"].as_str().unwrap();
+    let file = place.home.path("other.ts");
+    let replayed = place.home.run(&["runs", "replay", run, "--code", file.to_str().unwrap(), "--json"]);
+    assert_eq!(replayed.code, 1, "{replayed:?}");
+    let error: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    let text = "the recorded run has no capability `double`, so nothing can answer a call of it";
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["message"]),
+        (&json!("INVALID_PROGRAM"), &json!(text))
+    );
+}
