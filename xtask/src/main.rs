@@ -3,6 +3,8 @@
 //! Whatever the tests need beyond a Rust toolchain is installed here, from the package registries
 //! by package name, into `tests/`.
 
+mod model;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -11,7 +13,8 @@ const USAGE: &str = "cargo xtask CHORE
   test [ARGS]   install what the tests need, then run all of them (ARGS go to the test binaries)
   install       install what the tests need
   lint          check formatting and lints
-  conformance   measure the conformance table anew and write it";
+  conformance   measure the conformance table anew and write it
+  model         make the weights of the embedding model (--check: compare them with those that are there)";
 
 type Done = Result<(), String>;
 
@@ -23,6 +26,8 @@ fn main() -> ExitCode {
         Some("install") => install(),
         Some("lint") => lint(),
         Some("conformance") => conformance(),
+        Some("model") if rest.is_empty() => model::make(model::Then::Write),
+        Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
         None => Err(USAGE.to_owned()),
     };

@@ -1,0 +1,250 @@
+//! The two things that depend on the processor: multiplying whole numbers, and how wide the rest is.
+//!
+//! This is the only file with unsafe code. Every way gives the same numbers: the products are of whole numbers,
+//! which have no rounding, and `wide` changes which instructions are used and not what they compute.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use crate::code;
+
+/// Both sides of every matrix are a multiple of this.
+pub(crate) const UNIT: usize = 32;
+
+/// Tokens whose sums are built together: each weight that was loaded is used for all of them.
+const TOKENS: usize = 4;
+
+/// Rows of weights that are decoded together. With the tokens of a block they fit into the nearest cache.
+const ROWS: usize = 8;
+
+/// What a processor can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// All that this processor can do, the fastest last.
+    pub(crate) fn all() -> Vec<Level> {
+        let mut all = vec![Level::Portable];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            all.push(Level::Avx2);
+            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
+                all.push(Level::Avx512);
+            }
+        }
+        all
+    }
+
+    pub(crate) fn best() -> Level {
+        Level::all().pop().unwrap_or(Level::Portable)
+    }
+}
+
+/// Runs `work` compiled for the widest vectors there are. Only what is inlined into it profits.
+#[inline(always)]
+pub(crate) fn wide<R>(level: Level, work: impl FnOnce() -> R) -> R {
+    match level {
+        Level::Portable => work(),
+        // SAFETY: these levels are only made by `Level::all`, after the processor said that it has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 | Level::Avx512 => unsafe { wide_avx2(work) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn wide_avx2<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
+/// The products of all rows of `weights` (codes) with all rows of `input`, both of `columns` numbers: `sums`
+/// gets a row for each row of `input`. The caller sees to it that no sum exceeds 32 bits.
+pub(crate) fn multiply(level: Level, weights: &[u8], columns: usize, input: &[i16], sums: &mut [i32]) {
+    let rows = weights.len() / columns;
+    assert!(
+        columns % UNIT == 0 && rows % ROWS == 0 && weights.len() == rows * columns,
+        "matrices are of whole units"
+    );
+    assert!(
+        input.len() % columns == 0 && sums.len() == input.len() / columns * rows,
+        "each input has its sums"
+    );
+    let block = match level {
+        Level::Portable => portable,
+        // SAFETY: as in `wide`, a level says what the processor has.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => |weights: &[i16], columns, input: &[i16], found: &mut Sums| unsafe {
+            avx2(weights, columns, input, found);
+        },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => |weights: &[i16], columns, input: &[i16], found: &mut Sums| unsafe {
+            avx512(weights, columns, input, found);
+        },
+    };
+    let mut decoded = vec![0; ROWS * columns];
+    let mut found = [[0; TOKENS]; ROWS];
+    for (index, weights) in weights.chunks_exact(ROWS * columns).enumerate() {
+        wide(level, || code::values(weights, &mut decoded));
+        for (input, sums) in input.chunks(TOKENS * columns).zip(sums.chunks_mut(TOKENS * rows)) {
+            block(&decoded, columns, input, &mut found);
+            for (token, sums) in sums.chunks_exact_mut(rows).enumerate() {
+                for row in 0..ROWS {
+                    sums[index * ROWS + row] = found[row][token];
+                }
+            }
+        }
+    }
+}
+
+/// The sums of one block, by row of the weights and then by token.
+type Sums = [[i32; TOKENS]; ROWS];
+
+fn portable(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
+    for (weights, found) in weights.chunks_exact(columns).zip(found) {
+        for (input, found) in input.chunks_exact(columns).zip(found) {
+            *found =
+                weights.iter().zip(input).map(|(weight, input)| i32::from(*weight) * i32::from(*input)).sum();
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
+    // Sixteen registers hold the sums of two rows at a time, and what they are made from.
+    for (weights, found) in weights.chunks_exact(2 * columns).zip(found.as_chunks_mut().0) {
+        match input.len() / columns {
+            1 => avx2_block::<1>(weights, columns, input, found),
+            2 => avx2_block::<2>(weights, columns, input, found),
+            3 => avx2_block::<3>(weights, columns, input, found),
+            _ => avx2_block::<4>(weights, columns, input, found),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2_block<const T: usize>(
+    weights: &[i16],
+    columns: usize,
+    input: &[i16],
+    found: &mut [[i32; TOKENS]; 2],
+) {
+    assert!(weights.len() >= 2 * columns && input.len() >= T * columns && columns % UNIT == 0);
+    let mut sums = [[_mm256_setzero_si256(); T]; 2];
+    for at in (0..columns).step_by(16) {
+        // SAFETY: `at + 16 <= columns`, and there are two rows of weights and `T` of input.
+        let weight =
+            |row: usize| unsafe { _mm256_loadu_si256(weights.as_ptr().add(row * columns + at).cast()) };
+        let value =
+            |token: usize| unsafe { _mm256_loadu_si256(input.as_ptr().add(token * columns + at).cast()) };
+        let weight = [weight(0), weight(1)];
+        for token in 0..T {
+            let value = value(token);
+            for row in 0..2 {
+                sums[row][token] = _mm256_add_epi32(sums[row][token], _mm256_madd_epi16(weight[row], value));
+            }
+        }
+    }
+    for row in 0..2 {
+        for token in 0..T {
+            let sum = sums[row][token];
+            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+            let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b00_00_11_10>(sum));
+            let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b00_00_00_01>(sum));
+            found[row][token] = _mm_cvtsi128_si32(sum);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512bw,avx512vnni")]
+fn avx512(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
+    for (weights, found) in weights.chunks_exact(4 * columns).zip(found.as_chunks_mut().0) {
+        match input.len() / columns {
+            1 => avx512_block::<1>(weights, columns, input, found),
+            2 => avx512_block::<2>(weights, columns, input, found),
+            3 => avx512_block::<3>(weights, columns, input, found),
+            _ => avx512_block::<4>(weights, columns, input, found),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512bw,avx512vnni")]
+fn avx512_block<const T: usize>(
+    weights: &[i16],
+    columns: usize,
+    input: &[i16],
+    found: &mut [[i32; TOKENS]; 4],
+) {
+    assert!(weights.len() >= 4 * columns && input.len() >= T * columns && columns % UNIT == 0);
+    let mut sums = [[_mm512_setzero_si512(); T]; 4];
+    for at in (0..columns).step_by(UNIT) {
+        // SAFETY: `at + 32 <= columns`, and there are four rows of weights and `T` of input.
+        let weight =
+            |row: usize| unsafe { _mm512_loadu_si512(weights.as_ptr().add(row * columns + at).cast()) };
+        let value =
+            |token: usize| unsafe { _mm512_loadu_si512(input.as_ptr().add(token * columns + at).cast()) };
+        let values: [__m512i; T] = std::array::from_fn(value);
+        for row in 0..4 {
+            let weight = weight(row);
+            for token in 0..T {
+                sums[row][token] = _mm512_dpwssd_epi32(sums[row][token], weight, values[token]);
+            }
+        }
+    }
+    for row in 0..4 {
+        for token in 0..T {
+            found[row][token] = _mm512_reduce_add_epi32(sums[row][token]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, multiply};
+    use crate::code;
+
+    /// Numbers that look random and are the same each time.
+    fn noise(count: usize, seed: u32) -> impl Iterator<Item = u32> {
+        let mut state = seed;
+        std::iter::repeat_with(move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        })
+        .take(count)
+    }
+
+    #[test]
+    fn every_level_gives_the_same_sums() {
+        for (rows, columns, tokens) in [(8, 32, 1), (32, 64, 2), (16, 384, 7), (8, 1536, 21), (384, 96, 128)]
+        {
+            let weights: Vec<u8> =
+                noise(rows * columns, 1).map(|x| (x % 255) as i16 - 127).map(|x| x as i8 as u8).collect();
+            let input: Vec<i16> = noise(tokens * columns, 2).map(|x| (x % 4001) as i16 - 2000).collect();
+            let mut expected = vec![0; rows * tokens];
+            for (place, sum) in expected.iter_mut().enumerate() {
+                let (token, row) = (place / rows, place % rows);
+                *sum = (0..columns)
+                    .map(|k| {
+                        i32::from(code::value(weights[row * columns + k]))
+                            * i32::from(input[token * columns + k])
+                    })
+                    .sum();
+            }
+            for level in Level::all() {
+                let mut sums = vec![0; rows * tokens];
+                multiply(level, &weights, columns, &input, &mut sums);
+                assert!(sums == expected, "{level:?} at {rows} x {columns}, {tokens} tokens");
+            }
+        }
+    }
+}
