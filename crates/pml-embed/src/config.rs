@@ -84,7 +84,7 @@ pub(crate) fn read(directory: &Path) -> Result<Settings, Error> {
             sides[0], sides[1]
         )));
     }
-    if shape.num_attention_heads == 0 || shape.hidden_size % shape.num_attention_heads != 0 {
+    if !shape.hidden_size.is_multiple_of(shape.num_attention_heads) {
         return Err(malformed("the heads do not share `hidden_size` evenly"));
     }
     let places = shape.max_position_embeddings.saturating_sub(first_position);

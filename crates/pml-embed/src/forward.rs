@@ -122,7 +122,7 @@ impl Network {
         let mut start = 0;
         for text in texts {
             let tokens = start..start + text.len();
-            wide(level, || self.attend(tokens.clone(), projected, heads, attended));
+            self.attend(tokens.clone(), level, projected, heads, attended);
             start = tokens.end;
         }
         layer.merge.apply(&self.bytes, level, attended, Then::Nothing, scratch, change);
@@ -135,14 +135,17 @@ impl Network {
     }
 
     /// Lets every token of one text take from all others what its heads look for.
-    #[inline(always)]
-    fn attend(&self, tokens: Range<usize>, projected: &[f32], heads: &mut Heads, attended: &mut [f32]) {
-        let head_width = self.width / self.heads;
+    fn attend(
+        &self,
+        tokens: Range<usize>,
+        level: Level,
+        projected: &[f32],
+        heads: &mut Heads,
+        attended: &mut [f32],
+    ) {
+        let (count, head_width, stride) = (tokens.len(), self.width / self.heads, 3 * self.width);
         let scale = 1.0 / (head_width as f32).sqrt();
-        let padded = tokens.len().next_multiple_of(UNIT);
-        let stride = 3 * self.width;
-        for head in 0..self.heads {
-            let column = head * head_width;
+        for column in (0..self.width).step_by(head_width) {
             heads.gather(
                 &projected[tokens.start * stride..tokens.end * stride],
                 self.width,
@@ -151,9 +154,10 @@ impl Network {
             );
             for token in tokens.clone() {
                 let query = &projected[token * stride + column..][..head_width];
-                heads.score(query, scale, padded);
-                math::softmax(&mut heads.scores, tokens.len());
-                heads.collect(tokens.len(), &mut attended[token * self.width + column..][..head_width]);
+                let out = &mut attended[token * self.width + column..][..head_width];
+                wide(level, || heads.score(query, scale));
+                wide(level, || math::softmax(&mut heads.scores, count));
+                wide(level, || heads.collect(count, out));
             }
         }
     }
@@ -227,11 +231,13 @@ impl Heads {
 
     /// How much a query has in common with each key.
     #[inline(always)]
-    fn score(&mut self, query: &[f32], scale: f32, padded: usize) {
-        for (block, scores) in self.scores.as_chunks_mut::<UNIT>().0.iter_mut().enumerate() {
+    fn score(&mut self, query: &[f32], scale: f32) {
+        let blocks = self.scores.len() / UNIT;
+        for (block, scores) in self.scores.as_chunks_mut().0.iter_mut().enumerate() {
+            let keys = self.keys.as_chunks().0.iter().skip(block).step_by(blocks);
             let mut sums = [0.0; UNIT];
-            for (query, keys) in query.iter().zip(self.keys.chunks_exact(padded)) {
-                weigh(&mut sums, query * scale, &keys.as_chunks::<UNIT>().0[block]);
+            for (query, keys) in query.iter().zip(keys) {
+                weigh(&mut sums, query * scale, keys);
             }
             *scores = sums;
         }
@@ -240,11 +246,12 @@ impl Heads {
     /// The values of all tokens, each by its score.
     #[inline(always)]
     fn collect(&self, count: usize, out: &mut [f32]) {
-        let value_width = out.len().next_multiple_of(UNIT);
+        let blocks = out.len().div_ceil(UNIT);
         for (block, out) in out.chunks_mut(UNIT).enumerate() {
+            let values = self.values.as_chunks().0.iter().skip(block).step_by(blocks);
             let mut sums = [0.0; UNIT];
-            for (score, values) in self.scores[..count].iter().zip(self.values.chunks_exact(value_width)) {
-                weigh(&mut sums, *score, &values.as_chunks::<UNIT>().0[block]);
+            for (score, values) in self.scores[..count].iter().zip(values) {
+                weigh(&mut sums, *score, values);
             }
             out.copy_from_slice(&sums[..out.len()]);
         }

@@ -69,11 +69,11 @@ fn wide_avx2<R>(work: impl FnOnce() -> R) -> R {
 pub(crate) fn multiply(level: Level, weights: &[u8], columns: usize, input: &[i16], sums: &mut [i32]) {
     let rows = weights.len() / columns;
     assert!(
-        columns % UNIT == 0 && rows % ROWS == 0 && weights.len() == rows * columns,
+        columns.is_multiple_of(UNIT) && rows.is_multiple_of(ROWS) && weights.len() == rows * columns,
         "matrices are of whole units"
     );
     assert!(
-        input.len() % columns == 0 && sums.len() == input.len() / columns * rows,
+        input.len().is_multiple_of(columns) && sums.len() == input.len() / columns * rows,
         "each input has its sums"
     );
     let block = match level {
@@ -137,29 +137,28 @@ fn avx2_block<const T: usize>(
     input: &[i16],
     found: &mut [[i32; TOKENS]; 2],
 ) {
-    assert!(weights.len() >= 2 * columns && input.len() >= T * columns && columns % UNIT == 0);
-    let mut sums = [[_mm256_setzero_si256(); T]; 2];
+    assert!(weights.len() >= 2 * columns && input.len() >= T * columns && columns.is_multiple_of(UNIT));
+    let mut sums = [[_mm256_setzero_si256(); 2]; T];
     for at in (0..columns).step_by(16) {
         // SAFETY: `at + 16 <= columns`, and there are two rows of weights and `T` of input.
         let weight =
             |row: usize| unsafe { _mm256_loadu_si256(weights.as_ptr().add(row * columns + at).cast()) };
         let value =
             |token: usize| unsafe { _mm256_loadu_si256(input.as_ptr().add(token * columns + at).cast()) };
-        let weight = [weight(0), weight(1)];
-        for token in 0..T {
+        let weights = [weight(0), weight(1)];
+        for (token, sums) in sums.iter_mut().enumerate() {
             let value = value(token);
-            for row in 0..2 {
-                sums[row][token] = _mm256_add_epi32(sums[row][token], _mm256_madd_epi16(weight[row], value));
+            for (sum, weight) in sums.iter_mut().zip(weights) {
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(weight, value));
             }
         }
     }
-    for row in 0..2 {
-        for token in 0..T {
-            let sum = sums[row][token];
+    for (token, sums) in sums.into_iter().enumerate() {
+        for (found, sum) in found.iter_mut().zip(sums) {
             let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b00_00_11_10>(sum));
             let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b00_00_00_01>(sum));
-            found[row][token] = _mm_cvtsi128_si32(sum);
+            found[token] = _mm_cvtsi128_si32(sum);
         }
     }
 }
@@ -185,7 +184,7 @@ fn avx512_block<const T: usize>(
     input: &[i16],
     found: &mut [[i32; TOKENS]; 4],
 ) {
-    assert!(weights.len() >= 4 * columns && input.len() >= T * columns && columns % UNIT == 0);
+    assert!(weights.len() >= 4 * columns && input.len() >= T * columns && columns.is_multiple_of(UNIT));
     let mut sums = [[_mm512_setzero_si512(); T]; 4];
     for at in (0..columns).step_by(UNIT) {
         // SAFETY: `at + 32 <= columns`, and there are four rows of weights and `T` of input.
@@ -194,16 +193,16 @@ fn avx512_block<const T: usize>(
         let value =
             |token: usize| unsafe { _mm512_loadu_si512(input.as_ptr().add(token * columns + at).cast()) };
         let values: [__m512i; T] = std::array::from_fn(value);
-        for row in 0..4 {
+        for (row, sums) in sums.iter_mut().enumerate() {
             let weight = weight(row);
-            for token in 0..T {
-                sums[row][token] = _mm512_dpwssd_epi32(sums[row][token], weight, values[token]);
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = _mm512_dpwssd_epi32(*sum, weight, value);
             }
         }
     }
-    for row in 0..4 {
-        for token in 0..T {
-            found[row][token] = _mm512_reduce_add_epi32(sums[row][token]);
+    for (found, sums) in found.iter_mut().zip(sums) {
+        for (found, sum) in found.iter_mut().zip(sums) {
+            *found = _mm512_reduce_add_epi32(sum);
         }
     }
 }

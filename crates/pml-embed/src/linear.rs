@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::code;
 use crate::container::Parts;
-use crate::kernel::{self, Level, wide};
+use crate::kernel::{self, Level, UNIT, wide};
 use crate::math;
 
 /// A matrix as it is kept.
@@ -113,8 +113,13 @@ impl Linear {
 
     #[inline(always)]
     fn finish(&self, sums: &[i32], scale: f32, then: impl Fn(f32) -> f32, out: &mut [f32]) {
-        for (((out, sum), row), bias) in out.iter_mut().zip(sums).zip(&self.scales).zip(&self.bias) {
-            *out = then(*sum as f32 * (scale * row) + bias);
+        let factors = self.scales.as_chunks::<UNIT>().0.iter().zip(self.bias.as_chunks::<UNIT>().0);
+        let sums = sums.as_chunks::<UNIT>().0.iter();
+        // Whole units of known length: compilers make vectors of nothing less plain.
+        for ((out, sums), (rows, biases)) in out.as_chunks_mut::<UNIT>().0.iter_mut().zip(sums).zip(factors) {
+            for lane in 0..UNIT {
+                out[lane] = then(sums[lane] as f32 * (scale * rows[lane]) + biases[lane]);
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ fn exp(x: f32) -> f32 {
     let rest = x - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
     let series = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let series = series.iter().fold(0.0, |sum, factor| sum * rest + factor);
-    (series * rest * rest + rest + 1.0) * f32::from_bits(((power + 127) << 23) as u32)
+    (series * rest * rest + rest + 1.0) * f32::from_bits((power.wrapping_add(127) << 23) as u32)
 }
 
 /// `x` times the chance that a normal variable is below it. The error function inside is that of
@@ -61,11 +61,16 @@ fn sum(numbers: &[f32], of: impl Fn(f32) -> f32) -> f32 {
 /// Makes the chances of `scores` in place. Only the first `count` count; the others become zero. There are whole lanes of them.
 #[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32], count: usize) {
-    let most = scores[..count].iter().fold(f32::MIN, |most, score| larger(most, *score));
+    scores[count..].fill(f32::MIN);
+    let mut lanes = [f32::MIN; LANES];
+    for chunk in scores.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            lanes[lane] = larger(chunk[lane], lanes[lane]);
+        }
+    }
+    let most = lanes.into_iter().fold(f32::MIN, larger);
     for score in scores.iter_mut() {
-        // What does not count may be anything, so it is kept below.
-        let below = *score - most;
-        *score = exp(if below < 0.0 { below } else { 0.0 });
+        *score = exp(*score - most);
     }
     scores[count..].fill(0.0);
     let share = 1.0 / sum(scores, |score| score);
@@ -131,7 +136,7 @@ mod tests {
         for (x, expected) in [
             (0.0, 0.0),
             (0.1, 0.053_982_784),
-            (1.0, 0.841_344_75),
+            (1.0, 0.841_344_8),
             (-1.0, -0.158_655_25),
             (2.5, 2.484_475_8),
             (-3.0, -0.004_049_694),
