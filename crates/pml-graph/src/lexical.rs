@@ -1,12 +1,15 @@
 //! An inverted index of tools: which terms stand where, and how much each is worth.
 //!
 //! This is BM25F: a term counts by the field it stands in, less in long fields, with diminishing
-//! returns, and more the rarer it is. All of that is known when the index is built, so the worth of a
-//! term for an item is one stored number and ranking only adds numbers up. The index never keeps the
-//! text it was built from, and never changes: a changed catalogue is indexed anew.
+//! returns, and more the rarer it is. All of that is known when the index is built, so ranking only adds
+//! numbers up. The index never keeps the text it was built from. It never changes: a changed catalogue
+//! gets an index of its own, which takes over what is still the same and is the very one that building
+//! it anew would give.
 
 use std::collections::HashMap;
 use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::tokens;
 
@@ -25,6 +28,15 @@ pub struct Document<'a> {
     pub parameter_descriptions: Vec<&'a str>,
     /// What it gives back, in any form; only the beginning is read.
     pub outputs: &'a str,
+}
+
+/// An item of a changed catalogue.
+#[derive(Debug, Clone)]
+pub enum Entry<'a> {
+    /// Was this item before, and has the same words.
+    Kept(usize),
+    /// Is new, or has other words.
+    New(Document<'a>),
 }
 
 /// A part of a document.
@@ -56,6 +68,10 @@ const SATURATION: f32 = 2.5;
 /// How strongly long fields are held against their terms.
 const LENGTH_PENALTY: f32 = 0.75;
 
+/// Usual lengths are known in steps of a tenth: then a tool more or less seldom changes what the words of
+/// all the others are worth.
+const LENGTH_STEP: f32 = 0.1;
+
 /// Examples of results can be very long and repeat themselves.
 const MAX_OUTPUT_BYTES: usize = 1500;
 
@@ -67,6 +83,10 @@ pub(crate) const FULL_MATCH: f32 = saturate(4.0);
 pub(crate) struct FieldSet(u8);
 
 impl FieldSet {
+    fn of(times: &Times) -> FieldSet {
+        FieldSet(times.iter().enumerate().map(|(field, times)| u8::from(*times > 0) << field).sum())
+    }
+
     pub(crate) fn contains(self, field: Field) -> bool {
         self.0 & (1 << field as u8) != 0
     }
@@ -81,44 +101,70 @@ pub(crate) struct Posting {
 }
 
 /// A catalogue of tools, ready to be ranked. Items are numbered in the order they were given.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Index {
-    terms: HashMap<Box<str>, u32>,
+    terms: Terms,
     /// The postings of term `t` are those from `starts[t]` to `starts[t + 1]`, by rising item.
     starts: Vec<u32>,
-    items: Vec<u32>,
-    worths: Vec<f32>,
-    fields: Vec<FieldSet>,
+    postings: Postings,
     /// Rarity per term.
     idf: Vec<f32>,
+    /// Per item, the number of words in each field.
+    lengths: Vec<Lengths>,
+    /// Usual lengths.
+    averages: [f32; FIELDS],
     /// Per item, the summed rarity of the terms of its name and of its server's name.
     name_mass: Vec<f32>,
     server_mass: Vec<f32>,
 }
 
+type Lengths = [u32; FIELDS];
+
+/// How often a term stands in each field of an item. 255 stands for that often or more, which is
+/// far beyond where more occurrences matter.
+type Times = [u8; FIELDS];
+
+#[derive(Debug, Clone, Default)]
+struct Postings {
+    items: Vec<u32>,
+    times: Vec<Times>,
+    fields: Vec<FieldSet>,
+    /// What a term is worth, in units of its rarity.
+    shares: Vec<f32>,
+}
+
 impl Index {
     /// Indexes `documents`.
     pub fn build<'a>(documents: impl IntoIterator<Item = Document<'a>>) -> Index {
-        let mut builder = Builder::default();
-        for document in documents {
-            builder.add(&document);
+        Index::default().updated(documents.into_iter().map(Entry::New))
+    }
+
+    /// The index of a changed catalogue, whose items are `entries` in that order. Costs much less than
+    /// building it, where most items are kept.
+    ///
+    /// # Panics
+    /// If an item is kept that is not there, or twice.
+    pub fn updated<'a>(&self, entries: impl IntoIterator<Item = Entry<'a>>) -> Index {
+        let mut builder = Builder::new(self);
+        for entry in entries {
+            builder.add(entry);
         }
         builder.finish()
     }
 
     /// How many items there are.
     pub fn len(&self) -> usize {
-        self.name_mass.len()
+        self.lengths.len()
     }
 
     /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
-        self.name_mass.is_empty()
+        self.lengths.is_empty()
     }
 
     /// The number of a term, where any item has it.
     pub(crate) fn term(&self, term: &str) -> Option<u32> {
-        self.terms.get(term).copied()
+        self.terms.get(term).filter(|term| !self.range(*term).is_empty())
     }
 
     /// How rare a term is; one that no item has is the rarest.
@@ -128,15 +174,15 @@ impl Index {
 
     /// Where `term` stands, by rising item.
     pub(crate) fn postings(&self, term: u32) -> impl Iterator<Item = Posting> {
-        self.range(term).map(|at| self.posting(at))
+        self.range(term).map(move |at| self.posting(term, at))
     }
 
     /// What `term` is worth for `item`, where it stands in it.
     pub(crate) fn find(&self, term: u32, item: usize) -> Option<Posting> {
         let range = self.range(term);
-        let items = &self.items[range.clone()];
+        let items = &self.postings.items[range.clone()];
         let offset = items.binary_search_by(|candidate| (*candidate as usize).cmp(&item)).ok()?;
-        Some(self.posting(range.start + offset))
+        Some(self.posting(term, range.start + offset))
     }
 
     /// The summed rarity of the terms of an item's name.
@@ -149,39 +195,109 @@ impl Index {
         self.server_mass[item]
     }
 
-    fn range(&self, term: u32) -> std::ops::Range<usize> {
-        self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize
+    fn range(&self, term: u32) -> Range<usize> {
+        // A term may be younger than the postings while an index is being made.
+        match self.starts.get(term as usize..term as usize + 2) {
+            Some(bounds) => bounds[0] as usize..bounds[1] as usize,
+            None => 0..0,
+        }
     }
 
-    fn posting(&self, at: usize) -> Posting {
-        Posting { item: self.items[at] as usize, worth: self.worths[at], fields: self.fields[at] }
+    fn posting(&self, term: u32, at: usize) -> Posting {
+        let worth = self.idf[term as usize] * self.postings.shares[at];
+        Posting { item: self.postings.items[at] as usize, worth, fields: self.postings.fields[at] }
     }
 }
 
-/// How often a term stands in each field of an item. 255 stands for that often or more, which is
-/// far beyond where more occurrences matter.
+/// The numbers of terms.
+#[derive(Debug, Clone, Default)]
+struct Terms {
+    /// Most of them; shared by an index and those made from it.
+    most: Arc<HashMap<Box<str>, u32>>,
+    /// Those that came since.
+    recent: HashMap<Box<str>, u32>,
+}
+
+impl Terms {
+    fn len(&self) -> usize {
+        self.most.len() + self.recent.len()
+    }
+
+    fn get(&self, term: &str) -> Option<u32> {
+        self.most.get(term).or_else(|| self.recent.get(term)).copied()
+    }
+
+    fn number(&mut self, term: &str) -> u32 {
+        self.get(term).unwrap_or_else(|| {
+            let next = u32::try_from(self.len()).expect("fewer than four billion words");
+            self.recent.insert(term.into(), next);
+            next
+        })
+    }
+
+    /// Puts recent terms to the others once they are many, so that copying them stays cheap.
+    fn settle(&mut self) {
+        if self.recent.len() > self.most.len() / 8 {
+            Arc::make_mut(&mut self.most).extend(self.recent.drain());
+        }
+    }
+}
+
+/// A term in an item of the new index.
 #[derive(Debug, Clone, Copy)]
 struct Count {
     term: u32,
     item: u32,
-    times: [u8; FIELDS],
+    times: Times,
 }
 
-#[derive(Default)]
-struct Builder {
-    terms: HashMap<Box<str>, u32>,
+struct Builder<'i> {
+    before: &'i Index,
+    terms: Terms,
     /// The term of every folded word seen so far: stemming a word once makes building several times
     /// as fast. `None` is a stop word.
     words: HashMap<Box<str>, Option<u32>>,
+    /// The terms of new items.
     counts: Vec<Count>,
-    lengths: Vec<[u32; FIELDS]>,
+    /// What has become of each item of the index before.
+    moved: Vec<Option<u32>>,
+    lengths: Vec<Lengths>,
     /// Reused from document to document.
     seen: Vec<(u32, Field)>,
     folded: String,
 }
 
-impl Builder {
-    fn add(&mut self, document: &Document<'_>) {
+impl<'i> Builder<'i> {
+    fn new(before: &'i Index) -> Builder<'i> {
+        Builder {
+            before,
+            terms: before.terms.clone(),
+            words: HashMap::new(),
+            counts: Vec::new(),
+            moved: vec![None; before.len()],
+            lengths: Vec::with_capacity(before.len()),
+            seen: Vec::new(),
+            folded: String::new(),
+        }
+    }
+
+    fn add(&mut self, entry: Entry<'_>) {
+        match entry {
+            Entry::New(document) => self.read_all(&document),
+            Entry::Kept(item) => {
+                let item_now = self.next();
+                let earlier = self.moved[item].replace(item_now);
+                assert!(earlier.is_none(), "an item is kept once");
+                self.lengths.push(self.before.lengths[item]);
+            }
+        }
+    }
+
+    fn next(&self) -> u32 {
+        u32::try_from(self.lengths.len()).expect("fewer than four billion items")
+    }
+
+    fn read_all(&mut self, document: &Document<'_>) {
         let mut seen = mem::take(&mut self.seen);
         seen.clear();
         self.read(document.server, Field::Server, &mut seen);
@@ -213,20 +329,13 @@ impl Builder {
         if let Some(known) = self.words.get(self.folded.as_str()) {
             return *known;
         }
-        let term = tokens::term(&self.folded).map(|term| match self.terms.get(&*term) {
-            Some(known) => *known,
-            None => {
-                let next = u32::try_from(self.terms.len()).expect("fewer than four billion words");
-                self.terms.insert(term.into(), next);
-                next
-            }
-        });
+        let term = tokens::term(&self.folded).map(|term| self.terms.number(&term));
         self.words.insert(self.folded.as_str().into(), term);
         term
     }
 
     fn count(&mut self, seen: &mut [(u32, Field)]) {
-        let item = u32::try_from(self.lengths.len()).expect("fewer than four billion items");
+        let item = self.next();
         let mut lengths = [0; FIELDS];
         seen.sort_unstable_by_key(|(term, _)| *term);
         for same in seen.chunk_by(|a, b| a.0 == b.0) {
@@ -240,61 +349,122 @@ impl Builder {
         self.lengths.push(lengths);
     }
 
-    fn finish(self) -> Index {
-        let (items, terms) = (self.lengths.len(), self.terms.len());
-        let starts = self.starts();
-        let idf: Vec<f32> = starts.windows(2).map(|pair| idf(items, (pair[1] - pair[0]) as usize)).collect();
-        let averages = averages(&self.lengths);
+    fn finish(mut self) -> Index {
+        let (items, averages) = (self.lengths.len(), averages(&self.lengths));
+        // The sort keeps the order of items.
+        self.counts.sort_by_key(|count| count.term);
+        self.terms.settle();
         let mut index = Index {
-            items: vec![0; self.counts.len()],
-            worths: vec![0.0; self.counts.len()],
-            fields: vec![FieldSet(0); self.counts.len()],
+            starts: Vec::with_capacity(self.terms.len() + 1),
+            idf: Vec::with_capacity(self.terms.len()),
+            postings: Postings::default(),
             name_mass: vec![0.0; items],
             server_mass: vec![0.0; items],
             terms: self.terms,
-            idf,
-            starts,
+            lengths: self.lengths,
+            averages,
         };
-        index.terms.shrink_to_fit();
-        let mut next = index.starts[..terms].to_vec();
-        for count in &self.counts {
-            let at = &mut next[count.term as usize];
-            index.put(*at as usize, count, &self.lengths[count.item as usize], &averages);
-            *at += 1;
+        index.postings.reserve(self.before.postings.items.len() + self.counts.len());
+        index.starts.push(0);
+        let mut counts = self.counts.chunk_by(|a, b| a.term == b.term).peekable();
+        for term in 0..index.terms.len() as u32 {
+            let new = counts.next_if(|counts| counts[0].term == term).unwrap_or_default();
+            index.put(term, self.before, &self.moved, new);
         }
+        index.forget();
         index
-    }
-
-    fn starts(&self) -> Vec<u32> {
-        let mut starts = vec![0_u32; self.terms.len() + 1];
-        for count in &self.counts {
-            starts[count.term as usize + 1] += 1;
-        }
-        for term in 1..starts.len() {
-            starts[term] += starts[term - 1];
-        }
-        starts
     }
 }
 
 impl Index {
-    fn put(&mut self, at: usize, count: &Count, lengths: &[u32; FIELDS], averages: &[f32; FIELDS]) {
-        let (item, idf) = (count.item as usize, self.idf[count.term as usize]);
-        let (mut frequency, mut fields) = (0.0, 0);
-        for field in (0..FIELDS).filter(|field| count.times[*field] > 0) {
-            let length = 1.0 - LENGTH_PENALTY + LENGTH_PENALTY * lengths[field] as f32 / averages[field];
-            frequency += WEIGHTS[field] * f32::from(count.times[field]) / length;
-            fields |= 1 << field;
+    /// Adds the postings of the next term: what is left of those before, and the new ones.
+    fn put(&mut self, term: u32, before: &Index, moved: &[Option<u32>], new: &[Count]) {
+        let start = self.postings.items.len();
+        for at in before.range(term) {
+            let Some(item) = moved[before.postings.items[at] as usize] else { continue };
+            let times = before.postings.times[at];
+            let share = (before.averages == self.averages).then(|| before.postings.shares[at]);
+            let share = share.unwrap_or_else(|| self.share(item, &times));
+            self.postings.push(item, times, share);
         }
-        self.items[at] = count.item;
-        self.worths[at] = idf * saturate(frequency);
-        self.fields[at] = FieldSet(fields);
-        if self.fields[at].contains(Field::Name) {
-            self.name_mass[item] += idf;
+        for count in new {
+            self.postings.push(count.item, count.times, self.share(count.item, &count.times));
         }
-        if self.fields[at].contains(Field::Server) {
-            self.server_mass[item] += idf;
+        self.postings.sort_from(start);
+        let end = self.postings.items.len();
+        self.starts.push(u32::try_from(end).expect("fewer than four billion words in all items"));
+        let idf = idf(self.len(), end - start);
+        self.idf.push(idf);
+        for at in start..end {
+            let (item, fields) = (self.postings.items[at] as usize, self.postings.fields[at]);
+            if fields.contains(Field::Name) {
+                self.name_mass[item] += idf;
+            }
+            if fields.contains(Field::Server) {
+                self.server_mass[item] += idf;
+            }
         }
+    }
+
+    fn share(&self, item: u32, times: &Times) -> f32 {
+        let lengths = &self.lengths[item as usize];
+        let mut frequency = 0.0;
+        for field in (0..FIELDS).filter(|field| times[*field] > 0) {
+            let length = 1.0 - LENGTH_PENALTY + LENGTH_PENALTY * lengths[field] as f32 / self.averages[field];
+            frequency += WEIGHTS[field] * f32::from(times[field]) / length;
+        }
+        saturate(frequency)
+    }
+
+    /// Forgets the terms that no item has any more, once they are most of them.
+    fn forget(&mut self) {
+        let live = |term: &u32| !self.range(*term).is_empty();
+        let terms = self.terms.len() as u32;
+        let kept: Vec<u32> = (0..terms).filter(live).collect();
+        if kept.len() * 2 >= self.terms.len() {
+            return;
+        }
+        let mut numbers = vec![None; self.terms.len()];
+        kept.iter().zip(0..).for_each(|(term, number)| numbers[*term as usize] = Some(number));
+        let all = self.terms.most.iter().chain(&self.terms.recent);
+        let named = all.filter_map(|(name, term)| Some((name.clone(), numbers[*term as usize]?)));
+        self.terms = Terms { most: Arc::new(named.collect()), recent: HashMap::new() };
+        self.idf = kept.iter().map(|term| self.idf[*term as usize]).collect();
+        // A term without postings starts where the next one does.
+        self.starts =
+            kept.iter().map(|term| self.starts[*term as usize]).chain(self.starts.last().copied()).collect();
+    }
+}
+
+impl Postings {
+    fn reserve(&mut self, number: usize) {
+        self.items.reserve(number);
+        self.times.reserve(number);
+        self.fields.reserve(number);
+        self.shares.reserve(number);
+    }
+
+    fn push(&mut self, item: u32, times: Times, share: f32) {
+        self.items.push(item);
+        self.times.push(times);
+        self.fields.push(FieldSet::of(&times));
+        self.shares.push(share);
+    }
+
+    /// Puts those from `start` on in the order of their items.
+    fn sort_from(&mut self, start: usize) {
+        if self.items[start..].is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (start..self.items.len()).collect();
+        order.sort_unstable_by_key(|at| self.items[*at]);
+        let sorted: Vec<(u32, Times, f32)> =
+            order.iter().map(|at| (self.items[*at], self.times[*at], self.shares[*at])).collect();
+        self.items.truncate(start);
+        self.times.truncate(start);
+        self.fields.truncate(start);
+        self.shares.truncate(start);
+        sorted.into_iter().for_each(|(item, times, share)| self.push(item, times, share));
     }
 }
 
@@ -308,11 +478,12 @@ fn idf(items: usize, having: usize) -> f32 {
 }
 
 /// The usual length of each field, over the items that have the field at all.
-fn averages(lengths: &[[u32; FIELDS]]) -> [f32; FIELDS] {
+fn averages(lengths: &[Lengths]) -> [f32; FIELDS] {
     std::array::from_fn(|field| {
         let filled = lengths.iter().map(|lengths| lengths[field]).filter(|length| *length > 0);
         let (sum, number) =
             filled.fold((0_u64, 0_u64), |(sum, number), length| (sum + u64::from(length), number + 1));
-        if number == 0 { 1.0 } else { sum as f32 / number as f32 }
+        let average = if number == 0 { 1.0 } else { sum as f32 / number as f32 };
+        ((average.ln() / LENGTH_STEP).round() * LENGTH_STEP).exp()
     })
 }
