@@ -5,5 +5,6 @@
 
 pub mod lexical;
 pub mod rank;
-mod request;
+pub mod request;
 pub mod tokens;
+pub mod vectors;

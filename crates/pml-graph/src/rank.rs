@@ -7,14 +7,29 @@
 use std::fmt;
 
 use crate::lexical::{Field, Index};
-use crate::request::{MAX_BYTES, Request};
+use crate::request::{MAX_BYTES, Request, Term};
 use crate::tokens;
+use crate::vectors::Vectors;
 
 /// What is known about the items.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     /// The words of the items.
     pub lexical: &'a Index,
+    /// What the items and the request mean; `None` while no model is there.
+    pub dense: Option<Dense<'a>>,
+}
+
+/// What the items and the request mean, as vectors of one model.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a> {
+    /// One per item, in catalogue order, each of the item's
+    /// [`document_text`](crate::vectors::document_text).
+    pub items: &'a Vectors,
+    /// Of the whole request.
+    pub whole: &'a [f32],
+    /// Of its [`parts`](crate::request::parts), in that order.
+    pub parts: &'a [Vec<f32>],
 }
 
 /// An item and how well it answers the request.
@@ -41,47 +56,55 @@ pub enum Reason {
     Output(Vec<String>),
 }
 
-/// The best part of the request counts this many times the whole.
-const PART_WEIGHT: f64 = 1.5;
+/// The best part of the request counts this many times the whole of a request of one part. The more
+/// parts there are, the less the whole says about any one of them: it counts by the root of their number.
+const PART_WEIGHT: f32 = 1.5;
 
-/// What an item gains when the request has every word of its name, in standard deviations.
-const NAME_COVERAGE: f64 = 0.8;
+/// What an item gains when the best part of the request has every word of its name, in standard
+/// deviations.
+const NAME_COVERAGE: f32 = 0.8;
 
-/// The same for the name of its server.
-const SERVER_COVERAGE: f64 = 0.48;
+/// What it gains when the request has every word of its server's name.
+const SERVER_COVERAGE: f32 = 0.48;
+
+/// What a standard deviation of meaning counts in standard deviations of words: this much, and
+/// [`MEANING_OF_FEW`] shared by the words of the request, since few words say little by themselves.
+const MEANING: f32 = 0.6;
+const MEANING_OF_FEW: f32 = 20.0;
+const FEW_WORDS: usize = 3;
+
+/// An item without a word of the request is found when it is at least this similar: texts that have
+/// nothing to do with each other mostly are less.
+const SIMILAR: f32 = 0.15;
 
 /// How many of the best items are put in order by the parts they answer.
 const RERANKED: usize = 50;
 
 /// What remains of a part's weight each time an item has answered it.
-const ANSWERED: f64 = 0.6;
+const ANSWERED: f32 = 0.6;
 
 /// The items that have anything to do with `request`, best first; equal ones in catalogue order.
-///
-/// Scores are absolute. The first item's score is the share of the request it covers: of the rarity of
-/// all words of the request (words that no item has are the rarest), the part that stands in the item,
-/// where a word in the name counts fully and one in passing in a long text only a little; of the whole
-/// request or of one part of it, whichever is covered better; raised where the request has the words of
-/// the item's name. The other items' scores are to the first one's as their ranking values are to its
-/// value. So a request without a known word has no results, one incidental word gives a low score, and
-/// a tool whose name and description say it all one close to 1.
 pub fn rank(request: &str, evidence: &Evidence<'_>) -> Vec<Ranked> {
     let index = evidence.lexical;
     let request = Request::read(request, index);
-    let (mut ranked, deviation) = values(&request, index);
+    if request.terms.is_empty() {
+        return Vec::new();
+    }
+    let fit = Fit::measure(&request, evidence);
+    let mut ranked = fit.values();
     ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
     if request.parts > 1 {
         let top = ranked.len().min(RERANKED);
-        spread(&mut ranked[..top], &request, index, deviation);
+        spread(&mut ranked[..top], &fit.all, request.parts);
     }
     let Some(first) = ranked.first() else { return Vec::new() };
-    let scale = request.answered_by(first.item, index) / first.value;
-    let mut lowest = f64::INFINITY;
+    let (highest, sure) = (first.value, request.answered_by(first.item, index));
+    let mut lowest = f32::INFINITY;
     ranked
         .iter()
         .map(|valued| {
             lowest = lowest.min(valued.value);
-            Ranked { item: valued.item, score: (lowest * scale).clamp(0.0, 1.0) }
+            Ranked { item: valued.item, score: sure * f64::from((lowest - highest) / 4.0).exp() }
         })
         .collect()
 }
@@ -89,71 +112,165 @@ pub fn rank(request: &str, evidence: &Evidence<'_>) -> Vec<Ranked> {
 /// An item and what it is worth to a request.
 struct Valued {
     item: usize,
-    value: f64,
+    value: f32,
 }
 
-/// Every item that has a term of the request, with the worth of the terms it has (all of them, and
-/// again those of its best part) in standard deviations over the catalogue, plus what of its name and
-/// of its server's name the request has.
-fn values(request: &Request, index: &Index) -> (Vec<Valued>, f64) {
-    let mut worth = vec![0.0_f64; index.len()];
-    let mut coverage = vec![0.0_f64; index.len()];
-    for term in &request.terms {
-        for posting in term.number.into_iter().flat_map(|number| index.postings(number)) {
-            worth[posting.item] += f64::from(posting.worth);
-            if posting.fields.contains(Field::Name) {
-                coverage[posting.item] += NAME_COVERAGE * f64::from(term.idf / index.name_mass(posting.item));
-            }
-            if posting.fields.contains(Field::Server) {
-                coverage[posting.item] +=
-                    SERVER_COVERAGE * f64::from(term.idf / index.server_mass(posting.item));
+/// How well every item fits the request, in standard deviations over the catalogue.
+struct Fit {
+    /// How well it fits the request and its parts, by words and by meaning.
+    all: Measure,
+    /// What is gained by names.
+    names: Vec<f32>,
+    /// Whether it has to do with the request at all.
+    found: Vec<bool>,
+}
+
+impl Fit {
+    fn measure(request: &Request, evidence: &Evidence<'_>) -> Fit {
+        let index = evidence.lexical;
+        let mut all = Measure::of_words(request, index);
+        let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
+        all.scale();
+        let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
+        if let Some(mut meaning) = dense.and_then(|dense| Measure::of_meaning(&dense, request.parts)) {
+            let similar = |item: usize| meaning.best(item).max(meaning.whole[item]) >= SIMILAR;
+            found.iter_mut().enumerate().for_each(|(item, found)| *found = *found || similar(item));
+            meaning.scale();
+            all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
+        }
+        Fit { all, names: names(request, index), found }
+    }
+
+    /// Every item that has to do with the request, with its worth.
+    fn values(&self) -> Vec<Valued> {
+        let whole = self.all.whole_weight();
+        let value =
+            |item| whole * self.all.whole[item] + PART_WEIGHT * self.all.best(item) + self.names[item];
+        let found = (0..self.found.len()).filter(|item| self.found[*item]);
+        found.map(|item| Valued { item, value: value(item) }).collect()
+    }
+}
+
+/// How well each item fits a request and its parts, by one kind of evidence.
+struct Measure {
+    whole: Vec<f32>,
+    /// Per part; none where the whole is the only part.
+    parts: Vec<Vec<f32>>,
+}
+
+impl Measure {
+    fn of_words(request: &Request, index: &Index) -> Measure {
+        let mut whole = vec![0.0; index.len()];
+        let only = request.parts == 1 && request.terms.iter().all(|term| term.stands_in(0));
+        let mut parts = vec![vec![0.0; index.len()]; if only { 0 } else { request.parts }];
+        for term in &request.terms {
+            let Some(number) = term.number else { continue };
+            add_postings(&mut whole, number, index);
+            for (part, worth) in parts.iter_mut().enumerate() {
+                if term.stands_in(part) {
+                    add_postings(worth, number, index);
+                }
             }
         }
+        Measure { whole, parts }
     }
-    for (worth, best) in worth.iter_mut().zip(best_parts(request, index)) {
-        *worth += PART_WEIGHT * best;
+
+    /// `None` where the vectors of the request cannot be compared with those of the items.
+    fn of_meaning(dense: &Dense<'_>, parts: usize) -> Option<Measure> {
+        let whole = dense.items.similarities(dense.whole)?;
+        // Parts of another number are those of another text.
+        let same = dense.parts.len() != parts || dense.parts.iter().all(|part| part == dense.whole);
+        let parts = if same { &[] } else { dense.parts };
+        let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| dense.items.similarities(part)).collect();
+        Some(Measure { whole, parts: parts? })
     }
-    let deviation = deviation(&worth);
-    let found = worth.iter().zip(coverage).enumerate().filter(|(_, (worth, _))| **worth > 0.0);
-    let valued = found.map(|(item, (worth, coverage))| Valued { item, value: worth / deviation + coverage });
-    (valued.collect(), deviation)
+
+    /// How much the whole counts.
+    fn whole_weight(&self) -> f32 {
+        1.0 / (self.parts.len().max(1) as f32).sqrt()
+    }
+
+    fn part(&self, part: usize) -> &[f32] {
+        self.parts.get(part).unwrap_or(&self.whole)
+    }
+
+    /// How well `item` fits the part that it fits best.
+    fn best(&self, item: usize) -> f32 {
+        let parts = self.parts.iter().map(|part| part[item]);
+        parts.reduce(f32::max).unwrap_or(self.whole[item])
+    }
+
+    /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
+    /// what the whole and the best part come to.
+    fn scale(&mut self) {
+        let weight = self.whole_weight();
+        let sums =
+            (0..self.whole.len()).map(|item| weight * self.whole[item] + PART_WEIGHT * self.best(item));
+        let (mean, deviation) = spread_of(&sums.collect::<Vec<f32>>());
+        let mean = mean / (weight + PART_WEIGHT);
+        for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
+            numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);
+        }
+    }
+
+    fn add(&mut self, other: &Measure, weight: f32) {
+        if self.parts.is_empty() && !other.parts.is_empty() {
+            self.parts = vec![self.whole.clone(); other.parts.len()];
+        }
+        for (part, numbers) in self.parts.iter_mut().enumerate() {
+            add_weighted(numbers, other.part(part), weight);
+        }
+        add_weighted(&mut self.whole, &other.whole, weight);
+    }
 }
 
-/// What the part of the request that each item answers best is worth for it.
-fn best_parts(request: &Request, index: &Index) -> Vec<f64> {
-    let mut best = vec![0.0_f64; index.len()];
-    let mut worth = vec![0.0_f64; index.len()];
+fn add_postings(worth: &mut [f32], term: u32, index: &Index) {
+    index.postings(term).for_each(|posting| worth[posting.item] += posting.worth);
+}
+
+fn add_weighted(numbers: &mut [f32], others: &[f32], weight: f32) {
+    numbers.iter_mut().zip(others).for_each(|(number, other)| *number += weight * other);
+}
+
+/// What each item gains by its name and its server's name.
+fn names(request: &Request, index: &Index) -> Vec<f32> {
+    let mut gained = vec![0.0_f32; index.len()];
+    let mut best = vec![0.0_f32; index.len()];
     for part in 0..request.parts {
-        worth.fill(0.0);
+        let mut covered = vec![0.0_f32; index.len()];
         for term in request.terms.iter().filter(|term| term.stands_in(part)) {
-            for posting in term.number.into_iter().flat_map(|number| index.postings(number)) {
-                worth[posting.item] += f64::from(posting.worth);
-            }
+            each_named(term, index, Field::Name, |item| covered[item] += term.idf / index.name_mass(item));
         }
-        best.iter_mut().zip(&worth).for_each(|(best, worth)| *best = best.max(*worth));
+        best.iter_mut().zip(covered).for_each(|(best, covered)| *best = best.max(covered));
     }
-    best
+    for term in &request.terms {
+        each_named(term, index, Field::Server, |item| gained[item] += term.idf / index.server_mass(item));
+    }
+    gained.iter().zip(best).map(|(server, name)| SERVER_COVERAGE * server + NAME_COVERAGE * name).collect()
 }
 
-/// The standard deviation, or 1 where all are equal, so that one can divide by it.
-fn deviation(values: &[f64]) -> f64 {
+fn each_named(term: &Term, index: &Index, field: Field, each: impl FnMut(usize)) {
+    let postings = term.number.into_iter().flat_map(|number| index.postings(number));
+    postings.filter(|posting| posting.fields.contains(field)).map(|posting| posting.item).for_each(each);
+}
+
+/// The mean, and the standard deviation; 1 where all are equal, so that one can divide by it.
+fn spread_of(values: &[f32]) -> (f32, f32) {
     let number = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / number;
-    if variance > 0.0 { variance.sqrt() } else { 1.0 }
+    let mean = values.iter().map(|value| f64::from(*value)).sum::<f64>() / number;
+    let variance = values.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>() / number;
+    (mean as f32, if variance > f64::EPSILON { variance.sqrt() as f32 } else { 1.0 })
 }
 
 /// Reorders `ranked` so that every part of the request is answered early: the best item is taken again
 /// and again, and each time the part that it answers counts less for those that remain. An item's value
 /// becomes what it was when it was taken; values only ever fall, so they stay in order.
-fn spread(ranked: &mut [Valued], request: &Request, index: &Index, deviation: f64) {
-    let mut answers: Vec<Vec<f64>> = ranked
+fn spread(ranked: &mut [Valued], fit: &Measure, parts: usize) {
+    let mut answers: Vec<Vec<f32>> = ranked
         .iter()
-        .map(|valued| {
-            (0..request.parts).map(|part| request.worth(part, valued.item, index) / deviation).collect()
-        })
+        .map(|valued| (0..parts).map(|part| fit.part(part)[valued.item].max(0.0)).collect())
         .collect();
-    let mut weights = vec![1.0; request.parts];
+    let mut weights = vec![1.0; parts];
     for taken in 0..ranked.len() {
         let value = |at: usize| ranked[at].value - largest(&answers[at]).1 + weighted(&answers[at], &weights);
         let mut best = (taken, value(taken));
@@ -171,13 +288,13 @@ fn spread(ranked: &mut [Valued], request: &Request, index: &Index, deviation: f6
 }
 
 /// The largest of `answers` and where it is; the first of equal ones.
-fn largest(answers: &[f64]) -> (usize, f64) {
+fn largest(answers: &[f32]) -> (usize, f32) {
     let answers = answers.iter().copied().enumerate();
     answers.reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap_or((0, 0.0))
 }
 
-fn weighted(answers: &[f64], weights: &[f64]) -> f64 {
-    answers.iter().zip(weights).map(|(answer, weight)| answer * weight).fold(0.0, f64::max)
+fn weighted(answers: &[f32], weights: &[f32]) -> f32 {
+    answers.iter().zip(weights).map(|(answer, weight)| answer * weight).fold(0.0, f32::max)
 }
 
 /// Why `item` is among the items ranked for `request`. Costs little, but is worth asking only for what

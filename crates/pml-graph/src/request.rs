@@ -58,8 +58,7 @@ impl Request {
         let mut known = HashMap::new();
         for piece in pieces(tokens::beginning(text, MAX_BYTES)) {
             let tokens = tokens::tokens(piece);
-            let is_part =
-                tokens.iter().filter(|token| !token.compound).count() > 1 && request.parts < MAX_PARTS;
+            let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
             request.parts += usize::from(is_part);
             for token in tokens {
@@ -86,12 +85,6 @@ impl Request {
                 free.insert(self.terms.len() - 1);
             }
         }
-    }
-
-    /// What the terms of `part` are worth for `item`.
-    pub(crate) fn worth(&self, part: usize, item: usize, index: &Index) -> f64 {
-        let terms = self.terms.iter().filter(|term| term.stands_in(part));
-        terms.filter_map(|term| index.find(term.number?, item)).map(|posting| f64::from(posting.worth)).sum()
     }
 
     /// How well `item` alone answers the request, from 0 to 1: which share of the request, or of the
@@ -123,6 +116,26 @@ impl Request {
     }
 }
 
+/// The parts of `text`: its sentences, lines and list points that have at least two words which say
+/// something, without the marks around them; the whole text where there are none. These are the texts
+/// whose vectors [`Dense`](crate::rank::Dense) wants beside that of the whole.
+pub fn parts(text: &str) -> Vec<&str> {
+    let text = tokens::beginning(text, MAX_BYTES);
+    let parts: Vec<&str> =
+        pieces(text).filter(|piece| is_part(&tokens::tokens(piece))).take(MAX_PARTS).map(bare).collect();
+    if parts.is_empty() { vec![bare(text)] } else { parts }
+}
+
+/// Whether there is more than one word, so that a part can be told from a greeting.
+fn is_part(tokens: &[Token<'_>]) -> bool {
+    tokens.iter().filter(|token| !token.compound).nth(1).is_some()
+}
+
+/// `piece` without spaces and the marks that set it apart.
+fn bare(piece: &str) -> &str {
+    piece.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '—' | '–' | '•'))
+}
+
 /// The sentences, lines and list points of `text`.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
@@ -139,15 +152,23 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a piece ends with `c`. A full stop or hyphen inside a word (`v1.2`, `e-mail`) ends nothing.
+/// Whether a piece ends with `c`. A full stop, colon or hyphen inside a word (`v1.2`, `12:30`, `e-mail`)
+/// ends nothing.
 fn ends_piece(before: &str, c: char, after: &str) -> bool {
     let space_follows = after.chars().next().is_none_or(char::is_whitespace);
     match c {
         '\n' | ';' | '—' | '–' | '•' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' => space_follows,
+        '.' | '!' | '?' | ':' => space_follows,
         '-' | '*' => space_follows && before.chars().next_back().is_none_or(char::is_whitespace),
-        _ => false,
+        c => c.is_whitespace() && is_numbered(after),
     }
+}
+
+/// Whether `text` begins like a point of a list: `2) …` or `(2) …`.
+fn is_numbered(text: &str) -> bool {
+    let text = text.strip_prefix('(').unwrap_or(text);
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    matches!(digits, 1 | 2) && text[digits..].starts_with(')')
 }
 
 #[cfg(test)]
@@ -161,9 +182,36 @@ mod tests {
             ("- buy milk\n- send mail", "buy milk | send mail"),
             ("weather tomorrow — news today; stocks?", "weather tomorrow — | news today; | stocks?"),
             ("查天气。发邮件", "查天气。 | 发邮件"),
+            (
+                "Do this: 1) buy milk, 2) send mail at 12:30",
+                "Do this: | 1) buy milk, | 2) send mail at 12:30",
+            ),
+            ("costs (2) as much as v(1) in 1990) or (x)", "costs | (2) as much as v(1) in 1990) or (x)"),
         ] {
-            let found = pieces(text).map(str::trim).filter(|piece| *piece != "-");
+            let found = pieces(text).map(str::trim).filter(|piece| !matches!(*piece, "" | "-"));
             assert_eq!(found.collect::<Vec<_>>().join(" | "), expected);
+        }
+    }
+
+    #[test]
+    fn parts_are_bare_and_say_something() {
+        for (text, expected) in [
+            ("Hello. — Translate this text! * send the mail", "Translate this text! | send the mail"),
+            ("Translate. Summarise.", "Translate. Summarise."),
+            (" weather ", "weather"),
+            ("🙂", "🙂"),
+            ("", ""),
+        ] {
+            assert_eq!(parts(text).join(" | "), expected);
+        }
+        assert_eq!(parts(&"read file. ".repeat(100)).len(), MAX_PARTS);
+    }
+
+    #[test]
+    fn there_is_a_part_for_every_text_that_is_embedded() {
+        for text in ["", "a", "Read file. Thanks.", "x: 1) read file 2) write file", "Hello", "read. - a b c"]
+        {
+            assert_eq!(parts(text).len(), Request::read(text, &Index::default()).parts, "{text}");
         }
     }
 

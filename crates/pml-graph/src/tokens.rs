@@ -140,6 +140,21 @@ fn each_cased<'a>(run: &'a str, each: &mut impl FnMut(Word<'a>)) {
     }
 }
 
+/// Adds the words of a name such as `readFile` or `read_file` to `out`, with spaces between them.
+pub(crate) fn spell_out(name: &str, out: &mut String) {
+    let mut before = None;
+    for (at, c) in name.char_indices() {
+        let starts = before.is_none_or(|before| starts_word(before, c, &name[at + c.len_utf8()..]));
+        if is_word_character(c) {
+            if starts && !out.is_empty() {
+                out.push(' ');
+            }
+            out.push(c);
+        }
+        before = is_word_character(c).then_some(c);
+    }
+}
+
 fn starts_word(before: char, c: char, after: &str) -> bool {
     let lower_follows = after.chars().next().is_some_and(char::is_lowercase);
     c.is_uppercase() && (before.is_lowercase() || (lower_follows && !is_plural(after)))

@@ -14,7 +14,7 @@ fn index(tools: &[&'static str]) -> Index {
 }
 
 fn found(request: &str, index: &Index) -> Vec<Ranked> {
-    rank(request, &Evidence { lexical: index })
+    rank(request, &Evidence { lexical: index, dense: None })
 }
 
 fn items(request: &str, index: &Index) -> Vec<usize> {
@@ -37,7 +37,7 @@ const OFFICE: &[&str] = &[
 #[track_caller]
 fn check(request: &str, expected: &Expect) {
     let index = index(OFFICE);
-    let evidence = Evidence { lexical: &index };
+    let evidence = Evidence { lexical: &index, dense: None };
     let mut text = String::new();
     for Ranked { item, score } in rank(request, &evidence).into_iter().take(4) {
         let id = OFFICE[item].split(' ').next().unwrap_or_default();
@@ -78,11 +78,11 @@ fn reasons_quote_the_request() {
     check(
         "Reading a File from disk",
         &expect![[r#"
-        0.52 fs:read_file: name matches `Reading`, `File`
-        0.17 fs:write_file: name matches `File`
-        0.07 fs:list_directory: description mentions `File`
-        0.04 git:diff: description mentions `File`
-    "#]],
+            0.53 fs:read_file: name matches `Reading`, `File`
+            0.26 fs:write_file: name matches `File`
+            0.21 fs:list_directory: description mentions `File`
+            0.20 git:diff: description mentions `File`
+        "#]],
     );
 }
 
@@ -92,9 +92,9 @@ fn every_part_of_a_request_is_answered_early() {
         "Read the file report.txt and write the file copy.txt. Give me the weather forecast. Send an email to Ann.",
         &expect![[r#"
             0.80 weather:forecast: name matches `forecast`; server matches `weather`
-            0.60 mail:send_email: name matches `Send`, `email`
-            0.54 fs:read_file: name matches `Read`, `file`
-            0.42 fs:write_file: name matches `file`, `write`
+            0.63 mail:send_email: name matches `Send`, `email`
+            0.58 fs:read_file: name matches `Read`, `file`
+            0.51 fs:write_file: name matches `file`, `write`
         "#]],
     );
 }
@@ -169,7 +169,7 @@ fn parameters_and_results_are_searched_too() {
         Document { name: "two", parameter_descriptions: vec!["IANA timezone"], ..Document::default() },
         Document { name: "three", outputs: r#"{"humidity": "int"}"#, ..Document::default() },
     ]);
-    let evidence = Evidence { lexical: &index };
+    let evidence = Evidence { lexical: &index, dense: None };
     let why = |request: &str| {
         let first = rank(request, &evidence)[0];
         reasons(request, &evidence, first.item)[0].to_string()

@@ -166,7 +166,7 @@ pub(crate) fn find(
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     check(request)?;
-    let evidence = Evidence { lexical: snapshot.index() };
+    let evidence = Evidence { lexical: snapshot.index(), dense: None };
     let tools = rank::rank(&request.intent, &evidence).into_iter();
     let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
     let tools = tools.map(|found| (found.score, Item::Tool(found.item)));

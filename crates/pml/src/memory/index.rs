@@ -136,7 +136,7 @@ impl Segment {
     }
 
     fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
-        let ranked = rank::rank(intent, &Evidence { lexical: &self.words });
+        let ranked = rank::rank(intent, &Evidence { lexical: &self.words, dense: None });
         ranked.into_iter().take(CLOSELY).map(|found| (&self.items[found.item], found.score))
     }
 }
