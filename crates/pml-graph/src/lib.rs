@@ -3,6 +3,7 @@
 //! Everything here is a pure function of its arguments: no files, no network, no clock, no threads
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
+pub mod graph;
 pub mod lexical;
 pub mod rank;
 pub mod request;

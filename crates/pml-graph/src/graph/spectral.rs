@@ -1,0 +1,304 @@
+//! Spectral clustering: groups of nodes that a walk along edges seldom leaves.
+//!
+//! The smallest eigenvalues of the normalised Laplacian tell how many groups there are (the largest gap
+//! between them) and their vectors which node is in which (k-means on the rows). Vectors are found one
+//! after the other by Lanczos' method, each orthogonal to those before, so that equal eigenvalues, as of
+//! a graph in pieces, are all found.
+
+use super::csr::Csr;
+
+/// How many vectors one round of Lanczos' method makes.
+const STEPS: usize = 40;
+/// How often it starts again from the best vector so far.
+const MOST_ROUNDS: usize = 30;
+/// When a vector is taken for an eigenvector: what is left of it beside.
+const SETTLED: f64 = 1e-9;
+/// How often k-means starts from other centres.
+const STARTS: u64 = 8;
+/// How often centres are moved, at most.
+const MOST_MOVES: usize = 100;
+
+/// Groups of nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clusters {
+    /// The group of each node, numbered from 0 in the order of their first nodes.
+    pub of_node: Vec<usize>,
+    /// How many there are.
+    pub count: usize,
+    /// The smallest eigenvalues, in order: one more than the groups that were thought possible.
+    pub eigenvalues: Vec<f64>,
+}
+
+/// The groups of an undirected graph, at most `most` of them. The same seed gives the same groups.
+pub fn clusters(graph: &Csr, most: usize, seed: u64) -> Clusters {
+    let nodes = graph.len();
+    let wanted = (most + 1).min(nodes);
+    let mut random = Random(seed);
+    let matrix = Normalised::of(graph);
+    let mut values = Vec::new();
+    let mut vectors: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..wanted {
+        let (value, vector) = matrix.largest(&vectors, &mut random);
+        values.push((1.0 - value).max(0.0));
+        vectors.push(vector);
+    }
+    let count = widest_gap(&values, most).min(nodes);
+    let rows = rows(&vectors[..count.min(vectors.len())], nodes);
+    let of_node = if count <= 1 { vec![0; nodes] } else { k_means(&rows, count, &mut random) };
+    let of_node = renumber(&of_node);
+    let count = of_node.iter().max().map_or(0, |most| most + 1);
+    Clusters { of_node, count, eigenvalues: values }
+}
+
+/// After which eigenvalue the largest gap comes: that many groups there are.
+fn widest_gap(values: &[f64], most: usize) -> usize {
+    let gaps = values.windows(2).take(most).map(|pair| pair[1] - pair[0]).enumerate();
+    gaps.fold((1, 0.0), |best, (at, gap)| if gap > best.1 + SETTLED { (at + 1, gap) } else { best }).0
+}
+
+/// D^-½ A D^-½, whose eigenvalues are 1 minus those of the normalised Laplacian.
+struct Normalised<'a> {
+    graph: &'a Csr,
+    scale: Vec<f64>,
+}
+
+impl Normalised<'_> {
+    fn of(graph: &Csr) -> Normalised<'_> {
+        let degree = |node| graph.neighbours(node).map(|(_, weight)| weight).sum::<f64>();
+        let scale = |degree: f64| if degree > 0.0 { degree.sqrt().recip() } else { 0.0 };
+        Normalised { graph, scale: (0..graph.len()).map(degree).map(scale).collect() }
+    }
+
+    /// Applied to a vector. A node without edges is a group by itself: its own eigenvector, of value 1.
+    fn apply(&self, vector: &[f64]) -> Vec<f64> {
+        let row = |node: usize| {
+            if self.scale[node] == 0.0 {
+                return vector[node];
+            }
+            let terms =
+                self.graph.neighbours(node).map(|(other, weight)| weight * self.scale[other] * vector[other]);
+            self.scale[node] * terms.sum::<f64>()
+        };
+        (0..vector.len()).map(row).collect()
+    }
+
+    /// The largest eigenvalue and its vector among those orthogonal to `found`.
+    fn largest(&self, found: &[Vec<f64>], random: &mut Random) -> (f64, Vec<f64>) {
+        let mut start = random.vector(self.graph.len());
+        let mut best = (0.0, start.clone());
+        for _ in 0..MOST_ROUNDS {
+            orthogonalise(&mut start, found);
+            normalise(&mut start);
+            best = self.lanczos(&start, found);
+            let image = self.apply(&best.1);
+            let rest = image.iter().zip(&best.1).map(|(image, vector)| (image - best.0 * vector).powi(2));
+            if rest.sum::<f64>().sqrt() < SETTLED {
+                break;
+            }
+            start.clone_from(&best.1);
+        }
+        best
+    }
+
+    /// The best value and vector in the space of a start and its images.
+    fn lanczos(&self, start: &[f64], found: &[Vec<f64>]) -> (f64, Vec<f64>) {
+        let mut basis: Vec<Vec<f64>> = vec![start.to_vec()];
+        let mut images: Vec<Vec<f64>> = Vec::new();
+        while images.len() < basis.len() && images.len() < STEPS {
+            let image = self.apply(&basis[images.len()]);
+            let mut next = image.clone();
+            images.push(image);
+            // Twice, because once leaves what rounding put back in.
+            for _ in 0..2 {
+                orthogonalise(&mut next, found);
+                orthogonalise(&mut next, &basis);
+            }
+            if normalise(&mut next) > SETTLED {
+                basis.push(next);
+            }
+        }
+        basis.truncate(images.len());
+        let small: Vec<Vec<f64>> =
+            basis.iter().map(|row| images.iter().map(|image| dot(row, image)).collect()).collect();
+        let (value, mix) = largest_of_small(small);
+        let mut vector = vec![0.0; start.len()];
+        for (part, share) in basis.iter().zip(mix) {
+            vector.iter_mut().zip(part).for_each(|(sum, value)| *sum += share * value);
+        }
+        normalise(&mut vector);
+        (value, vector)
+    }
+}
+
+/// The largest eigenvalue of a small symmetric matrix and its vector, by Jacobi's rotations.
+fn largest_of_small(mut matrix: Vec<Vec<f64>>) -> (f64, Vec<f64>) {
+    let size = matrix.len();
+    let mut vectors: Vec<Vec<f64>> =
+        (0..size).map(|at| (0..size).map(|other| f64::from(u8::from(at == other))).collect()).collect();
+    for _ in 0..50 {
+        let outside: f64 = (0..size)
+            .flat_map(|row| (0..row).map(move |column| (row, column)))
+            .map(|(row, column)| matrix[row][column].powi(2))
+            .sum();
+        if outside < 1e-24 {
+            break;
+        }
+        for p in 0..size {
+            for q in p + 1..size {
+                rotate(&mut matrix, &mut vectors, p, q);
+            }
+        }
+    }
+    let best = (0..size).fold(0, |best, at| if matrix[at][at] > matrix[best][best] { at } else { best });
+    (matrix[best][best], vectors.iter().map(|row| row[best]).collect())
+}
+
+/// Turns the matrix so that its element at `p`, `q` becomes zero.
+fn rotate(matrix: &mut [Vec<f64>], vectors: &mut [Vec<f64>], p: usize, q: usize) {
+    if matrix[p][q].abs() < 1e-300 {
+        return;
+    }
+    let theta = (matrix[q][q] - matrix[p][p]) / (2.0 * matrix[p][q]);
+    let tangent = theta.signum() / (theta.abs() + theta.hypot(1.0));
+    let tangent = if theta == 0.0 { 1.0 } else { tangent };
+    let cosine = tangent.hypot(1.0).recip();
+    let sine = tangent * cosine;
+    let turn = |row: &mut [f64]| {
+        (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
+    };
+    matrix.iter_mut().for_each(|row| turn(row));
+    let (upper, lower) = matrix.split_at_mut(q);
+    for (above, below) in upper[p].iter_mut().zip(&mut lower[0]) {
+        (*above, *below) = (cosine * *above - sine * *below, sine * *above + cosine * *below);
+    }
+    vectors.iter_mut().for_each(|row| turn(row));
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn orthogonalise(vector: &mut [f64], others: &[Vec<f64>]) {
+    for other in others {
+        let share = dot(vector, other);
+        vector.iter_mut().zip(other).for_each(|(value, other)| *value -= share * other);
+    }
+}
+
+/// Makes the vector one long and gives how long it was.
+fn normalise(vector: &mut [f64]) -> f64 {
+    let length = dot(vector, vector).sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|value| *value /= length);
+    }
+    length
+}
+
+/// The nodes as points: their places in each vector, as directions.
+fn rows(vectors: &[Vec<f64>], nodes: usize) -> Vec<Vec<f64>> {
+    let row = |node: usize| {
+        let mut row: Vec<f64> = vectors.iter().map(|vector| vector[node]).collect();
+        normalise(&mut row);
+        row
+    };
+    (0..nodes).map(row).collect()
+}
+
+/// The best of several starts.
+fn k_means(points: &[Vec<f64>], count: usize, random: &mut Random) -> Vec<usize> {
+    let mut best: Option<(f64, Vec<usize>)> = None;
+    for _ in 0..STARTS {
+        let (spread, labels) = settle(points, centres(points, count, random));
+        if best.as_ref().is_none_or(|best| spread < best.0 - SETTLED) {
+            best = Some((spread, labels));
+        }
+    }
+    best.map(|best| best.1).unwrap_or_default()
+}
+
+/// First centres, each likely far from those before (k-means++).
+fn centres(points: &[Vec<f64>], count: usize, random: &mut Random) -> Vec<Vec<f64>> {
+    let mut chosen = vec![points[random.below(points.len())].clone()];
+    while chosen.len() < count {
+        let apart: Vec<f64> = points.iter().map(|point| nearest(point, &chosen).1).collect();
+        let mut at = random.unit() * apart.iter().sum::<f64>();
+        let next = apart.iter().position(|apart| {
+            at -= apart;
+            at < 0.0
+        });
+        chosen.push(points[next.unwrap_or(points.len() - 1)].clone());
+    }
+    chosen
+}
+
+fn settle(points: &[Vec<f64>], mut centres: Vec<Vec<f64>>) -> (f64, Vec<usize>) {
+    let mut labels = vec![usize::MAX; points.len()];
+    let mut spread = 0.0;
+    for _ in 0..MOST_MOVES {
+        let near: Vec<(usize, f64)> = points.iter().map(|point| nearest(point, &centres)).collect();
+        spread = near.iter().map(|near| near.1).sum();
+        let next: Vec<usize> = near.into_iter().map(|near| near.0).collect();
+        if next == labels {
+            break;
+        }
+        labels = next;
+        for (at, centre) in centres.iter_mut().enumerate() {
+            let members =
+                || points.iter().zip(&labels).filter(move |(_, label)| **label == at).map(|(point, _)| point);
+            #[expect(clippy::cast_precision_loss, reason = "numbers of nodes are small")]
+            let size = members().count() as f64;
+            if size > 0.0 {
+                for (axis, value) in centre.iter_mut().enumerate() {
+                    *value = members().map(|point| point[axis]).sum::<f64>() / size;
+                }
+            }
+        }
+    }
+    (spread, labels)
+}
+
+/// The nearest centre and the square of how far it is.
+fn nearest(point: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
+    let apart = |centre: &Vec<f64>| point.iter().zip(centre).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    let all = centres.iter().map(apart).enumerate();
+    all.reduce(|best, next| if next.1 < best.1 { next } else { best }).unwrap_or((0, f64::INFINITY))
+}
+
+fn renumber(labels: &[usize]) -> Vec<usize> {
+    let mut seen: Vec<usize> = Vec::new();
+    let mut number = |label: usize| {
+        seen.iter().position(|other| *other == label).unwrap_or_else(|| {
+            seen.push(label);
+            seen.len() - 1
+        })
+    };
+    labels.iter().map(|label| number(*label)).collect()
+}
+
+/// Numbers that look random and are not (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "less than `end`")]
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn vector(&mut self, size: usize) -> Vec<f64> {
+        (0..size).map(|_| self.unit() - 0.5).collect()
+    }
+}

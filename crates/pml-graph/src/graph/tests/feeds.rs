@@ -1,0 +1,253 @@
+//! Which calls of a plan take from which.
+
+use super::super::feeds::{Calls, Order, feeds};
+use super::super::literals::{Look, literals};
+use super::*;
+
+const TOOLS: [&str; 12] = [
+    "find_song_lyrics(title:string*, artist:string*) -> lyrics:string",
+    "translate_text(text:string*, source_language:string*, target_language:string*) -> translated_text:string",
+    "send_sms(phone_number:string*, message:string*) -> sms_status:string",
+    "calculate_distance(origin:string*, destination:string*) -> distance:number",
+    "calculate_shipping_cost(weight:number*, distance:number*) -> shipping_cost:number",
+    "calculate_sales_tax(amount:number*, tax_rate:number*) -> sales_tax:number",
+    "encrypt_data(data:string*, encryption_key:string*) -> encrypted_data:string",
+    "fs:read(path:string*) -> content:string",
+    "json:parse(json:string*) -> value:object",
+    "http:post(url:string*, body:object*, headers:object)",
+    "crm:find_user(email:string*) -> user_id:string",
+    "shop:list_orders(user_id:string*) -> orders:array",
+];
+
+/// The edges as `from.field -> to.parameter`, then the order where the calls came in none.
+#[track_caller]
+fn check(names: &[&str], order: Order, request: Option<&str>, expected: &[&str]) {
+    let all: Vec<Tool> = TOOLS.iter().map(|text| tool(text)).collect();
+    let tools: Vec<&Tool> = names
+        .iter()
+        .map(|name| all.iter().find(|tool| tool.id == *name).expect("one of the tools"))
+        .collect();
+    let flow = feeds(&Calls { tools: &tools, order, request, known: &[], similar: None });
+    let mut found = Vec::new();
+    for edge in &flow.edges {
+        for one in &edge.mapping {
+            found.push(format!("{}.{} -> {}.{}", names[edge.from], one.from, names[edge.to], one.to));
+        }
+    }
+    if order == Order::Free {
+        found.push(flow.order.iter().map(|call| names[*call]).collect::<Vec<_>>().join(", "));
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_the_request_leaves_open_comes_from_the_call_it_speaks_of() {
+    check(
+        &["calculate_distance", "find_song_lyrics", "send_sms"],
+        Order::Given,
+        Some(
+            "Calculate the distance from Paris to Rome. Find the lyrics of the song 'Imagine' by 'John Lennon', then send them to 555-1234.",
+        ),
+        &["find_song_lyrics.lyrics -> send_sms.message"],
+    );
+    check(
+        &["find_song_lyrics", "calculate_distance", "encrypt_data"],
+        Order::Given,
+        Some(
+            "Find the lyrics of 'Imagine' by 'John Lennon', calculate the distance from Paris to Rome, and encrypt the lyrics with the key 'abc'.",
+        ),
+        &["find_song_lyrics.lyrics -> encrypt_data.data"],
+    );
+}
+
+#[test]
+fn what_the_request_answers_comes_from_nobody() {
+    check(
+        &["find_song_lyrics", "translate_text"],
+        Order::Given,
+        Some(
+            "Find the lyrics of 'Imagine' by 'John Lennon' and translate the text 'Hello, how are you?' from English to French.",
+        ),
+        &[],
+    );
+    check(
+        &["calculate_distance", "calculate_shipping_cost"],
+        Order::Given,
+        Some(
+            "Calculate the distance from Paris to Rome, and calculate the shipping cost for a weight of 5 and a distance of 100.",
+        ),
+        &[],
+    );
+    check(
+        &["calculate_distance", "calculate_shipping_cost"],
+        Order::Given,
+        Some(
+            "Calculate the distance from Paris to Rome, and then the shipping cost for a package that weighs 5 pounds.",
+        ),
+        &["calculate_distance.distance -> calculate_shipping_cost.distance"],
+    );
+}
+
+#[test]
+fn a_chain_is_followed_and_several_can_feed_one() {
+    check(
+        &["fs:read", "json:parse", "http:post"],
+        Order::Given,
+        Some("Read and parse the JSON file /tmp/a.json, then post it to https://example.com/hook."),
+        &["fs:read.content -> json:parse.json", "json:parse.value -> http:post.body"],
+    );
+    check(
+        &["find_song_lyrics", "crm:find_user", "shop:list_orders", "send_sms"],
+        Order::Given,
+        None,
+        &["crm:find_user.user_id -> shop:list_orders.user_id", "shop:list_orders.orders -> send_sms.message"],
+    );
+}
+
+#[test]
+fn without_an_order_one_is_found() {
+    check(
+        &["http:post", "json:parse", "fs:read"],
+        Order::Free,
+        Some("Read and parse the JSON file /tmp/a.json, then post it to https://example.com/hook."),
+        &[
+            "json:parse.value -> http:post.body",
+            "fs:read.content -> json:parse.json",
+            "fs:read, json:parse, http:post",
+        ],
+    );
+    check(
+        &["shop:list_orders", "crm:find_user"],
+        Order::Free,
+        Some("Which orders has the customer with the email a@b.example?"),
+        &["crm:find_user.user_id -> shop:list_orders.user_id", "crm:find_user, shop:list_orders"],
+    );
+    check(
+        &["shop:list_orders", "crm:find_user"],
+        Order::Free,
+        None,
+        &["crm:find_user.user_id -> shop:list_orders.user_id", "crm:find_user, shop:list_orders"],
+    );
+}
+
+#[test]
+fn what_is_known_is_not_looked_for() {
+    let (find, list) = (tool(TOOLS[10]), tool(TOOLS[11]));
+    let calls = Calls {
+        tools: &[&find, &list],
+        order: Order::Given,
+        request: None,
+        known: &[(1, "user_id")],
+        similar: None,
+    };
+    assert!(feeds(&calls).edges.is_empty());
+}
+
+#[test]
+fn a_similarity_of_descriptions_can_be_brought_along() {
+    let (give, take) = (tool("a:lookup() -> iban:string"), tool("b:pay(account:string*)"));
+    let calls =
+        Calls { tools: &[&give, &take], order: Order::Given, request: None, known: &[], similar: None };
+    assert!(feeds(&calls).edges.is_empty());
+    let flow = feeds(&Calls { similar: Some(&|_, _| 0.9), ..calls });
+    assert_eq!(flow.edges.len(), 1);
+}
+
+#[test]
+fn there_are_never_circles() {
+    let one = tool("a:one(x:string*) -> y:string");
+    let other = tool("b:other(y:string*) -> x:string");
+    let flow = feeds(&Calls {
+        tools: &[&one, &other, &one],
+        order: Order::Free,
+        request: None,
+        known: &[],
+        similar: None,
+    });
+    for (place, call) in flow.order.iter().enumerate() {
+        let later =
+            |edge: &&super::super::feeds::Edge| edge.to == *call && !flow.order[..place].contains(&edge.from);
+        assert!(!flow.edges.iter().any(|edge| later(&edge)), "{flow:?}");
+    }
+    assert_eq!(flow.order.len(), 3);
+}
+
+#[test]
+fn values_of_the_request_find_their_parameters() {
+    let cost = tool(TOOLS[4]);
+    let text = "What does shipping cost for a distance of 500 km and a weight of 2.5 kg?";
+    let flow = feeds(&Calls {
+        tools: &[&cost],
+        order: Order::Given,
+        request: Some(text),
+        known: &[],
+        similar: None,
+    });
+    let found: Vec<String> =
+        flow.given.iter().map(|given| format!("{}={}", given.parameter, &text[given.at.clone()])).collect();
+    assert_eq!(found, ["distance=500", "weight=2.5"]);
+}
+
+#[test]
+fn values_are_found_by_their_look() {
+    let text = "On 2023-01-31 10:00 or March 3rd, 2024 send \"it's done\" and 'a@b.example' to ann@x.example, +1 or 555-123-4567, see https://x.example/a,b and /etc/hosts for $1,000.50 in New York (5% of 2000-pound).";
+    let found: Vec<String> =
+        literals(text).iter().map(|one| format!("{:?} {}", one.look, &text[one.at.clone()])).collect();
+    expect_test::expect![[r#"
+        [
+            "Date 2023-01-31 10:00",
+            "Date March 3rd, 2024",
+            "Quoted \"it's done\"",
+            "Email 'a@b.example'",
+            "Email ann@x.example",
+            "Phone +1",
+            "Phone 555-123-4567",
+            "Url https://x.example/a,b",
+            "Path /etc/hosts",
+            "Number 1,000.50",
+            "Proper New York",
+            "Number 5",
+            "Number 2000",
+        ]
+    "#]]
+    .assert_debug_eq(&found);
+}
+
+#[test]
+fn any_text_can_be_a_request() {
+    let all: Vec<Tool> = TOOLS.iter().map(|text| tool(text)).collect();
+    let tools: Vec<&Tool> = all.iter().collect();
+    let long = "send 'it' to 1st of Café, ".repeat(3000);
+    for text in [
+        "",
+        " ",
+        "🙂🙂",
+        "'",
+        "'''",
+        "1st of é",
+        "10 é",
+        "+é",
+        "«a»é",
+        "\u{0}\u{301}1-",
+        "a@",
+        "1--/:..",
+        "日本語でファイルを読む。",
+        "5th ofé",
+        &long,
+    ] {
+        for order in [Order::Given, Order::Free] {
+            let flow = feeds(&Calls { tools: &tools, order, request: Some(text), known: &[], similar: None });
+            assert_eq!(flow.order.len(), tools.len());
+            assert!(
+                literals(text)
+                    .iter()
+                    .all(|one| one.look != Look::Quoted || text.get(one.at.clone()).is_some())
+            );
+        }
+    }
+    assert!(
+        feeds(&Calls { tools: &[], order: Order::Free, request: Some("x"), known: &[], similar: None })
+            .order
+            .is_empty()
+    );
+}

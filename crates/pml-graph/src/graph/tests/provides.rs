@@ -1,0 +1,211 @@
+//! Who can feed whom, by schemas.
+
+use super::super::fields::Kind;
+use super::super::names::How;
+use super::super::provides::{Coverage, MOST_OUTGOING, Provides};
+use super::*;
+
+/// `from.path -> parameter (how)` for each field, with the coverage first.
+#[track_caller]
+fn check(from: &str, to: &str, expected: &str) {
+    let (giver, taker) = (tool(from), tool(to));
+    let (from, to) = (giver.id.clone(), taker.id.clone());
+    let provides = Provides::build([giver, taker]);
+    let found = provides.link(&from, &to).map_or_else(
+        || "nothing".to_owned(),
+        |link| {
+            let fields: Vec<String> = link
+                .mapping
+                .iter()
+                .map(|one| format!("{} -> {} ({})", one.from, one.to, one.how.words()))
+                .collect();
+            format!("{:?}: {}", link.coverage, fields.join(", "))
+        },
+    );
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn reading_feeds_parsing_and_parsing_feeds_posting() {
+    check(
+        "fs:read(path:string*) -> content:string",
+        "json:parse(json:string*) -> data:object",
+        "Strict: content -> json (another word for it)",
+    );
+    check(
+        "json:parse(json:string*) -> json:object",
+        "http:post(url:string*, body:string*, headers:object*)",
+        "Partial: json -> body (another word for it)",
+    );
+}
+
+#[test]
+fn fields_match_by_name_end_alias_and_owner() {
+    check(
+        "a:x() -> tracking_number:string",
+        "b:y(trackingNumber:string*)",
+        "Strict: tracking_number -> trackingNumber (same name)",
+    );
+    check(
+        "a:x() -> converted_amount:number",
+        "b:y(amount:number*, to:string*)",
+        "Partial: converted_amount -> amount (similar name)",
+    );
+    check(
+        "a:search_airport() -> skyId:string",
+        "b:y(originSkyId:string*)",
+        "Strict: skyId -> originSkyId (similar name)",
+    );
+    check(
+        "crm:create_user(name:string*) -> id:string",
+        "b:mail(user_id:string*)",
+        "Strict: id -> user_id (its id)",
+    );
+    check("crm:find() -> user_id:string", "crm:delete_user(id:string*)", "Strict: user_id -> id (its id)");
+    check("a:x() -> uri:string", "b:y(url:string*)", "Strict: uri -> url (another word for it)");
+    check("a:x() -> url:string", "b:y(url:string, depth:number)", "Optional: url -> url (same name)");
+    check("a:x() -> url:string", "b:y(url:string, depth:number*)", "Optional: url -> url (same name)");
+}
+
+#[test]
+fn what_only_looks_alike_does_not_match() {
+    check("a:x() -> invoice_id:string", "b:y(contact_id:string*)", "nothing");
+    check("a:x() -> count:number", "b:y(enabled:boolean*)", "nothing");
+    check("a:x() -> path:boolean", "b:y(path:string*)", "nothing");
+    check("a:x() -> phone_number:string", "b:y(amount:number*)", "nothing");
+    check("a:x()", "b:y(path:string*)", "nothing");
+}
+
+#[test]
+fn a_description_that_names_the_field_matches() {
+    let giver = tool("a:search() -> geoId:string");
+    let mut taker = tool("b:restaurants(locationId:string*)");
+    taker.inputs[0].description = ["locat", "geo", "id"].map(str::to_owned).to_vec();
+    let link = Provides::build([giver, taker]).link("a:search", "b:restaurants").expect("a link");
+    assert_eq!((link.coverage, link.mapping[0].how), (Coverage::Strict, How::Description));
+}
+
+#[test]
+fn fields_inside_are_reached_by_a_path() {
+    let output = json!({
+        "type": "object",
+        "properties": {
+            "user": { "$ref": "#/$defs/user" },
+            "orders": { "type": "array", "items": { "type": "object", "properties": { "order_id": { "type": ["string", "null"] } } } },
+            "loop": { "$ref": "#/properties/loop" }
+        },
+        "$defs": { "user": { "type": "object", "properties": { "email": { "anyOf": [{ "type": "null" }, { "type": "string" }] } } } }
+    });
+    let definition = Definition {
+        id: "shop:account",
+        name: "account",
+        description: "",
+        input: &json!({}),
+        output: Some(&output),
+    };
+    let giver = Tool::read(&definition);
+    let paths: Vec<&str> = giver.outputs.iter().map(|output| output.path.as_str()).collect();
+    assert_eq!(paths, ["user", "user.email", "orders", "orders[].order_id", "loop"]);
+    assert_eq!(giver.outputs[1].kind, Kind::String);
+    let provides =
+        Provides::build([giver, tool("shop:cancel(order_id:string*)"), tool("mail:send(email:string*)")]);
+    let from = |to: &str| provides.link("shop:account", to).map(|link| link.mapping[0].from.clone());
+    assert_eq!(from("shop:cancel").as_deref(), Some("orders[].order_id"));
+    assert_eq!(from("mail:send").as_deref(), Some("user.email"));
+}
+
+#[test]
+fn odd_schemas_are_read_as_well_as_can_be() {
+    for schema in [
+        json!(null),
+        json!([]),
+        json!("x"),
+        json!({ "properties": [] }),
+        json!({ "properties": { "a": 1, "b": true } }),
+        json!({ "type": 3, "required": "a" }),
+    ] {
+        let tool = Tool::read(&Definition {
+            id: "a",
+            name: "a",
+            description: "",
+            input: &schema,
+            output: Some(&schema),
+        });
+        assert!(Provides::build([tool]).outgoing("a").is_empty());
+    }
+    let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "next": inner } }));
+    let tool =
+        Tool::read(&Definition { id: "a", name: "a", description: "", input: &deep, output: Some(&deep) });
+    assert!(tool.outputs.len() <= 120);
+}
+
+#[test]
+fn common_fields_count_little_and_few_are_kept() {
+    let mut tools: Vec<Tool> = (0..60).map(|number| tool(&format!("s{number}:use(path:string*)"))).collect();
+    tools.push(tool("fs:find() -> path:string, barcode:string"));
+    tools.push(tool("shop:scan(barcode:string*)"));
+    let provides = Provides::build(tools);
+    let links = provides.outgoing("fs:find");
+    assert_eq!(links.len(), MOST_OUTGOING);
+    assert_eq!(links[0].to, "shop:scan");
+    assert!(links[0].weight > 2.0 * links[1].weight, "{links:?}");
+}
+
+#[test]
+fn changes_one_by_one_lead_where_building_at_once_does() {
+    let words = ["path", "user_id", "amount", "city", "content", "barcode", "order_id", "date"];
+    let mut random = Random(5);
+    let mut draw = |number: usize| {
+        let mut field = || words[random.below(8) as usize];
+        tool(&format!(
+            "s:t{number}({}:string*, {}:string) -> {}:string, new_{}:string",
+            field(),
+            field(),
+            field(),
+            field()
+        ))
+    };
+    let mut changing = Provides::default();
+    let mut kept: Vec<Tool> = Vec::new();
+    for step in 0..400 {
+        let number = (step * 7) % 90;
+        let id = format!("s:t{number}");
+        kept.retain(|tool| tool.id != id);
+        if step % 5 == 4 {
+            changing.remove(&id);
+        } else {
+            let tool = draw(number);
+            kept.push(tool.clone());
+            changing.replace(tool);
+        }
+        if step % 40 == 39 {
+            kept.reverse();
+            let fresh = Provides::build(kept.clone());
+            for tool in &kept {
+                assert_eq!(changing.outgoing(&tool.id), fresh.outgoing(&tool.id), "step {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_change_names_every_tool_it_touches() {
+    let mut random = Random(9);
+    let words = ["path", "user_id", "city"];
+    let mut provides = Provides::default();
+    for step in 0..120 {
+        let before: Vec<(String, Vec<String>)> = lists(&provides);
+        let mut field = || words[random.below(3) as usize];
+        let changed = tool(&format!("s:t{}({}:string*) -> {}:string", step % 50, field(), field()));
+        let touched = provides.replace(changed);
+        for (id, list) in lists(&provides) {
+            let same = before.iter().any(|(other, old)| *other == id && *old == list);
+            assert!(same || touched.contains(&id), "{id} at step {step}");
+        }
+    }
+}
+
+fn lists(provides: &Provides) -> Vec<(String, Vec<String>)> {
+    let list = |tool: &Tool| provides.targets(&tool.id).map(|(id, _)| id.to_owned()).collect();
+    provides.tools().map(|tool| (tool.id.clone(), list(tool))).collect()
+}
