@@ -243,16 +243,16 @@ impl Graph {
         for (at, (_, _, slot)) in (0_u32..).zip(&nodes) {
             place[*slot as usize] = at;
         }
-        let mut strongest: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        let mut edges: Vec<(u32, u32, f64)> = Vec::new();
         for (from, out) in self.out.iter().enumerate() {
             for ((to, kind), evidence) in out {
                 let weight = kind.weight() * evidence.source().weight();
-                let best = strongest.entry((place[from], place[*to as usize])).or_default();
-                *best = best.max(weight);
+                edges.push((place[from], place[*to as usize], weight));
             }
         }
-        let directed =
-            Csr::new(nodes.len(), strongest.into_iter().map(|((from, to), weight)| (from, to, weight)));
+        edges.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| b.2.total_cmp(&a.2)));
+        edges.dedup_by_key(|edge| (edge.0, edge.1));
+        let directed = Csr::new(nodes.len(), edges);
         Snapshot {
             version: self.version,
             ids: nodes.iter().map(|node| node.0.to_owned()).collect(),

@@ -308,6 +308,11 @@ impl Provides {
         let mut touched = Vec::new();
         for giver in givers {
             let fed = Fed { tool: slot, weight: giver.weight };
+            let entry = self.entry(giver.tool);
+            let beyond = entry.feeds.last().is_some_and(|last| giver.weight < last.weight);
+            if beyond && !entry.complete {
+                continue;
+            }
             // The list may have been chosen anew with this tool in it.
             self.entry_mut(giver.tool).feeds.retain(|other| other.tool != slot);
             let feeds = &self.entry(giver.tool).feeds;
@@ -336,8 +341,10 @@ impl Provides {
     fn feeders(&self, slot: u32) -> Vec<u32> {
         let entry = self.entry(slot);
         let keys: BTreeSet<u32> = entry.inputs.iter().flatten().map(|(key, _)| *key).collect();
-        let givers: BTreeSet<u32> =
-            keys.iter().flat_map(|key| &self.keys[*key as usize].outputs).map(|giver| giver.tool).collect();
+        let postings = keys.iter().flat_map(|key| &self.keys[*key as usize].outputs);
+        let mut givers: Vec<u32> = postings.map(|giver| giver.tool).collect();
+        givers.sort_unstable();
+        givers.dedup();
         let feeds = |giver: &u32| self.entry(*giver).feeds.iter().any(|fed| fed.tool == slot);
         givers.into_iter().filter(|giver| *giver != slot && feeds(giver)).collect()
     }

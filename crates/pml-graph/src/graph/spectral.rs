@@ -1,18 +1,20 @@
 //! Spectral clustering: groups of nodes that a walk along edges seldom leaves.
 //!
 //! The smallest eigenvalues of the normalised Laplacian tell how many groups there are (the largest gap
-//! between them) and their vectors which node is in which (k-means on the rows). Vectors are found one
-//! after the other by Lanczos' method, each orthogonal to those before, so that equal eigenvalues, as of
-//! a graph in pieces, are all found.
+//! between them) and their vectors which node is in which (k-means on the rows). Vectors are found by
+//! Lanczos' method, again and again, each time orthogonal to those found, so that equal eigenvalues, as
+//! of a graph in pieces, are all found.
 
 use super::csr::Csr;
 
 /// How many vectors one round of Lanczos' method makes.
-const STEPS: usize = 40;
-/// How often it starts again from the best vector so far.
-const MOST_ROUNDS: usize = 30;
-/// When a vector is taken for an eigenvector: what is left of it beside.
-const SETTLED: f64 = 1e-9;
+const STEPS: usize = 60;
+/// How many rounds there are, at most: a large graph without clear groups is not worth more.
+const MOST_ROUNDS: usize = 10;
+/// When a vector is taken for an eigenvector: what is left of it beside. Its value is far nearer.
+const SETTLED: f64 = 1e-6;
+/// How many vectors of a round are looked at.
+const MOST_COMBINED: usize = 16;
 /// How often k-means starts from other centres.
 const STARTS: u64 = 8;
 /// How often centres are moved, at most.
@@ -35,13 +37,9 @@ pub fn clusters(graph: &Csr, most: usize, seed: u64) -> Clusters {
     let wanted = (most + 1).min(nodes);
     let mut random = Random(seed);
     let matrix = Normalised::of(graph);
-    let mut values = Vec::new();
-    let mut vectors: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..wanted {
-        let (value, vector) = matrix.largest(&vectors, &mut random);
-        values.push((1.0 - value).max(0.0));
-        vectors.push(vector);
-    }
+    let pairs = matrix.largest(wanted, &mut random);
+    let values: Vec<f64> = pairs.iter().map(|pair| (1.0 - pair.value).max(0.0)).collect();
+    let vectors: Vec<Vec<f64>> = pairs.into_iter().map(|pair| pair.vector).collect();
     let count = widest_gap(&values, most).min(nodes);
     let rows = rows(&vectors[..count.min(vectors.len())], nodes);
     let of_node = if count <= 1 { vec![0; nodes] } else { k_means(&rows, count, &mut random) };
@@ -82,26 +80,45 @@ impl Normalised<'_> {
         (0..vector.len()).map(row).collect()
     }
 
-    /// The largest eigenvalue and its vector among those orthogonal to `found`.
-    fn largest(&self, found: &[Vec<f64>], random: &mut Random) -> (f64, Vec<f64>) {
+    /// The largest eigenvalues and their vectors, largest first.
+    fn largest(&self, wanted: usize, random: &mut Random) -> Vec<Pair> {
+        let mut found: Vec<Pair> = Vec::new();
         let mut start = random.vector(self.graph.len());
-        let mut best = (0.0, start.clone());
-        for _ in 0..MOST_ROUNDS {
-            orthogonalise(&mut start, found);
-            normalise(&mut start);
-            best = self.lanczos(&start, found);
-            let image = self.apply(&best.1);
-            let rest = image.iter().zip(&best.1).map(|(image, vector)| (image - best.0 * vector).powi(2));
-            if rest.sum::<f64>().sqrt() < SETTLED {
+        for round in 1..=MOST_ROUNDS {
+            orthogonalise(&mut start, found.iter().map(|pair| &pair.vector));
+            if normalise(&mut start) < SETTLED {
                 break;
             }
-            start.clone_from(&best.1);
+            let mut pairs = self.lanczos(&start, &found);
+            pairs.truncate(wanted);
+            if found.len() >= wanted && pairs[0].value <= found[wanted - 1].value + SETTLED {
+                break;
+            }
+            // Only from the top: below one that has not settled, another may be missing.
+            let settled = pairs.iter().take_while(|pair| self.rest(pair) < SETTLED).count();
+            let enough = if round == MOST_ROUNDS { wanted.saturating_sub(found.len()) } else { 0 };
+            let open = pairs.split_off(settled.max(enough).min(pairs.len()));
+            found.extend(pairs);
+            found.sort_by(|a, b| b.value.total_cmp(&a.value));
+            start = random.vector(self.graph.len());
+            normalise(&mut start);
+            for pair in open {
+                start.iter_mut().zip(&pair.vector).for_each(|(sum, value)| *sum += 10.0 * value);
+            }
         }
-        best
+        found.truncate(wanted);
+        found
     }
 
-    /// The best value and vector in the space of a start and its images.
-    fn lanczos(&self, start: &[f64], found: &[Vec<f64>]) -> (f64, Vec<f64>) {
+    /// What is left of a vector's image beside the vector.
+    fn rest(&self, pair: &Pair) -> f64 {
+        let image = self.apply(&pair.vector);
+        let rest = image.iter().zip(&pair.vector).map(|(image, own)| (image - pair.value * own).powi(2));
+        rest.sum::<f64>().sqrt()
+    }
+
+    /// The best values and vectors in the space of a start and its images, largest first.
+    fn lanczos(&self, start: &[f64], found: &[Pair]) -> Vec<Pair> {
         let mut basis: Vec<Vec<f64>> = vec![start.to_vec()];
         let mut images: Vec<Vec<f64>> = Vec::new();
         while images.len() < basis.len() && images.len() < STEPS {
@@ -110,35 +127,45 @@ impl Normalised<'_> {
             images.push(image);
             // Twice, because once leaves what rounding put back in.
             for _ in 0..2 {
-                orthogonalise(&mut next, found);
+                orthogonalise(&mut next, found.iter().map(|pair| &pair.vector));
                 orthogonalise(&mut next, &basis);
             }
-            if normalise(&mut next) > SETTLED {
+            if normalise(&mut next) > 1e-9 {
                 basis.push(next);
             }
         }
         basis.truncate(images.len());
         let small: Vec<Vec<f64>> =
             basis.iter().map(|row| images.iter().map(|image| dot(row, image)).collect()).collect();
-        let (value, mix) = largest_of_small(small);
-        let mut vector = vec![0.0; start.len()];
-        for (part, share) in basis.iter().zip(mix) {
-            vector.iter_mut().zip(part).for_each(|(sum, value)| *sum += share * value);
-        }
-        normalise(&mut vector);
-        (value, vector)
+        let combine = |(value, mix): (f64, Vec<f64>)| {
+            let mut vector = vec![0.0; start.len()];
+            for (part, share) in basis.iter().zip(mix) {
+                vector.iter_mut().zip(part).for_each(|(sum, value)| *sum += share * value);
+            }
+            normalise(&mut vector);
+            Pair { value, vector }
+        };
+        eigen(small).into_iter().take(MOST_COMBINED).map(combine).collect()
     }
 }
 
-/// The largest eigenvalue of a small symmetric matrix and its vector, by Jacobi's rotations.
-fn largest_of_small(mut matrix: Vec<Vec<f64>>) -> (f64, Vec<f64>) {
+/// An eigenvalue and its vector.
+struct Pair {
+    value: f64,
+    vector: Vec<f64>,
+}
+
+/// The eigenvalues of a small symmetric matrix and their vectors, largest first, by Jacobi's rotations.
+fn eigen(mut matrix: Vec<Vec<f64>>) -> Vec<(f64, Vec<f64>)> {
     let size = matrix.len();
-    let mut vectors: Vec<Vec<f64>> =
-        (0..size).map(|at| (0..size).map(|other| f64::from(u8::from(at == other))).collect()).collect();
+    let unit = |at: usize| (0..size).map(|other| f64::from(u8::from(at == other))).collect();
+    let mut vectors: Vec<Vec<f64>> = (0..size).map(unit).collect();
     for _ in 0..50 {
-        let outside: f64 = (0..size)
-            .flat_map(|row| (0..row).map(move |column| (row, column)))
-            .map(|(row, column)| matrix[row][column].powi(2))
+        let outside: f64 = matrix
+            .iter()
+            .enumerate()
+            .flat_map(|(row, values)| &values[..row])
+            .map(|value| value.powi(2))
             .sum();
         if outside < 1e-24 {
             break;
@@ -149,8 +176,10 @@ fn largest_of_small(mut matrix: Vec<Vec<f64>>) -> (f64, Vec<f64>) {
             }
         }
     }
-    let best = (0..size).fold(0, |best, at| if matrix[at][at] > matrix[best][best] { at } else { best });
-    (matrix[best][best], vectors.iter().map(|row| row[best]).collect())
+    let vector = |at: usize| vectors.iter().map(|row| row[at]).collect();
+    let mut pairs: Vec<(f64, Vec<f64>)> = (0..size).map(|at| (matrix[at][at], vector(at))).collect();
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    pairs
 }
 
 /// Turns the matrix so that its element at `p`, `q` becomes zero.
@@ -178,7 +207,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn orthogonalise(vector: &mut [f64], others: &[Vec<f64>]) {
+fn orthogonalise<'a>(vector: &mut [f64], others: impl IntoIterator<Item = &'a Vec<f64>>) {
     for other in others {
         let share = dot(vector, other);
         vector.iter_mut().zip(other).for_each(|(value, other)| *value -= share * other);
