@@ -7,7 +7,7 @@
 //! makes a plan wait for and use the wrong value, a missing one is only a question to the agent.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::clauses;
 use super::fields::{Input, Kind, Output, Tool};
@@ -63,7 +63,7 @@ pub struct Edge {
     pub from: usize,
     /// The call that takes.
     pub to: usize,
-    /// Field by field.
+    /// Field by field; empty where the tool says nothing of what it takes.
     pub mapping: Vec<Mapping>,
 }
 
@@ -97,6 +97,8 @@ const GENERIC: f32 = 0.45;
 const GENERIC_ID: f32 = 0.35;
 /// How well fields fit of which only the kind agrees.
 const KIND_ONLY: f32 = 0.15;
+/// What share of the fields two results must have in common to be of the same matter.
+const SAME_MATTER: f32 = 0.5;
 /// How alike descriptions must be to count, and what they are worth then.
 const ALIKE: (f32, f32) = (0.45, 0.8);
 /// What the calls take from each other, without cycles.
@@ -116,6 +118,7 @@ pub fn feeds(calls: &Calls<'_>) -> Flow {
             }
         }
     }
+    let mut candidates = in_parallel(calls.tools, &rank, candidates);
     candidates.sort_by(Candidate::compare);
     let edges = accept(calls.tools.len(), candidates);
     let edges = edges.into_iter().map(|group| edge(calls.tools, &group)).collect::<Vec<_>>();
@@ -154,6 +157,7 @@ impl Side {
 struct Candidate {
     from: usize,
     to: usize,
+    /// The parameter; of no meaning for a tool that says nothing of what it takes.
     input: usize,
     output: usize,
     how: How,
@@ -193,6 +197,9 @@ fn fits(
     to: usize,
 ) -> Vec<Candidate> {
     let (giver, taker) = (calls.tools[from], calls.tools[to]);
+    if taker.undeclared {
+        return same_matter(calls.tools, rank, from, to).into_iter().collect();
+    }
     let bar = if reading.is_some() { BAR } else { BAR_WITHOUT_REQUEST };
     let mut found = Vec::new();
     for (input, wanted) in taker.inputs.iter().enumerate() {
@@ -206,17 +213,7 @@ fn fits(
             score += if wanted.required { 0.0 } else { OPTIONAL };
             score += if giver.inputs.iter().any(|one| one.words == given.words) { ECHO } else { 0.0 };
             score += reading.map_or(0.0, |reading| {
-                said(reading, wanted, to)
-                    + if reading.spans[from] == reading.spans[to] {
-                        0.0
-                    } else {
-                        mention(&reading.words[to], giver, given, taker)
-                            + if rank[from] + 1 == rank[to] && reading.refers_back(to) {
-                                REFERRED
-                            } else {
-                                0.0
-                            }
-                    }
+                said(reading, wanted, to) + spoken_of_result(reading, rank, (from, giver, given), (to, taker))
             });
             if score >= bar {
                 found.push(Candidate { from, to, input, output, how, fit, score });
@@ -224,6 +221,70 @@ fn fits(
         }
     }
     found
+}
+
+/// A tool that says nothing of what it takes, and gives back the fields of an earlier result, works on the
+/// same matter: finding a flight, then booking it. No argument is said to come from there.
+fn same_matter(tools: &[&Tool], rank: &[usize], from: usize, to: usize) -> Option<Candidate> {
+    let (giver, taker) = (tools[from], tools[to]);
+    if rank[from] > rank[to] || giver.id == taker.id {
+        return None;
+    }
+    let back = |output: &&Output| taker.outputs.iter().any(|other| other.words == output.words);
+    let repeated = giver.outputs.iter().filter(back).count();
+    #[expect(clippy::cast_precision_loss, reason = "fields are limited")]
+    let share = repeated as f32 / giver.outputs.len().min(taker.outputs.len()).max(1) as f32;
+    let score = share + apart(rank[from], rank[to]);
+    (share >= SAME_MATTER).then_some(Candidate {
+        from,
+        to,
+        input: 0,
+        output: 0,
+        how: How::Kind,
+        fit: share,
+        score,
+    })
+}
+
+/// How much the part of the request that speaks of one call speaks of another's result.
+fn spoken_of_result(
+    reading: &Reading,
+    rank: &[usize],
+    (from, giver, given): (usize, &Tool, &Output),
+    (to, taker): (usize, &Tool),
+) -> f32 {
+    if reading.spans[from] == reading.spans[to] {
+        return 0.0;
+    }
+    let before = rank[from] + 1 == rank[to] && reading.refers_back(to);
+    mention(&reading.words[to], giver, given, taker) + if before { REFERRED } else { 0.0 }
+}
+
+/// Where several calls of one tool could fill several parameters with the same field (where from, where
+/// to), the first fills the first, and so on.
+fn in_parallel(tools: &[&Tool], rank: &[usize], candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let mut groups: BTreeMap<(usize, &str, usize), Parallel> = BTreeMap::new();
+    let group = |one: &Candidate| (one.to, tools[one.from].id.as_str(), one.output);
+    let by_name = |one: &&Candidate| one.how < How::Alias;
+    for one in candidates.iter().filter(by_name) {
+        let all = groups.entry(group(one)).or_default();
+        all.givers.insert(rank[one.from]);
+        all.inputs.insert(one.input);
+    }
+    let paired = |one: &Candidate| {
+        let Parallel { givers, inputs } = &groups[&group(one)];
+        let place = inputs.iter().position(|input| *input == one.input).unwrap_or_default();
+        let giver = givers.iter().nth(place.min(givers.len() - 1));
+        givers.len() < 2 || inputs.len() < 2 || giver == Some(&rank[one.from])
+    };
+    candidates.into_iter().filter(|one| !by_name(&one) || paired(one)).collect()
+}
+
+/// Calls of one tool, by rank, and the parameters of another that the same field of each could fill.
+#[derive(Default)]
+struct Parallel {
+    givers: BTreeSet<usize>,
+    inputs: BTreeSet<usize>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of calls are small")]
@@ -329,11 +390,13 @@ fn connect(reaches: &mut [Vec<bool>], from: usize, to: usize) {
 }
 
 fn edge(tools: &[&Tool], group: &[Candidate]) -> Edge {
-    let mapping = group.iter().map(|one| Mapping {
-        from: tools[one.from].outputs[one.output].path.clone(),
-        to: tools[one.to].inputs[one.input].name.clone(),
-        how: one.how,
-        weight: one.fit,
+    let mapping = group.iter().filter_map(|one| {
+        Some(Mapping {
+            from: tools[one.from].outputs[one.output].path.clone(),
+            to: tools[one.to].inputs.get(one.input)?.name.clone(),
+            how: one.how,
+            weight: one.fit,
+        })
     });
     Edge { from: group[0].from, to: group[0].to, mapping: mapping.collect() }
 }

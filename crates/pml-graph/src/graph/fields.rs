@@ -41,6 +41,8 @@ pub struct Tool {
     pub description: Vec<String>,
     /// What it takes, at the first level of its arguments.
     pub inputs: Vec<Input>,
+    /// Whether its schema says nothing of what it takes, neither that it takes nothing.
+    pub undeclared: bool,
     /// What it gives, at every level that was looked into.
     pub outputs: Vec<Output>,
 }
@@ -120,6 +122,7 @@ impl Tool {
             name: words(definition.name),
             description: content_words(definition.description),
             inputs: inputs(definition.input),
+            undeclared: is_undeclared(definition.input),
             outputs: definition.output.map(outputs).unwrap_or_default(),
         }
     }
@@ -170,6 +173,11 @@ fn inputs(schema: &Value) -> Vec<Input> {
         });
     }
     found
+}
+
+fn is_undeclared(schema: &Value) -> bool {
+    let nothing = schema["properties"].as_object().is_none_or(serde_json::Map::is_empty);
+    nothing && schema["additionalProperties"] != false
 }
 
 fn choices(schema: &Value) -> Vec<String> {
@@ -247,8 +255,8 @@ fn kind(schema: &Value) -> Kind {
         other => other.as_str().unwrap_or_default(),
     };
     // Beside the words of JSON Schema, those of the languages that schemas are generated from.
-    match said {
-        "string" | "str" | "file" | "date" => Kind::String,
+    match said.to_ascii_lowercase().as_str() {
+        "string" | "str" | "file" | "date" | "enum" => Kind::String,
         "number" | "integer" | "int" | "float" | "double" => Kind::Number,
         "boolean" | "bool" => Kind::Boolean,
         "array" | "list" | "tuple" | "set" => Kind::Array,

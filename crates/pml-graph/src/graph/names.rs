@@ -101,6 +101,12 @@ fn name_keys(tool: &Tool, words: &[String], kind: Kind) -> Vec<Key> {
             keys.push(Key { text: format!("{owner} {head}"), strength: OF_TOOL, how: How::Id });
         }
     }
+    // `username_or_id` takes either.
+    if words.iter().any(|word| word == "or") {
+        for either in words.split(|word| word == "or").filter(|part| !part.is_empty()) {
+            keys.push(Key { text: either.join(" "), strength: OF_TOOL, how: How::End });
+        }
+    }
     for group in groups(head, kind) {
         // The ids of two different things are not each other; two identifiers of one thing are.
         let owner = if OWNED.contains(&group) { words[..words.len() - 1].join(" ") } else { String::new() };
@@ -164,7 +170,7 @@ const GROUPS: [&str; 12] = [
     "id identifier uid uuid key ref",
     "name title label",
     "date day time timestamp datetime",
-    "query keyword search term topic",
+    "query keyword search term topic q",
     "location place city address",
     "result item list record",
     "user username account login",

@@ -131,6 +131,29 @@ fn without_an_order_one_is_found() {
 }
 
 #[test]
+fn two_calls_of_one_tool_fill_two_parameters() {
+    let airport = tool("search_airport(query:string*) -> sky_id:string");
+    let flight = tool("search_flight(origin_sky_id:string*, destination_sky_id:string*) -> price:number");
+    let tools = [&airport, &airport, &flight];
+    let flow = feeds(&Calls { tools: &tools, order: Order::Given, request: None, known: &[], similar: None });
+    let found: Vec<(usize, &str)> =
+        flow.edges.iter().map(|edge| (edge.from, edge.mapping[0].to.as_str())).collect();
+    assert_eq!(found, [(0, "origin_sky_id"), (1, "destination_sky_id")]);
+}
+
+#[test]
+fn a_tool_that_declares_nothing_follows_what_it_gives_back() {
+    let find = tool("find_bus() -> origin:string, destination:string, price:number");
+    let buy = tool("buy_ticket() -> origin:string, destination:string, price:number, group_size:number");
+    let joke = tool("get_random_joke() -> joke:string");
+    let tools = [&find, &joke, &buy];
+    let flow = feeds(&Calls { tools: &tools, order: Order::Given, request: None, known: &[], similar: None });
+    let found: Vec<(usize, usize, usize)> =
+        flow.edges.iter().map(|edge| (edge.from, edge.to, edge.mapping.len())).collect();
+    assert_eq!(found, [(0, 2, 0)]);
+}
+
+#[test]
 fn what_is_known_is_not_looked_for() {
     let (find, list) = (tool(TOOLS[10]), tool(TOOLS[11]));
     let calls = Calls {

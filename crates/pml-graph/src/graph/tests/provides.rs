@@ -63,6 +63,11 @@ fn fields_match_by_name_end_alias_and_owner() {
     );
     check("crm:find() -> user_id:string", "crm:delete_user(id:string*)", "Strict: user_id -> id (its id)");
     check("a:x() -> uri:string", "b:y(url:string*)", "Strict: uri -> url (another word for it)");
+    check(
+        "a:x() -> username:String",
+        "b:y(username_or_id:STR*)",
+        "Strict: username -> username_or_id (similar name)",
+    );
     check("a:x() -> url:string", "b:y(url:string, depth:number)", "Optional: url -> url (same name)");
     check("a:x() -> url:string", "b:y(url:string, depth:number*)", "Optional: url -> url (same name)");
 }
