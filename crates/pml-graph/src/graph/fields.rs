@@ -98,16 +98,16 @@ impl Kind {
     /// How well a value of this kind serves where `wanted` is asked for, from 0 (not at all) to 1.
     ///
     /// A list serves where one of its elements would, and one value where a list of one would. Numbers
-    /// and objects can be written as text; text is rarely a number.
+    /// and objects can be written as text; text is rarely a number, and a list rarely one of numbers.
     pub fn serves(self, wanted: Kind) -> f32 {
         use Kind::{Any, Array, Boolean, Number, Object, String};
         match (self, wanted) {
             (Any, _) | (_, Any) => 0.9,
             (a, b) if a == b => 1.0,
             (Boolean, _) | (_, Boolean) => 0.0,
+            (String | Array, Number) => 0.5,
             (Array, _) | (_, Array) | (Number, String) => 0.8,
             (Object, String) => 0.7,
-            (String, Number) => 0.5,
             (Object, Number) | (String | Number, Object) => 0.0,
             (String, String) | (Number, Number) | (Object, Object) => 1.0,
         }

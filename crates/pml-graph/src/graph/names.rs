@@ -164,7 +164,7 @@ const OWNED: [usize; 2] = [4, 5];
 const GROUPS: [&str; 12] = [
     "content text body data json payload message input sentence value document string markdown html output \
      result",
-    "amount number num total value price cost sum figure quantity",
+    "amount number num total value price cost sum figure quantity result output",
     "path file filename filepath directory folder",
     "url uri link href website",
     "id identifier uid uuid key ref",

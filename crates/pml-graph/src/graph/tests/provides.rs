@@ -62,6 +62,11 @@ fn fields_match_by_name_end_alias_and_owner() {
         "Strict: id -> user_id (its id)",
     );
     check("crm:find() -> user_id:string", "crm:delete_user(id:string*)", "Strict: user_id -> id (its id)");
+    check(
+        "math:add() -> result:number",
+        "math:root(number:number*)",
+        "Strict: result -> number (another word for it)",
+    );
     check("a:x() -> uri:string", "b:y(url:string*)", "Strict: uri -> url (another word for it)");
     check(
         "a:x() -> username:String",
@@ -76,6 +81,7 @@ fn fields_match_by_name_end_alias_and_owner() {
 fn what_only_looks_alike_does_not_match() {
     check("a:x() -> invoice_id:string", "b:y(contact_id:string*)", "nothing");
     check("a:x() -> count:number", "b:y(enabled:boolean*)", "nothing");
+    check("a:list() -> user_list:array", "b:y(max_results:number*)", "nothing");
     check("a:x() -> path:boolean", "b:y(path:string*)", "nothing");
     check("a:x() -> phone_number:string", "b:y(amount:number*)", "nothing");
     check("a:x()", "b:y(path:string*)", "nothing");
@@ -192,7 +198,7 @@ fn changes_one_by_one_lead_where_building_at_once_does() {
     // What was kept in reserve comes to the front.
     while kept.len() > 20 {
         changing.remove(&kept.pop().expect("more than twenty").id);
-        if kept.len() % 10 == 0 {
+        if kept.len().is_multiple_of(10) {
             same(&changing, &kept);
         }
     }
