@@ -4,6 +4,7 @@
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
 pub mod graph;
+pub mod french;
 pub mod lexical;
 pub mod rank;
 pub mod request;

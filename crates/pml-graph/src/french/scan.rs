@@ -1,0 +1,236 @@
+//! A text as pieces: words to translate, marks between them, and what must stay as it is.
+//!
+//! Quoted text, addresses, paths, numbers and names of code stay as they are. Elided words (`l'`, `d'`)
+//! and words joined by hyphens (`peux-tu`) come apart.
+
+use super::forms::fold;
+use super::lexicon::{Senses, lexicon};
+
+/// A piece of a text.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    Word(Word<'a>),
+    /// Copied.
+    Kept(&'a str),
+    /// Punctuation or the end of a line.
+    Mark(&'a str),
+}
+
+/// A word of a text.
+#[derive(Debug)]
+pub(super) struct Word<'a> {
+    pub(super) written: &'a str,
+    pub(super) folded: String,
+    /// Whether it stands where every word has a capital.
+    pub(super) first: bool,
+    pub(super) senses: Senses,
+}
+
+impl Word<'_> {
+    /// Whether a capital shows it to be a name.
+    pub(super) fn has_telling_capital(&self) -> bool {
+        let mut characters = self.written.chars();
+        let capital = characters.next().is_some_and(char::is_uppercase);
+        capital && (!self.first || characters.next().is_some_and(char::is_uppercase))
+    }
+}
+
+/// Whether no word of the text has a small letter, so that capitals tell nothing.
+pub(super) fn is_shouted(pieces: &[Piece<'_>]) -> bool {
+    !pieces
+        .iter()
+        .any(|piece| matches!(piece, Piece::Word(word) if word.written.contains(char::is_lowercase)))
+}
+
+/// How far a closing quotation mark is looked for; also keeps the time linear.
+const QUOTED_BYTES: usize = 400;
+
+/// Longer runs of letters are no words.
+const WORD_BYTES: usize = 40;
+
+/// Where an apostrophe after an elided word may stand at the latest.
+const ELIDED_BYTES: usize = 9;
+
+/// What may stand before an apostrophe.
+const ELIDED: [&str; 14] =
+    ["l", "d", "qu", "j", "n", "s", "c", "m", "t", "jusqu", "lorsqu", "puisqu", "quelqu", "presqu"];
+
+/// The pieces of `text` in order.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut scan = Scan { pieces: Vec::new(), first: true };
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let size = match c {
+            '\n' => scan.mark(&rest[..1]),
+            _ if c.is_whitespace() => c.len_utf8(),
+            _ => quoted(rest).map(|size| scan.keep(&rest[..size])).unwrap_or_else(|| scan.chunk(rest)),
+        };
+        rest = &rest[size..];
+    }
+    scan.pieces
+}
+
+/// The size of the quotation that `text` starts with.
+fn quoted(text: &str) -> Option<usize> {
+    let open = text.chars().next()?;
+    let close = match open {
+        '"' | '`' | '\'' => open,
+        '«' => '»',
+        '“' => '”',
+        '‘' => '’',
+        _ => return None,
+    };
+    let inside = crate::tokens::beginning(&text[open.len_utf8()..], QUOTED_BYTES);
+    let inside = &inside[..inside.find('\n').unwrap_or(inside.len())];
+    let ends = |at: usize| !inside[at + close.len_utf8()..].starts_with(char::is_alphanumeric);
+    let at = inside.match_indices(close).map(|(at, _)| at).find(|at| ends(*at))?;
+    Some(open.len_utf8() + at + close.len_utf8())
+}
+
+struct Scan<'a> {
+    pieces: Vec<Piece<'a>>,
+    /// Whether a sentence starts here.
+    first: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn mark(&mut self, mark: &'a str) -> usize {
+        self.first =
+            self.first || mark.contains(['\n', '.', '!', '?', ':', ';', '…', '-', '*', '•', '—', '–']);
+        self.pieces.push(Piece::Mark(mark));
+        mark.len()
+    }
+
+    fn keep(&mut self, kept: &'a str) -> usize {
+        self.first = false;
+        self.pieces.push(Piece::Kept(kept));
+        kept.len()
+    }
+
+    /// Takes what stands up to the next space or quotation.
+    fn chunk(&mut self, text: &'a str) -> usize {
+        let first_size = text.chars().next().map_or(0, char::len_utf8);
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '«' | '“' | '`');
+        let size = text[first_size..].find(ends).map_or(text.len(), |at| first_size + at);
+        let chunk = &text[..size];
+        let start = chunk.find(opens_core).unwrap_or(size);
+        let end = chunk
+            .rfind(closes_core)
+            .map_or(start, |at| at + chunk[at..].chars().next().map_or(0, char::len_utf8));
+        self.marks(&chunk[..start]);
+        if start < end {
+            self.core(&chunk[start..end]);
+        }
+        self.marks(&chunk[end.max(start)..]);
+        size
+    }
+
+    fn marks(&mut self, marks: &'a str) {
+        if !marks.is_empty() {
+            self.mark(marks);
+        }
+    }
+
+    fn core(&mut self, core: &'a str) {
+        let core = self.elided(core);
+        if core.contains('/') && core.len() <= WORD_BYTES && core.split('/').all(is_listed) {
+            core.split('/').for_each(|word| self.word(word));
+        } else if is_literal(core) || core.len() > WORD_BYTES {
+            self.keep(core);
+        } else {
+            self.letters(core);
+        }
+    }
+
+    /// Takes an elided word at the start of `core`, and gives back what follows it.
+    fn elided(&mut self, core: &'a str) -> &'a str {
+        let Some((before, after)) = elision(core) else { return core };
+        self.word(before);
+        after
+    }
+
+    /// Takes words with nothing but marks between them.
+    fn letters(&mut self, core: &'a str) {
+        let mut rest = core;
+        while let Some(c) = rest.chars().next() {
+            let inside = is_inside_word(c);
+            let size = rest.find(|c| is_inside_word(c) != inside).unwrap_or(rest.len());
+            let (run, after) = rest.split_at(size);
+            if inside {
+                self.hyphenated(run);
+            } else {
+                self.marks(run);
+            }
+            rest = after;
+        }
+    }
+
+    /// Takes `peux-tu` as two words, but `rendez-vous` as one because it is listed, and `x-men` as one
+    /// because nothing of it is.
+    fn hyphenated(&mut self, run: &'a str) {
+        let is_name = run.split(HYPHENS).filter(|part| part.starts_with(char::is_uppercase)).count() > 1;
+        let whole = !run.contains(HYPHENS) || is_name || is_listed(run) || !run.split(HYPHENS).any(is_listed);
+        if whole {
+            return self.word(run);
+        }
+        for part in run.split(HYPHENS).filter(|part| !part.is_empty()) {
+            match elision(part) {
+                Some((before, after)) => {
+                    self.word(before);
+                    self.word(after);
+                }
+                None => self.word(part),
+            }
+        }
+    }
+
+    fn word(&mut self, written: &'a str) {
+        let folded = fold(written);
+        let senses = lexicon().senses(&written.to_lowercase().replace('’', "'"), &folded);
+        self.pieces.push(Piece::Word(Word { written, folded, first: self.first, senses }));
+        self.first = false;
+    }
+}
+
+const HYPHENS: [char; 2] = ['-', '‑'];
+
+fn is_listed(word: &str) -> bool {
+    let senses = lexicon().senses(&word.to_lowercase(), &fold(word));
+    senses.plain.is_some() || senses.verb.is_some()
+}
+
+/// Where the part of a chunk that is no punctuation begins. Slashes, dots and such belong to it if they
+/// can open a path or a name.
+fn opens_core(c: char) -> bool {
+    c.is_alphanumeric()
+        || matches!(c, '/' | '\\' | '~' | '@' | '#' | '$' | '_' | '<' | '{' | '[' | '+' | '=' | '%' | '&')
+}
+
+fn closes_core(c: char) -> bool {
+    c.is_alphanumeric()
+        || ('\u{0300}'..='\u{036F}').contains(&c)
+        || matches!(c, '/' | '\\' | '_' | '>' | '}' | ']' | '+' | '=' | '%' | '€' | '$' | '#' | '°' | '*')
+}
+
+fn is_inside_word(c: char) -> bool {
+    c.is_alphabetic()
+        || ('\u{0300}'..='\u{036F}').contains(&c)
+        || matches!(c, '\'' | '’')
+        || HYPHENS.contains(&c)
+}
+
+/// Whether a chunk is no word of a language: it has digits, signs of code, or a capital inside.
+fn is_literal(core: &str) -> bool {
+    let sign = |c: char| c.is_numeric() || "_/\\@#=<>{}[].:&%$~+*|^€°".contains(c);
+    let camel = || core.chars().zip(core.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    core.contains(sign) || camel()
+}
+
+/// Cuts `l'eau` at its apostrophe; `aujourd'hui` is one word.
+pub(super) fn elision(core: &str) -> Option<(&str, &str)> {
+    let at = crate::tokens::beginning(core, ELIDED_BYTES).find(['\'', '’'])?;
+    let (before, after) = (&core[..at], core[at..].trim_start_matches(['\'', '’']));
+    let both_capital = before.starts_with(char::is_uppercase) && after.starts_with(char::is_uppercase);
+    let elided = ELIDED.contains(&before.to_lowercase().as_str()) && !after.is_empty();
+    (elided && !both_capital).then_some((before, after))
+}
