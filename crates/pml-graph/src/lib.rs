@@ -6,6 +6,8 @@
 pub mod graph;
 pub mod french;
 pub mod lexical;
+pub mod next;
+pub mod procedure;
 pub mod rank;
 pub mod request;
 pub mod tokens;

@@ -1,0 +1,192 @@
+//! How alike intents are, and how much each earlier one has to say about a new one.
+//!
+//! This is kernel ridge regression over the nearest traces. Unlike votes weighted by similarity alone,
+//! ten copies of one trace do not outvote another that is as near.
+
+use super::Request;
+use super::memory::{Match, Memory, Past, profile};
+
+/// How many traces are asked.
+const NEAREST: usize = 100;
+
+/// The part of meaning in likeness; the rest is what the catalogue offers for both.
+const MEANING: f32 = 0.6;
+
+/// How little a single trace is trusted.
+const DOUBT: f64 = 0.3;
+
+/// An earlier trace, seen from a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Near {
+    pub(super) trace: usize,
+    /// Up to 1.
+    pub(super) similarity: f32,
+    /// What its word counts. Negative where nearer ones have said more than enough of the same.
+    pub(super) weight: f32,
+}
+
+/// A vector in two bytes per number, which processors multiply fastest.
+#[derive(Debug)]
+pub(super) struct Row {
+    numbers: Box<[i16]>,
+    /// What makes its length 1.
+    scale: f32,
+}
+
+/// The largest number of a row. Products of rows of up to 8,192 numbers fit into 32 bits.
+const LARGEST: f32 = 511.0;
+
+impl Row {
+    /// `None` for a vector without a direction.
+    pub(super) fn new(vector: &[f32]) -> Option<Row> {
+        let largest = vector.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+        let step = largest / LARGEST;
+        if !(step > 0.0 && vector.iter().all(|number| number.is_finite())) {
+            return None;
+        }
+        let numbers: Box<[i16]> = vector.iter().map(|number| (number / step).round() as i16).collect();
+        let length = (product(&numbers, &numbers) as f32).sqrt();
+        Some(Row { numbers, scale: 1.0 / length })
+    }
+
+    fn cosine(&self, other: &Row) -> f32 {
+        if self.numbers.len() != other.numbers.len() {
+            return 0.0;
+        }
+        product(&self.numbers, &other.numbers) as f32 * self.scale * other.scale
+    }
+}
+
+fn product(a: &[i16], b: &[i16]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+}
+
+/// The traces nearest to `request`, nearest first, and what each one's word counts.
+pub(super) fn nearest(memory: &Memory, request: &Request<'_>) -> Vec<Near> {
+    let row = request.vector.and_then(Row::new);
+    let profile = profile(request.matches);
+    let meaning = match (&row, profile.is_empty()) {
+        (None, _) => 0.0,
+        (Some(_), true) => 1.0,
+        (Some(_), false) => MEANING,
+    };
+    let mut offered = vec![0.0_f32; memory.tools.len()];
+    profile.iter().for_each(|found| offered[found.tool as usize] = found.value);
+    let mut near: Vec<Near> = (memory.traces.iter().enumerate())
+        .map(|(trace, past)| {
+            let means = row.as_ref().zip(past.row.as_ref()).map_or(0.0, |(a, b)| a.cosine(b));
+            let same: f32 = past.profile.iter().map(|found| found.value * offered[found.tool as usize]).sum();
+            Near { trace, similarity: meaning * means + (1.0 - meaning) * same, weight: 0.0 }
+        })
+        .collect();
+    let by_similarity =
+        |a: &Near, b: &Near| b.similarity.total_cmp(&a.similarity).then(a.trace.cmp(&b.trace));
+    if near.len() > NEAREST {
+        near.select_nth_unstable_by(NEAREST, by_similarity);
+        near.truncate(NEAREST);
+    }
+    near.sort_unstable_by(by_similarity);
+    weigh(&mut near, memory, meaning);
+    near
+}
+
+/// Solves (K + doubt) weight = similarity, where K is how alike the traces are among themselves.
+fn weigh(near: &mut [Near], memory: &Memory, meaning: f32) {
+    let size = near.len();
+    let mut matrix = vec![0.0_f64; size * size];
+    for row in 0..size {
+        let a = &memory.traces[near[row].trace];
+        for column in 0..=row {
+            let alike = likeness(a, &memory.traces[near[column].trace], meaning);
+            matrix[row * size + column] = f64::from(alike) + if row == column { DOUBT } else { 0.0 };
+        }
+    }
+    let mut weights: Vec<f64> = near.iter().map(|near| f64::from(near.similarity)).collect();
+    solve(&mut matrix, &mut weights);
+    near.iter_mut().zip(weights).for_each(|(near, weight)| near.weight = weight as f32);
+}
+
+fn likeness(a: &Past, b: &Past, meaning: f32) -> f32 {
+    let means = a.row.as_ref().zip(b.row.as_ref()).map_or(0.0, |(a, b)| a.cosine(b));
+    meaning * means + (1.0 - meaning) * overlap(&a.profile, &b.profile)
+}
+
+/// The product of two vectors that are given by their sorted entries.
+fn overlap(a: &[Match], b: &[Match]) -> f32 {
+    let (mut at, mut sum) = (0, 0.0);
+    for found in a {
+        while at < b.len() && b[at].tool < found.tool {
+            at += 1;
+        }
+        if at < b.len() && b[at].tool == found.tool {
+            sum += found.value * b[at].value;
+        }
+    }
+    sum
+}
+
+/// Solves a symmetric, positive definite system by Cholesky's method. Only the lower half of `matrix` is
+/// read; `values` become the solution.
+fn solve(matrix: &mut [f64], values: &mut [f64]) {
+    let size = values.len();
+    for row in 0..size {
+        for column in 0..=row {
+            let (before, rest) = matrix.split_at_mut(row * size);
+            let this = &mut rest[..=row];
+            this[column] = if column == row {
+                let rest = this[column] - sum_of_products(&this[..column], &this[..column]);
+                // Rounded vectors could make it a little less than the doubt, but never nothing.
+                rest.max(DOUBT / 2.0).sqrt()
+            } else {
+                let other = &before[column * size..=column * size + column];
+                (this[column] - sum_of_products(&this[..column], &other[..column])) / other[column]
+            };
+        }
+    }
+    for row in 0..size {
+        let sum: f64 = (0..row).map(|column| matrix[row * size + column] * values[column]).sum();
+        values[row] = (values[row] - sum) / matrix[row * size + row];
+    }
+    for row in (0..size).rev() {
+        let sum: f64 = (row + 1..size).map(|below| matrix[below * size + row] * values[below]).sum();
+        values[row] = (values[row] - sum) / matrix[row * size + row];
+    }
+}
+
+/// Four sums side by side, because one alone would wait for each addition before the next.
+fn sum_of_products(a: &[f64], b: &[f64]) -> f64 {
+    let (a_fours, a_rest) = a.as_chunks::<4>();
+    let (b_fours, b_rest) = b.as_chunks::<4>();
+    let mut sums = [0.0; 4];
+    for (a, b) in a_fours.iter().zip(b_fours) {
+        (0..4).for_each(|lane| sums[lane] += a[lane] * b[lane]);
+    }
+    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_is_solved() {
+        // The upper half is not read.
+        let mut matrix = [4.0, 99.0, 99.0, 2.0, 5.0, 99.0, 1.0, 3.0, 6.0];
+        let mut values = [9.0, 21.0, 25.0];
+        solve(&mut matrix, &mut values);
+        for (value, expected) in values.iter().zip([0.373_134, 2.268_657, 2.970_149]) {
+            assert!((value - expected).abs() < 1e-5, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn rows_keep_the_angle() {
+        let wave = |shift: f32| -> Vec<f32> { (0..384).map(|at| (at as f32 * 0.1 + shift).sin()).collect() };
+        let (a, b) = (wave(0.0), wave(0.7));
+        let exact = a.iter().zip(&b).map(|(a, b)| a * b).sum::<f32>()
+            / (a.iter().map(|a| a * a).sum::<f32>() * b.iter().map(|b| b * b).sum::<f32>()).sqrt();
+        let rows = Row::new(&a).zip(Row::new(&b)).expect("both have a direction");
+        assert!((rows.0.cosine(&rows.1) - exact).abs() < 0.002);
+        assert!(Row::new(&[0.0; 384]).is_none() && Row::new(&[f32::NAN; 384]).is_none());
+    }
+}

@@ -1,0 +1,80 @@
+//! Which of two tools comes first: by how often each did, and by which the request speaks of first.
+
+use std::collections::HashMap;
+
+use super::memory::Memory;
+use super::recall::sigmoid;
+
+/// What is thought of two tools that were never used together counts as so many times that they were;
+/// it comes from how early tools with such words in their names come.
+const THOUGHT: f32 = 2.0;
+const EARLINESS: f32 = 3.0;
+
+/// How much the order in the request counts, and how many words apart is far apart.
+const SPOKEN: f32 = 2.0;
+const FAR: f32 = 5.0;
+
+/// The order of tools in what serves a request.
+pub(super) struct Order<'m> {
+    memory: &'m Memory,
+    terms: Vec<Option<u32>>,
+    /// Per tool, how strongly each word of the request speaks for it.
+    spoken: HashMap<u32, Vec<f32>>,
+}
+
+impl<'m> Order<'m> {
+    pub(super) fn new(memory: &'m Memory, intent: &str) -> Order<'m> {
+        Order { memory, terms: memory.terms(intent), spoken: HashMap::new() }
+    }
+
+    /// How likely `first` comes before `second`.
+    pub(super) fn chance(&mut self, first: u32, second: u32) -> f32 {
+        if first == second {
+            return 0.5;
+        }
+        let earlier = self.memory.earliness(first) - self.memory.earliness(second);
+        let thought = THOUGHT * sigmoid(EARLINESS * earlier);
+        let for_it = self.memory.times_before(first, second) + thought;
+        let against = self.memory.times_before(second, first) + THOUGHT - thought;
+        sigmoid((for_it / against).ln() + SPOKEN * (self.words_between(first, second) / FAR).tanh())
+    }
+
+    /// How many words after `first` the request speaks of `second`; 0 where it does not tell them apart.
+    fn words_between(&mut self, first: u32, second: u32) -> f32 {
+        self.listen(first);
+        self.listen(second);
+        let (a, b) = (&self.spoken[&first], &self.spoken[&second]);
+        let (mut place_a, mut place_b) = (Place::default(), Place::default());
+        for (at, (a, b)) in a.iter().zip(b).enumerate() {
+            place_a.add(at, a - b);
+            place_b.add(at, b - a);
+        }
+        place_b.mean().zip(place_a.mean()).map_or(0.0, |(second, first)| second - first)
+    }
+
+    fn listen(&mut self, tool: u32) {
+        let (memory, terms) = (self.memory, &self.terms);
+        let speak = || terms.iter().map(|term| memory.speaks_for(*term, tool)).collect();
+        self.spoken.entry(tool).or_insert_with(speak);
+    }
+}
+
+/// Where in a request something is spoken of.
+#[derive(Default)]
+struct Place {
+    sum: f32,
+    weight: f32,
+}
+
+impl Place {
+    fn add(&mut self, at: usize, weight: f32) {
+        if weight > 0.0 {
+            self.sum += weight * at as f32;
+            self.weight += weight;
+        }
+    }
+
+    fn mean(&self) -> Option<f32> {
+        (self.weight > 0.0).then(|| self.sum / self.weight)
+    }
+}
