@@ -8,6 +8,7 @@ pub mod french;
 pub mod lexical;
 pub mod next;
 pub mod procedure;
+pub mod past;
 pub mod rank;
 pub mod request;
 pub mod tokens;

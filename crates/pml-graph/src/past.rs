@@ -1,0 +1,277 @@
+//! What past intents say about a new one.
+//!
+//! A run that succeeded says which items (tools, or capabilities) served an intent. [`Past`] grows by one
+//! such trace at a time and answers, for a request, with a [`Hint`] per item. A hint speaks for an item as
+//! well as against it: a request that is less like the item's past intents than these are like each other
+//! lowers it. That is what keeps learning from hurting: an item without traces has no hint and stays where
+//! its description puts it, and items with traces pass it only if the request is one of theirs.
+//!
+//! Vectors are handed in, and may be missing; then the words of past intents speak alone. Items are
+//! numbered by the caller. Nothing here knows what a description says.
+
+mod learned;
+mod rows;
+mod words;
+pub mod workflow;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use learned::{Learned, Told};
+use rows::Rows;
+use words::{Heard, Words};
+
+/// How much it counts that the request is where the item's learned vector points, beyond [`USUAL`].
+const PULL: f32 = 1.25;
+
+/// What share of the usual pull an item's own requests have is expected of any request near it. Just
+/// under the middle, because what is usual is measured with less known than there is in the end.
+const USUAL: f32 = 0.45;
+
+/// How much the nearest past intent counts, by its cosine.
+const NEAREST: f32 = 1.5;
+
+/// How much the words of past intents count, by the share of the request they cover.
+const WORDS: f32 = 3.5;
+
+/// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
+const CHANCE: f32 = 1.2;
+
+/// ... and how much more with every trace e times as many: among many, one is near by chance.
+const CHANCE_GROWTH: f32 = 0.3;
+
+/// The share of words below which they say nothing, where they speak alone.
+const COMMON_WORDS: f32 = CHANCE / WORDS;
+
+/// How much of what the description says is given up, at most, for what traces say; both say much the
+/// same, and traces say it better.
+const TRUST: f32 = 0.45;
+
+/// With how many traces half of that is reached.
+const HALF_TRUST: f32 = 4.0;
+
+/// How many failures in a row, without a success, lower an item by half a standard deviation.
+const PATIENCE: f32 = 4.0;
+
+/// A run that succeeded.
+#[derive(Debug, Clone, Copy)]
+pub struct Trace<'a> {
+    /// The items that served the intent.
+    pub items: &'a [u32],
+    /// The intent.
+    pub intent: Intent<'a>,
+    /// The cosine of every item's own vector and the intent's, in the order of items; empty if not known.
+    pub likeness: &'a [f32],
+}
+
+/// What is wanted: in a trace, or now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Intent<'a> {
+    /// As it was put.
+    pub text: &'a str,
+    /// The vector of the text.
+    pub vector: Option<&'a [f32]>,
+    /// The vectors of its parts, if it has several; only [`Past::recall`] looks at them.
+    pub parts: &'a [Vec<f32>],
+}
+
+/// What the past says about one item and one request.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Hint {
+    /// How many intents the item has served.
+    pub traces: u32,
+    /// What share of the description's say is given up, from 0 to below 1.
+    pub trust: f32,
+    /// What is added, in standard deviations of the scores of the catalogue; negative if it speaks against.
+    pub evidence: f32,
+    /// The cosine of the nearest intent the item has served; 0 if there is none to compare with.
+    pub nearest: f32,
+}
+
+impl Hint {
+    /// The score of an item whose description alone gives it `standard`, in standard deviations from the
+    /// mean of the catalogue.
+    pub fn apply(&self, standard: f32) -> f32 {
+        standard * (1.0 - self.trust) + self.evidence
+    }
+}
+
+/// How like a request is to what an item has served, for [`workflow::scores`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Recall {
+    /// How well the parts of the request and of the nearest intent match one another, as a cosine.
+    pub nearest: f32,
+    /// How much of the request's words, by rarity, its intents have.
+    pub words: f32,
+    /// 0 if the request is as long as its intents, less the more they differ: a longer one asks for more steps.
+    pub length: f32,
+}
+
+/// All traces, as far as ranking learns from them.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    slots: Slots,
+    learned: Learned,
+    words: Words,
+    /// The parts of all intents with a vector, and which are whose.
+    parts: Rows,
+    parted: Vec<Parted>,
+    /// Failed runs per item.
+    failures: HashMap<u32, u32>,
+}
+
+/// An intent in parts.
+#[derive(Debug, Clone)]
+struct Parted {
+    slots: Vec<usize>,
+    rows: Range<usize>,
+}
+
+impl Past {
+    /// Learns from a run that succeeded. A vector that cannot be compared with those before it is left out.
+    pub fn push(&mut self, trace: &Trace<'_>) {
+        let mut items = trace.items.to_vec();
+        items.sort_unstable();
+        items.dedup();
+        if items.is_empty() {
+            return;
+        }
+        let slots: Vec<usize> = items.iter().map(|item| self.slots.take(*item)).collect();
+        self.words.push(&slots, trace.intent.text);
+        let Some(vector) = trace.intent.vector.filter(|vector| self.learned.takes(vector)) else { return };
+        self.learned.push(&items, &self.slots, vector, trace.likeness);
+        let start = self.parts.len();
+        self.comparable(&trace.intent).into_iter().for_each(|part| self.parts.push(part));
+        self.parted.push(Parted { slots, rows: start..self.parts.len() });
+    }
+
+    /// Learns that a run of `item` failed.
+    pub fn fail(&mut self, item: u32) {
+        *self.failures.entry(item).or_default() += 1;
+    }
+
+    /// What is to be said about each of the first `items` items.
+    pub fn hints(&self, request: &Intent<'_>, items: usize) -> Vec<Hint> {
+        let mut hints = vec![Hint::default(); items];
+        let heard = self.words.ask(request.text);
+        let vector = request.vector.filter(|vector| self.learned.takes(vector));
+        let told = vector.map(|vector| self.learned.ask(vector, &self.slots)).unwrap_or_default();
+        for (slot, heard) in heard.iter().enumerate() {
+            if let Some(hint) = hints.get_mut(self.slots.item(slot) as usize) {
+                let traces = self.words.intents(slot);
+                *hint = told
+                    .get(slot)
+                    .copied()
+                    .flatten()
+                    .map_or_else(|| spoken(*heard), |told| known(told, *heard));
+                hint.traces = traces;
+            }
+        }
+        for (item, failures) in &self.failures {
+            if let Some(hint) = hints.get_mut(*item as usize) {
+                let failures = *failures as f32;
+                hint.evidence -= failures / (failures + hint.traces as f32 + PATIENCE);
+            }
+        }
+        hints
+    }
+
+    /// How like `request` is to what each of the first `items` items has served.
+    pub fn recall(&self, request: &Intent<'_>, items: usize) -> Vec<Recall> {
+        let mut recalls = vec![Recall::default(); items];
+        let nearest = self.nearest_in_parts(request);
+        for (slot, heard) in self.words.ask(request.text).into_iter().enumerate() {
+            if let Some(recall) = recalls.get_mut(self.slots.item(slot) as usize) {
+                *recall = Recall { nearest: nearest[slot], words: heard.share, length: heard.length };
+            }
+        }
+        recalls
+    }
+
+    /// Per slot, how well the parts of the request and of its best intent match one another.
+    fn nearest_in_parts(&self, request: &Intent<'_>) -> Vec<f32> {
+        let mut nearest = vec![0.0_f32; self.slots.len()];
+        let wanted: Vec<Vec<f32>> =
+            self.comparable(request).into_iter().map(|part| self.parts.similarities(part)).collect();
+        if wanted.is_empty() {
+            return nearest;
+        }
+        for intent in &self.parted {
+            let match_of = alignment(&wanted, intent.rows.clone());
+            intent.slots.iter().for_each(|slot| nearest[*slot] = nearest[*slot].max(match_of));
+        }
+        nearest
+    }
+
+    /// The vectors of the parts of an intent, or of all of it if it has not several.
+    fn comparable<'a>(&self, intent: &Intent<'a>) -> Vec<&'a [f32]> {
+        let parts: Vec<&[f32]> =
+            intent.parts.iter().map(Vec::as_slice).filter(|part| self.parts.takes(part)).collect();
+        if parts.len() > 1 {
+            parts
+        } else {
+            intent.vector.filter(|whole| self.parts.takes(whole)).into_iter().collect()
+        }
+    }
+}
+
+/// What is to be said where vectors can be compared.
+fn known(told: Told, heard: Heard) -> Hint {
+    let traces = told.traces as f32;
+    let evidence =
+        PULL * (told.pull - USUAL * told.usual_pull) + NEAREST * told.nearest + WORDS * heard.share
+            - CHANCE
+            - CHANCE_GROWTH * traces.ln();
+    Hint {
+        traces: told.traces,
+        trust: TRUST * traces / (traces + HALF_TRUST),
+        evidence,
+        nearest: told.nearest.max(0.0),
+    }
+}
+
+/// What is to be said by words alone: they can speak for an item, but without them nothing speaks against it,
+/// for one thing can be said in many words.
+fn spoken(heard: Heard) -> Hint {
+    Hint { evidence: WORDS * (heard.share - COMMON_WORDS).max(0.0), ..Hint::default() }
+}
+
+/// The mean of how near each wanted part comes to one of the intent's, and each of those to a wanted one.
+fn alignment(wanted: &[Vec<f32>], rows: Range<usize>) -> f32 {
+    let best = |similarities: &mut dyn Iterator<Item = f32>| similarities.fold(-1.0_f32, f32::max);
+    let there: f32 = wanted.iter().map(|part| best(&mut rows.clone().map(|row| part[row]))).sum();
+    let back: f32 = rows.clone().map(|row| best(&mut wanted.iter().map(|part| part[row]))).sum();
+    0.5 * (there / wanted.len() as f32 + back / rows.len().max(1) as f32)
+}
+
+/// Items that have served anything, numbered in the order they first did.
+#[derive(Debug, Clone, Default)]
+struct Slots {
+    items: Vec<u32>,
+    of: HashMap<u32, usize>,
+}
+
+impl Slots {
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    fn item(&self, slot: usize) -> u32 {
+        self.items[slot]
+    }
+
+    fn of(&self, item: u32) -> Option<usize> {
+        self.of.get(&item).copied()
+    }
+
+    /// The slot of an item, which gets one if it has none.
+    fn take(&mut self, item: u32) -> usize {
+        *self.of.entry(item).or_insert_with(|| {
+            self.items.push(item);
+            self.items.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

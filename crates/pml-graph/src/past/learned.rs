@@ -1,0 +1,217 @@
+//! What past intents teach about the direction of an item's requests.
+//!
+//! Every item that has served an intent gets a learned vector beside the one of its description. An
+//! intent pulls the items that served it towards itself, and pushes away those that looked as good, both
+//! by as much as ranking with what was known without it would have been wrong. So an item that was found
+//! anyway hardly moves, requests that every item gets teach nothing, and items that often serve the same
+//! intent together do not push each other away. This is logistic regression whose every step is kept per
+//! intent, which lets a step be taken back and done again when more is known.
+
+use super::Slots;
+use super::rows::Rows;
+
+/// How far an intent moves an item that ranking would not have found at all.
+const STEP: f32 = 3.0;
+
+/// How much a description's similarity says in the scale of the learned vectors.
+const DESCRIPTION: f32 = 8.0;
+
+/// How many other items an intent is told apart from: the ones it is most easily confused with.
+const RIVALS: usize = 16;
+
+/// How many older intents are gone through again for each new one.
+const REVISITED: usize = 4;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Learned {
+    intents: Rows,
+    lessons: Vec<Lesson>,
+    /// One vector per slot, one after the other.
+    vectors: Vec<f32>,
+    /// Per slot.
+    served: Vec<Served>,
+    /// The lesson to be gone through again next.
+    next: usize,
+}
+
+/// What one intent has moved.
+#[derive(Debug, Clone)]
+struct Lesson {
+    /// The slots of the items that served it.
+    served: Vec<u32>,
+    /// The items that served it come first, then their rivals.
+    shares: Vec<Share>,
+}
+
+#[derive(Debug, Clone)]
+struct Share {
+    item: u32,
+    /// How near its description is, in the scale of the learned vectors.
+    description: f32,
+    /// How far the item was moved: up to 1 towards the intent, or away from it.
+    credit: f32,
+    /// What the learned vector of an item that served said of the intent, with this lesson left out.
+    pull: f32,
+}
+
+/// An item's past in numbers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Served {
+    traces: u32,
+    /// The sum of `pull` over the item's intents.
+    pull: f32,
+}
+
+/// What is known of an item about one request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    /// How many intents it has served.
+    pub(super) traces: u32,
+    /// What its learned vector says.
+    pub(super) pull: f32,
+    /// What it said on average of the intents the item served, each left out in turn.
+    pub(super) usual_pull: f32,
+    /// The cosine of the nearest of these intents.
+    pub(super) nearest: f32,
+}
+
+impl Learned {
+    /// Whether `vector` can be learned from or asked about.
+    pub(super) fn takes(&self, vector: &[f32]) -> bool {
+        self.intents.takes(vector)
+    }
+
+    /// Learns that the items in `served` served the intent with this vector, which [`Learned::takes`].
+    /// `likeness` has the cosine of every item's description and the intent.
+    pub(super) fn push(&mut self, served: &[u32], slots: &Slots, vector: &[f32], likeness: &[f32]) {
+        self.intents.push(vector);
+        self.served.resize(slots.len(), Served::default());
+        self.vectors.resize(slots.len() * vector.len(), 0.0);
+        let intent = self.intents.row(self.lessons.len());
+        let lesson = self.lesson(served, slots, &intent, likeness);
+        for slot in &lesson.served {
+            self.served[*slot as usize].traces += 1;
+        }
+        self.lessons.push(lesson);
+        self.settle(self.lessons.len() - 1, slots);
+        for _ in 0..REVISITED.min(self.lessons.len() - 1) {
+            self.next = if self.next + 1 < self.lessons.len() { self.next } else { 0 };
+            self.settle(self.next, slots);
+            self.next += 1;
+        }
+    }
+
+    /// Who served the intent, and who else looks like it.
+    fn lesson(&self, served: &[u32], slots: &Slots, intent: &[f32], likeness: &[f32]) -> Lesson {
+        let description = |item: u32| DESCRIPTION * likeness.get(item as usize).copied().unwrap_or(0.0);
+        let share = |item: u32| Share { item, description: description(item), credit: 0.0, pull: 0.0 };
+        let mut rivals: Vec<(f32, u32)> =
+            (0..likeness.len() as u32).map(|item| (description(item), item)).collect();
+        for (slot, vector) in self.vectors.chunks_exact(intent.len()).enumerate() {
+            let (item, pull) = (slots.item(slot), dot(vector, intent));
+            match rivals.get_mut(item as usize) {
+                Some(rival) => rival.0 += pull,
+                None => rivals.push((pull, item)),
+            }
+        }
+        rivals.retain(|(_, item)| !served.contains(item));
+        if rivals.len() > RIVALS {
+            rivals.select_nth_unstable_by(RIVALS, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            rivals.truncate(RIVALS);
+        }
+        let shares =
+            served.iter().copied().chain(rivals.into_iter().map(|(_, item)| item)).map(share).collect();
+        let slot = |item: &u32| slots.of(*item).expect("an item that served was given a slot") as u32;
+        Lesson { served: served.iter().map(slot).collect(), shares }
+    }
+
+    /// Takes back what a lesson has moved, and does it again with what is known now.
+    fn settle(&mut self, at: usize, slots: &Slots) {
+        let intent = self.intents.row(at);
+        let Lesson { served, shares } = &mut self.lessons[at];
+        let slot_of: Vec<Option<usize>> = shares.iter().map(|share| slots.of(share.item)).collect();
+        let size = intent.len();
+        let pulls: Vec<f32> = shares
+            .iter()
+            .zip(&slot_of)
+            .map(|(share, slot)| match slot {
+                Some(slot) => dot(&self.vectors[slot * size..][..size], &intent) - STEP * share.credit,
+                None => 0.0,
+            })
+            .collect();
+        let scores: Vec<f32> =
+            shares.iter().zip(&pulls).map(|(share, pull)| share.description + pull).collect();
+        let credits = credits(&scores, served.len());
+        for (place, share) in shares.iter_mut().enumerate() {
+            // Nothing is held against an item that has not served anything: it has not had its turn.
+            let Some(slot) = slot_of[place] else { continue };
+            let step = STEP * (credits[place] - share.credit);
+            share.credit = credits[place];
+            let vector = &mut self.vectors[slot * size..][..size];
+            vector.iter_mut().zip(&intent).for_each(|(number, towards)| *number += step * towards);
+            if place < served.len() {
+                self.served[slot].pull += pulls[place] - share.pull;
+                share.pull = pulls[place];
+            }
+        }
+    }
+
+    /// What is known about a request, which [`Learned::takes`], per slot; `None` for one without lessons.
+    pub(super) fn ask(&self, vector: &[f32], slots: &Slots) -> Vec<Option<Told>> {
+        let length = dot(vector, vector).sqrt();
+        let rows = self.vectors.chunks_exact(vector.len()).zip(&self.served);
+        let mut told: Vec<Option<Told>> = rows
+            .map(|(row, served)| {
+                (served.traces > 0).then(|| Told {
+                    traces: served.traces,
+                    pull: dot(row, vector) / length,
+                    usual_pull: usual_pull(*served),
+                    nearest: -1.0,
+                })
+            })
+            .collect();
+        told.resize(slots.len(), None);
+        for (lesson, similarity) in self.lessons.iter().zip(self.intents.similarities(vector)) {
+            for slot in &lesson.served {
+                if let Some(told) = &mut told[*slot as usize] {
+                    told.nearest = told.nearest.max(similarity);
+                }
+            }
+        }
+        told
+    }
+}
+
+/// How many of its own intents an item must have for half of what they say to be believed.
+const DOUBT: f32 = 3.0;
+
+fn usual_pull(served: Served) -> f32 {
+    // One intent alone, left out, leaves nothing that could speak of it.
+    if served.traces > 1 { served.pull / (served.traces as f32 + DOUBT) } else { 0.0 }
+}
+
+/// By how much ranking by `scores` would be wrong about each item when the first `served` are right: what
+/// each of these lacks against all that are wrong, and what the wrong ones take from it.
+fn credits(scores: &[f32], served: usize) -> Vec<f32> {
+    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let chances: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
+    let (right, wrong) = chances.split_at(served);
+    let all_wrong: f32 = wrong.iter().sum();
+    let taken: f32 = right.iter().map(|chance| 1.0 / (chance + all_wrong)).sum();
+    let lacking = right.iter().map(|chance| all_wrong / (chance + all_wrong));
+    lacking.chain(wrong.iter().map(|chance| -chance * taken)).map(|credit| credit / served as f32).collect()
+}
+
+/// The scalar product, in lanes that can be computed side by side.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0.0_f32; LANES];
+    let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f32 = a_lanes.remainder().iter().zip(b_lanes.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in a_lanes.zip(b_lanes) {
+        for lane in 0..LANES {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
