@@ -60,10 +60,10 @@ pub enum Field {
 const FIELDS: usize = 6;
 
 /// How much a term counts in each field, in the order of [`Field`].
-const WEIGHTS: [f32; FIELDS] = [2.0, 3.0, 1.0, 1.0, 0.5, 0.5];
+const WEIGHTS: [f32; FIELDS] = [2.0, 3.0, 1.0, 1.0, 1.0, 0.5];
 
 /// Where further occurrences stop adding.
-const SATURATION: f32 = 2.5;
+const SATURATION: f32 = 1.5;
 
 /// How strongly long fields are held against their terms.
 const LENGTH_PENALTY: f32 = 0.75;

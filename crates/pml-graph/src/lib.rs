@@ -5,6 +5,7 @@
 
 pub mod graph;
 pub mod french;
+mod confidence;
 pub mod lexical;
 pub mod next;
 pub mod procedure;

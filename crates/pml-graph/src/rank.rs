@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::confidence::{self, Signs};
 use crate::lexical::{Field, Index};
 use crate::request::{MAX_BYTES, Request, Term};
 use crate::tokens;
@@ -41,8 +42,9 @@ pub struct Ranked {
     pub score: f64,
 }
 
-/// Why an item was found: the words of the request, as written there, and where they stand in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why an item was found: the words of the request, as written there, and where they stand in it; or what
+/// it means.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// In the tool's name.
     Name(Vec<String>),
@@ -54,6 +56,8 @@ pub enum Reason {
     Parameter(Vec<String>),
     /// In what it gives back.
     Output(Vec<String>),
+    /// It means what the request or a part of it means; the cosine.
+    Meaning(f32),
 }
 
 /// The best part of the request counts this many times the whole of a request of one part. The more
@@ -77,6 +81,10 @@ const FEW_WORDS: usize = 3;
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
 
+/// From which cosine on likeness is a reason of its own, and from which on it is a good one.
+const ALIKE: f32 = 0.3;
+const NEARLY: f32 = 0.5;
+
 /// How many of the best items are put in order by the parts they answer.
 const RERANKED: usize = 50;
 
@@ -84,35 +92,60 @@ const RERANKED: usize = 50;
 const ANSWERED: f32 = 0.6;
 
 /// The items that have anything to do with `request`, best first; equal ones in catalogue order.
+///
+/// The score of the first item is the probability that it is right, see [`confidence`]; the others'
+/// fall from there by how much less they are worth. Scores are absolute: what has little to do with the
+/// request has a low one, however much worse the rest may be.
 pub fn rank(request: &str, evidence: &Evidence<'_>) -> Vec<Ranked> {
-    let index = evidence.lexical;
-    let request = Request::read(request, index);
-    if request.terms.is_empty() {
-        return Vec::new();
-    }
-    let fit = Fit::measure(&request, evidence);
-    let mut ranked = fit.values();
-    ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
-    if request.parts > 1 {
-        let top = ranked.len().min(RERANKED);
-        spread(&mut ranked[..top], &fit.all, request.parts);
-    }
-    let Some(first) = ranked.first() else { return Vec::new() };
-    let (highest, sure) = (first.value, request.answered_by(first.item, index));
+    let Some((ranked, signs)) = ordered(request, evidence) else { return Vec::new() };
+    let highest = ranked[0].value;
+    let sure = signs.probability();
     let mut lowest = f32::INFINITY;
     ranked
         .iter()
         .map(|valued| {
             lowest = lowest.min(valued.value);
-            Ranked { item: valued.item, score: sure * f64::from((lowest - highest) / 4.0).exp() }
+            Ranked {
+                item: valued.item,
+                score: sure * confidence::behind((highest - lowest) / signs.deviation),
+            }
         })
         .collect()
 }
 
+/// The items found, in order, and what tells how sure the first is; `None` where there are none.
+pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Valued>, Signs)> {
+    let request = Request::read(request, evidence.lexical);
+    if request.terms.is_empty() {
+        return None;
+    }
+    let fit = Fit::measure(&request, evidence);
+    let values = fit.values();
+    let (mean, deviation) = spread_of(&values);
+    let found = (0..values.len()).filter(|item| fit.found[*item]);
+    let mut ranked: Vec<Valued> = found.map(|item| Valued { item, value: values[item] }).collect();
+    ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
+    let first = ranked.first()?.item;
+    let second = ranked.get(1).map_or(mean, |second| second.value);
+    let signs = Signs {
+        deviation,
+        lead: (values[first] - second) / deviation,
+        covered: request.answered_by(first, evidence.lexical) as f32,
+        likeness: fit.likeness.as_ref().map(|likeness| likeness[first]),
+        first_by_words: fit.by_words == Some(first),
+        parts: request.parts,
+    };
+    if request.parts > 1 {
+        let top = ranked.len().min(RERANKED);
+        spread(&mut ranked[..top], &fit.all, request.parts);
+    }
+    Some((ranked, signs))
+}
+
 /// An item and what it is worth to a request.
-struct Valued {
-    item: usize,
-    value: f32,
+pub(crate) struct Valued {
+    pub(crate) item: usize,
+    pub(crate) value: f32,
 }
 
 /// How well every item fits the request, in standard deviations over the catalogue.
@@ -123,6 +156,10 @@ struct Fit {
     names: Vec<f32>,
     /// Whether it has to do with the request at all.
     found: Vec<bool>,
+    /// The item that fits best by words alone.
+    by_words: Option<usize>,
+    /// How similar it is to the request or to a part of it, as a cosine; `None` where that is not known.
+    likeness: Option<Vec<f32>>,
 }
 
 impl Fit {
@@ -131,23 +168,25 @@ impl Fit {
         let mut all = Measure::of_words(request, index);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
         all.scale();
+        let by_words = first_of(&all.sums());
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
-        if let Some(mut meaning) = dense.and_then(|dense| Measure::of_meaning(&dense, request.parts)) {
-            let similar = |item: usize| meaning.best(item).max(meaning.whole[item]) >= SIMILAR;
-            found.iter_mut().enumerate().for_each(|(item, found)| *found = *found || similar(item));
-            meaning.scale();
-            all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
-        }
-        Fit { all, names: names(request, index), found }
+        let likeness =
+            dense.and_then(|dense| Measure::of_meaning(&dense, request.parts)).map(|mut meaning| {
+                let best = |item: usize| meaning.best(item).max(meaning.whole[item]);
+                let likeness: Vec<f32> = (0..index.len()).map(best).collect();
+                found.iter_mut().zip(&likeness).for_each(|(found, likeness)| *found |= *likeness >= SIMILAR);
+                meaning.scale();
+                all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
+                likeness
+            });
+        Fit { all, names: names(request, index), found, by_words, likeness }
     }
 
-    /// Every item that has to do with the request, with its worth.
-    fn values(&self) -> Vec<Valued> {
-        let whole = self.all.whole_weight();
-        let value =
-            |item| whole * self.all.whole[item] + PART_WEIGHT * self.all.best(item) + self.names[item];
-        let found = (0..self.found.len()).filter(|item| self.found[*item]);
-        found.map(|item| Valued { item, value: value(item) }).collect()
+    /// What every item is worth.
+    fn values(&self) -> Vec<f32> {
+        let mut values = self.all.sums();
+        add_weighted(&mut values, &self.names, 1.0);
+        values
     }
 }
 
@@ -200,14 +239,17 @@ impl Measure {
         parts.reduce(f32::max).unwrap_or(self.whole[item])
     }
 
+    /// What the whole and the best part come to for each item.
+    fn sums(&self) -> Vec<f32> {
+        let weight = self.whole_weight();
+        (0..self.whole.len()).map(|item| weight * self.whole[item] + PART_WEIGHT * self.best(item)).collect()
+    }
+
     /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
     /// what the whole and the best part come to.
     fn scale(&mut self) {
-        let weight = self.whole_weight();
-        let sums =
-            (0..self.whole.len()).map(|item| weight * self.whole[item] + PART_WEIGHT * self.best(item));
-        let (mean, deviation) = spread_of(&sums.collect::<Vec<f32>>());
-        let mean = mean / (weight + PART_WEIGHT);
+        let (mean, deviation) = spread_of(&self.sums());
+        let mean = mean / (self.whole_weight() + PART_WEIGHT);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);
         }
@@ -287,6 +329,11 @@ fn spread(ranked: &mut [Valued], fit: &Measure, parts: usize) {
     }
 }
 
+/// The item with the largest value; the first of equal ones.
+fn first_of(values: &[f32]) -> Option<usize> {
+    (!values.is_empty()).then(|| largest(values).0)
+}
+
 /// The largest of `answers` and where it is; the first of equal ones.
 fn largest(answers: &[f32]) -> (usize, f32) {
     let answers = answers.iter().copied().enumerate();
@@ -322,7 +369,15 @@ pub fn reasons(request: &str, evidence: &Evidence<'_>, item: usize) -> Vec<Reaso
         Reason::Parameter(parameter),
         Reason::Output(output),
     ];
-    reasons.into_iter().filter(|reason| !reason.words().is_empty()).collect()
+    let meant = evidence.dense.and_then(|dense| likeness(&dense, item)).filter(|cosine| *cosine >= ALIKE);
+    let words = reasons.into_iter().filter(|reason| !reason.words().is_empty());
+    words.chain(meant.map(Reason::Meaning)).collect()
+}
+
+/// The cosine of an item's vector and that of the request or of the part it is most like.
+fn likeness(dense: &Dense<'_>, item: usize) -> Option<f32> {
+    let parts = dense.parts.iter().map(Vec::as_slice).chain([dense.whole]);
+    parts.filter_map(|part| dense.items.similarity(item, part)).reduce(f32::max)
 }
 
 /// The fields behind each kind of [`Reason`], in the order of their weight.
@@ -335,7 +390,7 @@ const PLACES: [&[Field]; 5] = [
 ];
 
 impl Reason {
-    /// The words of the request.
+    /// The words of the request, where words are the reason.
     pub fn words(&self) -> &[String] {
         match self {
             Reason::Name(words)
@@ -343,13 +398,19 @@ impl Reason {
             | Reason::Description(words)
             | Reason::Parameter(words)
             | Reason::Output(words) => words,
+            Reason::Meaning(_) => &[],
         }
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Reason::Meaning(cosine) = self {
+            let nearly = if *cosine >= NEARLY { "nearly" } else { "something like" };
+            return write!(f, "means {nearly} what is asked ({cosine:.2})");
+        }
         f.write_str(match self {
+            Reason::Meaning(_) => "",
             Reason::Name(_) => "name matches ",
             Reason::Server(_) => "server matches ",
             Reason::Description(_) => "description mentions ",

@@ -108,6 +108,13 @@ impl Vectors {
         absent.for_each(|(similarity, _)| *similarity = usual);
         Some(found)
     }
+
+    /// The cosine of one item's vector and `vector`, where both are there and can be compared.
+    pub(crate) fn similarity(&self, item: usize, vector: &[f32]) -> Option<f32> {
+        let (numbers, scale) = coarse(vector).filter(|(numbers, _)| numbers.len() == self.dimensions)?;
+        let row = self.rows.chunks_exact(self.dimensions).nth(item).filter(|_| self.has(item))?;
+        Some(product(row, &numbers) as f32 * self.scales[item] * scale)
+    }
 }
 
 /// A request's vector in whole numbers, and what makes its length 1.
@@ -132,4 +139,63 @@ fn largest(vector: &[f32]) -> f32 {
 
 fn product(row: &[i8], numbers: &[i16]) -> i32 {
     row.iter().zip(numbers).map(|(small, number)| i32::from(i16::from(*small)) * i32::from(*number)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: Option<f32>, expected: f32) -> bool {
+        found.is_some_and(|found| (found - expected).abs() < 0.002)
+    }
+
+    #[test]
+    fn a_tool_is_written_as_words() {
+        assert_eq!(
+            document_text("git-hub", "listIssues_v2", " All of them. "),
+            "git hub list Issues v2: All of them."
+        );
+        assert_eq!(document_text("", "parseHTTPResponse", ""), "parse HTTP Response: ");
+    }
+
+    #[test]
+    fn similarities_are_cosines_nearly() {
+        let row: Vec<f32> = (0..384).map(|at| ((at * 37 % 101) as f32 - 50.0) / 700.0).collect();
+        let other: Vec<f32> = (0..384).map(|at| ((at * 53 % 97) as f32 - 40.0) * 9.0).collect();
+        let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let cosine = product(&row, &other) / (product(&row, &row) * product(&other, &other)).sqrt();
+        let mut vectors = Vectors::default();
+        vectors.push(Some(&row));
+        assert!(close(vectors.similarity(0, &other), cosine));
+        assert!(close(vectors.similarity(0, &row), 1.0));
+        assert_eq!(vectors.similarities(&other).map(|all| all[0]), vectors.similarity(0, &other));
+    }
+
+    #[test]
+    fn rows_come_go_and_change() {
+        let (x, y) = ([1.0, 0.0], [0.0, 2.0]);
+        let mut vectors = Vectors::default();
+        vectors.push(None);
+        vectors.push(Some(&x));
+        vectors.insert(1, Some(&y));
+        assert_eq!((vectors.len(), vectors.has(0), vectors.has(1), vectors.has(9)), (3, false, true, false));
+        assert!(close(vectors.similarity(1, &y), 1.0) && close(vectors.similarity(2, &x), 1.0));
+        assert_eq!(vectors.similarity(0, &x), None);
+        vectors.remove(0);
+        vectors.replace(0, Some(&x));
+        assert!(close(vectors.similarity(0, &x), 1.0) && close(vectors.similarity(1, &x), 1.0));
+        // What has no vector is as similar as the others are.
+        vectors.replace(1, Some(&y));
+        vectors.push(Some(&[f32::NAN, 1.0]));
+        let all = vectors.similarities(&x).unwrap_or_default();
+        assert!(close(all.get(2).copied(), 0.5), "{all:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "vectors of one table have one length")]
+    fn vectors_of_two_models_are_not_mixed() {
+        let mut vectors = Vectors::default();
+        vectors.push(Some(&[1.0, 0.0]));
+        vectors.push(Some(&[1.0, 0.0, 0.0]));
+    }
 }

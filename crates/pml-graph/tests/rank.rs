@@ -78,10 +78,10 @@ fn reasons_quote_the_request() {
     check(
         "Reading a File from disk",
         &expect![[r#"
-            0.53 fs:read_file: name matches `Reading`, `File`
+            0.82 fs:read_file: name matches `Reading`, `File`
             0.26 fs:write_file: name matches `File`
-            0.21 fs:list_directory: description mentions `File`
-            0.20 git:diff: description mentions `File`
+            0.20 fs:list_directory: description mentions `File`
+            0.18 git:diff: description mentions `File`
         "#]],
     );
 }
@@ -91,10 +91,10 @@ fn every_part_of_a_request_is_answered_early() {
     check(
         "Read the file report.txt and write the file copy.txt. Give me the weather forecast. Send an email to Ann.",
         &expect![[r#"
-            0.80 weather:forecast: name matches `forecast`; server matches `weather`
-            0.63 mail:send_email: name matches `Send`, `email`
-            0.58 fs:read_file: name matches `Read`, `file`
-            0.51 fs:write_file: name matches `file`, `write`
+            0.84 weather:forecast: name matches `forecast`; server matches `weather`
+            0.61 mail:send_email: name matches `Send`, `email`
+            0.54 fs:read_file: name matches `Read`, `file`
+            0.46 fs:write_file: name matches `file`, `write`
         "#]],
     );
 }
