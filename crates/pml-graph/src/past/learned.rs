@@ -26,6 +26,10 @@ const REVISITED: usize = 4;
 pub(super) struct Learned {
     intents: Rows,
     lessons: Vec<Lesson>,
+    /// The slots of the items that served the intents, all in one row because every request goes through
+    /// them, and where those of each intent end.
+    servers: Vec<u32>,
+    server_ends: Vec<u32>,
     /// One vector per slot, one after the other.
     vectors: Vec<f32>,
     /// Per slot.
@@ -37,10 +41,9 @@ pub(super) struct Learned {
 /// What one intent has moved.
 #[derive(Debug, Clone)]
 struct Lesson {
-    /// The slots of the items that served it.
-    served: Vec<u32>,
     /// The items that served it come first, then their rivals.
     shares: Vec<Share>,
+    served: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -89,9 +92,12 @@ impl Learned {
         self.vectors.resize(slots.len() * vector.len(), 0.0);
         let intent = self.intents.row(self.lessons.len());
         let lesson = self.lesson(served, slots, &intent, likeness);
-        for slot in &lesson.served {
-            self.served[*slot as usize].traces += 1;
+        for item in served {
+            let slot = slots.of(*item).expect("an item that served was given a slot");
+            self.served[slot].traces += 1;
+            self.servers.push(slot as u32);
         }
+        self.server_ends.push(self.servers.len() as u32);
         self.lessons.push(lesson);
         self.settle(self.lessons.len() - 1, slots);
         for _ in 0..REVISITED.min(self.lessons.len() - 1) {
@@ -121,14 +127,13 @@ impl Learned {
         }
         let shares =
             served.iter().copied().chain(rivals.into_iter().map(|(_, item)| item)).map(share).collect();
-        let slot = |item: &u32| slots.of(*item).expect("an item that served was given a slot") as u32;
-        Lesson { served: served.iter().map(slot).collect(), shares }
+        Lesson { shares, served: served.len() }
     }
 
     /// Takes back what a lesson has moved, and does it again with what is known now.
     fn settle(&mut self, at: usize, slots: &Slots) {
         let intent = self.intents.row(at);
-        let Lesson { served, shares } = &mut self.lessons[at];
+        let Lesson { shares, served } = &mut self.lessons[at];
         let slot_of: Vec<Option<usize>> = shares.iter().map(|share| slots.of(share.item)).collect();
         let size = intent.len();
         let pulls: Vec<f32> = shares
@@ -141,7 +146,7 @@ impl Learned {
             .collect();
         let scores: Vec<f32> =
             shares.iter().zip(&pulls).map(|(share, pull)| share.description + pull).collect();
-        let credits = credits(&scores, served.len());
+        let credits = credits(&scores, *served);
         for (place, share) in shares.iter_mut().enumerate() {
             // Nothing is held against an item that has not served anything: it has not had its turn.
             let Some(slot) = slot_of[place] else { continue };
@@ -149,7 +154,7 @@ impl Learned {
             share.credit = credits[place];
             let vector = &mut self.vectors[slot * size..][..size];
             vector.iter_mut().zip(&intent).for_each(|(number, towards)| *number += step * towards);
-            if place < served.len() {
+            if place < *served {
                 self.served[slot].pull += pulls[place] - share.pull;
                 share.pull = pulls[place];
             }
@@ -171,12 +176,14 @@ impl Learned {
             })
             .collect();
         told.resize(slots.len(), None);
-        for (lesson, similarity) in self.lessons.iter().zip(self.intents.similarities(vector)) {
-            for slot in &lesson.served {
+        let mut start = 0;
+        for (end, similarity) in self.server_ends.iter().zip(self.intents.similarities(vector)) {
+            for slot in &self.servers[start..*end as usize] {
                 if let Some(told) = &mut told[*slot as usize] {
                     told.nearest = told.nearest.max(similarity);
                 }
             }
+            start = *end as usize;
         }
         told
     }

@@ -62,6 +62,17 @@ fn largest(vector: &[f32]) -> f32 {
     })
 }
 
+/// The scalar product, in lanes that can be computed side by side.
 fn product(row: &[i8], wanted: &[i16]) -> i32 {
-    row.iter().zip(wanted).map(|(small, number)| i32::from(i16::from(*small)) * i32::from(*number)).sum()
+    const LANES: usize = 16;
+    let mut sums = [0_i32; LANES];
+    let (row_lanes, wanted_lanes) = (row.chunks_exact(LANES), wanted.chunks_exact(LANES));
+    let rest = row_lanes.remainder().iter().zip(wanted_lanes.remainder());
+    let rest: i32 = rest.map(|(small, number)| i32::from(*small) * i32::from(*number)).sum();
+    for (small, number) in row_lanes.zip(wanted_lanes) {
+        for lane in 0..LANES {
+            sums[lane] += i32::from(i16::from(small[lane])) * i32::from(number[lane]);
+        }
+    }
+    sums.iter().sum::<i32>() + rest
 }
