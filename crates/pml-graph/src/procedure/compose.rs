@@ -88,7 +88,7 @@ pub fn suggest(memory: &Memory, request: &Request<'_>) -> Option<Suggestion> {
     let best = copies.chain(fresh).reduce(|best, next| if next.0 > best.0 { next } else { best })?;
     let (_, shares, graph, copied) = best;
     let confidence = sigmoid(SURE_TOOLS * shares.tools + SURE_LINKS * shares.links + SURE_OFFSET);
-    let known = known(&judged);
+    let known = known(&judged, &recall);
     let graph = graph.clone();
     let neighbours = neighbours(&recall, &graph);
     Some(Suggestion { tools: graph.tools, links: graph.links, confidence, copied, neighbours, known })
@@ -226,10 +226,13 @@ fn steps(tools: Vec<u32>, chained: bool) -> Graph {
     Graph { tools, links }
 }
 
-/// Earlier graphs, best first. What counts is what is expected of them, and who used them.
-fn known(judged: &[(Shares, &Repeat<'_>)]) -> Vec<Known> {
+/// Earlier graphs, best first. What is expected of them, who used them and what the catalogue says count
+/// alike.
+fn known(judged: &[(Shares, &Repeat<'_>)], recall: &Recall<'_>) -> Vec<Known> {
     let value = |shares: &Shares, repeat: &Repeat<'_>| {
-        ((shares.sum() + repeat.similarity + repeat.weight) / 4.0).clamp(0.0, 1.0)
+        let tools = repeat.graph.distinct_tools();
+        let offered = tools.iter().map(|tool| recall.offered(*tool)).sum::<f32>() / tools.len() as f32;
+        ((shares.sum() + repeat.similarity + repeat.weight + offered) / 5.0).clamp(0.0, 1.0)
     };
     let mut known: Vec<Known> = (judged.iter())
         .map(|(shares, repeat)| Known { trace: repeat.trace, value: value(shares, repeat) })

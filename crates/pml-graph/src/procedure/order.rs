@@ -11,7 +11,7 @@ const THOUGHT: f32 = 2.0;
 const EARLINESS: f32 = 3.0;
 
 /// How much the order in the request counts, and how many words apart is far apart.
-const SPOKEN: f32 = 2.0;
+const SPOKEN: f32 = 2.5;
 const FAR: f32 = 5.0;
 
 /// The order of tools in what serves a request.

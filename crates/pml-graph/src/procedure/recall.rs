@@ -34,6 +34,8 @@ pub(crate) struct Recall<'m> {
     tools: Vec<u32>,
     chances: HashMap<u32, f32>,
     votes: HashMap<(u32, u32), f32>,
+    /// What the catalogue alone says of a tool.
+    offered: HashMap<u32, f32>,
     order: Order<'m>,
     /// How likely it is that nothing is linked.
     pub(super) unlinked: f32,
@@ -59,7 +61,9 @@ impl<'m> Recall<'m> {
             }
         }
         let unlinked = if all > 0.0 { unlinked / all } else { 0.0 };
-        Recall { memory, near, tools, chances, votes, order: Order::new(memory, request.intent), unlinked }
+        let offered = request.matches.iter().map(|found| (found.tool, found.value)).collect();
+        let order = Order::new(memory, request.intent);
+        Recall { memory, near, tools, chances, votes, offered, order, unlinked }
     }
 
     /// The traces whose word counts for something, nearest first, and how much.
@@ -80,6 +84,11 @@ impl<'m> Recall<'m> {
     /// How likely `tool` is used; without any evidence, hardly.
     pub(crate) fn chance(&self, tool: u32) -> f32 {
         self.chances.get(&tool).copied().unwrap_or_else(|| sigmoid(TOOL_OFFSET))
+    }
+
+    /// How likely the catalogue alone holds it that `tool` is meant.
+    pub(super) fn offered(&self, tool: u32) -> f32 {
+        self.offered.get(&tool).copied().unwrap_or(0.0)
     }
 
     /// How likely `to` is linked to what `from` gives.
