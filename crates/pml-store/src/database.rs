@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_accepted.sql"),
     include_str!("../migrations/0005_memory.sql"),
     include_str!("../migrations/0006_allowed.sql"),
+    include_str!("../migrations/0007_vectors.sql"),
 ];
 
 /// `PML1`, which tells our files from those of other programs.

@@ -22,6 +22,7 @@ mod rule;
 mod run;
 mod seal;
 mod state;
+mod vector;
 mod writer;
 
 use std::fmt;
@@ -47,6 +48,7 @@ pub use run::{
     Recorded, RunKind, RunRow, Standing, StoredAnswer,
 };
 pub use state::{Process, ServerState};
+pub use vector::StoredVector;
 pub use writer::Urgency;
 
 use audit::Head;

@@ -14,6 +14,7 @@ mod rules;
 mod runs;
 mod sealing;
 mod state;
+mod vectors;
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
