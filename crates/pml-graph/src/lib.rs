@@ -1,15 +1,16 @@
-//! The mathematics of memory: which tools answer a request.
+//! The mathematics of memory: which tools answer a request, what served such requests before, what comes
+//! next, and how everything hangs together.
 //!
 //! Everything here is a pure function of its arguments: no files, no network, no clock, no threads
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
-pub mod graph;
-pub mod french;
 mod confidence;
+pub mod french;
+pub mod graph;
 pub mod lexical;
 pub mod next;
-pub mod procedure;
 pub mod past;
+pub mod procedure;
 pub mod rank;
 pub mod request;
 pub mod tokens;

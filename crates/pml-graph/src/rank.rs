@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::confidence::{self, Signs};
 use crate::lexical::{Field, Index};
+use crate::past::Hint;
 use crate::request::{MAX_BYTES, Request, Term};
 use crate::tokens;
 use crate::vectors::Vectors;
@@ -19,6 +20,8 @@ pub struct Evidence<'a> {
     pub lexical: &'a Index,
     /// What the items and the request mean; `None` while no model is there.
     pub dense: Option<Dense<'a>>,
+    /// What past requests say of each item, in catalogue order.
+    pub past: Option<&'a [Hint]>,
 }
 
 /// What the items and the request mean, as vectors of one model.
@@ -85,6 +88,9 @@ const SIMILAR: f32 = 0.15;
 const ALIKE: f32 = 0.3;
 const NEARLY: f32 = 0.5;
 
+/// From which gain on, in standard deviations, an item is found by what past requests say of it alone.
+const SPOKEN_FOR: f32 = 0.1;
+
 /// How many of the best items are put in order by the parts they answer.
 const RERANKED: usize = 50;
 
@@ -120,9 +126,10 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
         return None;
     }
     let fit = Fit::measure(&request, evidence);
-    let values = fit.values();
+    let mut values = fit.values();
+    let spoken_for = past_speaks(&mut values, evidence.past);
     let (mean, deviation) = spread_of(&values);
-    let found = (0..values.len()).filter(|item| fit.found[*item]);
+    let found = (0..values.len()).filter(|item| fit.found[*item] || spoken_for[*item]);
     let mut ranked: Vec<Valued> = found.map(|item| Valued { item, value: values[item] }).collect();
     ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
     let first = ranked.first()?.item;
@@ -140,6 +147,30 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
         spread(&mut ranked[..top], &fit.all, request.parts);
     }
     Some((ranked, signs))
+}
+
+/// How well every item fits the request by words and meaning alone: 0 is the usual fit in this catalogue, 1 a
+/// standard deviation.
+pub fn standard(request: &str, evidence: &Evidence<'_>) -> Vec<f32> {
+    let request = Request::read(request, evidence.lexical);
+    let mut values = Fit::measure(&request, evidence).values();
+    let (mean, deviation) = spread_of(&values);
+    values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
+    values
+}
+
+/// Lets what past requests say change what items are worth; tells for which of them it speaks.
+fn past_speaks(values: &mut [f32], past: Option<&[Hint]>) -> Vec<bool> {
+    let Some(past) = past.filter(|past| past.len() == values.len()) else { return vec![false; values.len()] };
+    let (mean, deviation) = spread_of(values);
+    let mut spoken_for = Vec::with_capacity(values.len());
+    for (value, hint) in values.iter_mut().zip(past) {
+        let before = (*value - mean) / deviation;
+        let after = hint.apply(before);
+        *value = mean + deviation * after;
+        spoken_for.push(after > before + SPOKEN_FOR);
+    }
+    spoken_for
 }
 
 /// An item and what it is worth to a request.

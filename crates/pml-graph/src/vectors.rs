@@ -95,9 +95,24 @@ impl Vectors {
         self.rows.drain(item * self.dimensions..(item + 1) * self.dimensions);
     }
 
+    /// The `most` items whose vectors are nearest to `vector`, with their cosines, nearest first.
+    pub fn nearest(&self, vector: &[f32], most: usize) -> Vec<(usize, f32)> {
+        let Some(similarities) = self.similarities(vector) else { return Vec::new() };
+        let mut all: Vec<(usize, f32)> =
+            similarities.into_iter().enumerate().filter(|(item, _)| self.has(*item)).collect();
+        let order =
+            |one: &(usize, f32), other: &(usize, f32)| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0));
+        if all.len() > most && most > 0 {
+            all.select_nth_unstable_by(most - 1, order);
+        }
+        all.truncate(most);
+        all.sort_unstable_by(order);
+        all
+    }
+
     /// The cosine of every item's vector and `vector`, and the usual one for items without; `None` where
     /// `vector` cannot be compared.
-    pub(crate) fn similarities(&self, vector: &[f32]) -> Option<Vec<f32>> {
+    pub fn similarities(&self, vector: &[f32]) -> Option<Vec<f32>> {
         let (numbers, scale) = coarse(vector).filter(|(numbers, _)| numbers.len() == self.dimensions)?;
         let rows = self.rows.chunks_exact(self.dimensions).zip(&self.scales);
         let mut found: Vec<f32> =

@@ -26,7 +26,7 @@ fn build(tools: &[Tool]) -> Index {
 }
 
 fn ranked(index: &Index) -> Vec<Vec<Ranked>> {
-    let evidence = Evidence { lexical: index, dense: None };
+    let evidence = Evidence { lexical: index, dense: None, past: None };
     let requests = ["read file3", "file number 5. many file11", "fs", "file40 of many", "write a pixel"];
     requests.iter().map(|request| rank(request, &evidence)).collect()
 }

@@ -55,7 +55,7 @@ fn found(request: &str, vectors: &Vectors) -> Vec<Ranked> {
 fn with<T>(request: &str, vectors: &Vectors, use_it: impl Fn(&Evidence<'_>) -> T) -> T {
     let parts: Vec<Vec<f32>> = parts(request).into_iter().map(vector).collect();
     let dense = Dense { items: vectors, whole: &vector(request), parts: &parts };
-    use_it(&Evidence { lexical: &index(), dense: Some(dense) })
+    use_it(&Evidence { lexical: &index(), dense: Some(dense), past: None })
 }
 
 #[track_caller]
@@ -72,7 +72,9 @@ fn check(request: &str, expected: &Expect) {
 
 #[test]
 fn what_is_said_in_other_words_is_found() {
-    assert!(rank("shall I take an umbrella", &Evidence { lexical: &index(), dense: None }).is_empty());
+    assert!(
+        rank("shall I take an umbrella", &Evidence { lexical: &index(), dense: None, past: None }).is_empty()
+    );
     check(
         "shall I take an umbrella",
         &expect![[r#"
@@ -114,16 +116,19 @@ fn items_without_a_vector_are_ranked_by_their_words() {
     assert_eq!(found("weather forecast", &vectors)[0].item, 3);
     let mut none = Vectors::default();
     TOOLS.iter().for_each(|_| none.push(None));
-    let words = rank("read a file", &Evidence { lexical: &index(), dense: None });
+    let words = rank("read a file", &Evidence { lexical: &index(), dense: None, past: None });
     assert_eq!(found("read a file", &none), words);
 }
 
 #[test]
 fn vectors_that_do_not_fit_are_ignored() {
     let (index, vectors) = (index(), vectors());
-    let words = rank("read a file", &Evidence { lexical: &index, dense: None });
+    let words = rank("read a file", &Evidence { lexical: &index, dense: None, past: None });
     let with = |items: &Vectors, whole: &[f32], parts: &[Vec<f32>]| {
-        rank("read a file", &Evidence { lexical: &index, dense: Some(Dense { items, whole, parts }) })
+        rank(
+            "read a file",
+            &Evidence { lexical: &index, dense: Some(Dense { items, whole, parts }), past: None },
+        )
     };
     let good = vector("read a file");
     assert_ne!(with(&vectors, &good, from_ref(&good)), words);
@@ -163,7 +168,7 @@ fn thousands_of_tools_that_are_alike_keep_their_order() {
     let request = "Read the file. Send the message. Read the disk.";
     let parts: Vec<Vec<f32>> = parts(request).into_iter().map(vector).collect();
     let dense = Dense { items: &vectors, whole: &vector(request), parts: &parts };
-    let found = rank(request, &Evidence { lexical: &index, dense: Some(dense) });
+    let found = rank(request, &Evidence { lexical: &index, dense: Some(dense), past: None });
     assert!(found.iter().map(|ranked| ranked.item).eq(0..2000));
     assert!(found.iter().all(|ranked| ranked.score.is_finite()));
 }

@@ -14,7 +14,7 @@ fn index(tools: &[&'static str]) -> Index {
 }
 
 fn found(request: &str, index: &Index) -> Vec<Ranked> {
-    rank(request, &Evidence { lexical: index, dense: None })
+    rank(request, &Evidence { lexical: index, dense: None, past: None })
 }
 
 fn items(request: &str, index: &Index) -> Vec<usize> {
@@ -37,7 +37,7 @@ const OFFICE: &[&str] = &[
 #[track_caller]
 fn check(request: &str, expected: &Expect) {
     let index = index(OFFICE);
-    let evidence = Evidence { lexical: &index, dense: None };
+    let evidence = Evidence { lexical: &index, dense: None, past: None };
     let mut text = String::new();
     for Ranked { item, score } in rank(request, &evidence).into_iter().take(4) {
         let id = OFFICE[item].split(' ').next().unwrap_or_default();
@@ -169,7 +169,7 @@ fn parameters_and_results_are_searched_too() {
         Document { name: "two", parameter_descriptions: vec!["IANA timezone"], ..Document::default() },
         Document { name: "three", outputs: r#"{"humidity": "int"}"#, ..Document::default() },
     ]);
-    let evidence = Evidence { lexical: &index, dense: None };
+    let evidence = Evidence { lexical: &index, dense: None, past: None };
     let why = |request: &str| {
         let first = rank(request, &evidence)[0];
         reasons(request, &evidence, first.item)[0].to_string()

@@ -2,11 +2,12 @@
 //!
 //! `POST /api/analyse` says what a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) would do;
 //! nothing is run. `/api/approvals` is what waits for a person, `/api/quarantine` the tools that
-//! do; `/api/capabilities` and `/api/traces` are what was learned. Who may ask is decided in front of every route, not
+//! do; `/api/capabilities` and `/api/traces` are what was learned, `/api/graph` how it hangs together. Who may ask is decided in front of every route, not
 //! here.
 
 pub mod approvals;
 mod capabilities;
+mod graph;
 pub mod quarantine;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/analyse", post(analyse))
         .merge(approvals::router())
         .merge(capabilities::router())
+        .merge(graph::router())
         .merge(quarantine::router())
         .with_state(app)
 }

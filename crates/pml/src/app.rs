@@ -24,7 +24,9 @@ use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
 use crate::config::{self, Config, Definitions, Env, Paths, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
+use crate::meaning::{self, Meaning};
 use crate::memory::{self, Memory, Observed};
+use crate::network::Network;
 use crate::plan;
 use crate::problem::{Code, Problem};
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
@@ -55,6 +57,10 @@ pub struct App {
     pub epoch: Epoch,
     /// What runs left behind.
     pub memory: Arc<Memory>,
+    /// What texts mean.
+    pub meaning: Meaning,
+    /// How tools and capabilities hang together.
+    pub network: Network,
     /// Results that need not be computed again.
     pub cache: Cache,
     policy: RwLock<Arc<Policy>>,
@@ -112,6 +118,8 @@ impl App {
             runs: Runs::new(process.clone()),
             epoch: Epoch::new(store.clone(), process.clone()),
             memory: Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env))),
+            meaning: Meaning::new(store.clone(), Principal::local(), &config.embedding),
+            network: Network::default(),
             cache: Cache::default(),
             policy: RwLock::new(Arc::new(Policy::new(&config))),
             programs: Mutex::default(),
@@ -146,6 +154,7 @@ impl App {
         tokio::spawn(memory::keep_learning(Arc::clone(&app)));
         if role == Role::Gateway {
             tokio::spawn(memory::keep_checking(Arc::clone(&app)));
+            tokio::spawn(meaning::keep_reading(Arc::clone(&app)));
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
             tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
@@ -284,6 +293,7 @@ impl App {
         let known = self.known().await?;
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Policy::new(&config));
         self.memory.also_secret(config::known_secrets(&config, &self.paths, &self.env));
+        self.meaning.choose(&config.embedding);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
         *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
         self.apply_servers(&config, &eras(&known.manifests), |server| {

@@ -146,6 +146,11 @@ impl Snapshot {
         Err(self.unknown_tool(&id.to_string()))
     }
 
+    /// Where among the tools the one of that id is.
+    pub(crate) fn place(&self, id: &str) -> Option<usize> {
+        self.by_id.get(&ToolId::parse(id).ok()?).copied()
+    }
+
     /// The tool of an id, if it is held back.
     pub fn held(&self, id: &ToolId) -> Option<&HeldBack> {
         self.held_back.iter().find(|held| held.id == *id)
@@ -317,7 +322,7 @@ impl Texts {
 }
 
 /// The property names and descriptions of an output schema, as far as ranking reads them.
-fn collect_words(schema: &Value, words: &mut String) {
+pub(crate) fn collect_words(schema: &Value, words: &mut String) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if words.len() > 1_500 {
             return;

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod capabilities;
+mod compose;
 mod recall;
 mod replan;
 mod said;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use pml_analysis::render::Report as Misread;
 use pml_mcp::Caller;
 use pml_model::json::Fields;
+use pml_model::name::printable;
 use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
 use serde_json::value::RawValue;
@@ -25,8 +27,10 @@ use crate::discover::{self, Page, Request};
 use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
 use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Report, Resumed, Standing};
+use crate::network::{View, Way, Woven};
 use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
+use crate::suggest::SuggestedDag;
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
@@ -51,16 +55,65 @@ pub async fn discover(
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
+    discover::check(request)?;
     app.get_acquainted().await;
+    let wanted = app.meaning.wanted(&request.intent).await;
     let capabilities = match request.filter.kind {
         discover::Kind::Tool => Vec::new(),
         discover::Kind::Capability | discover::Kind::All => {
-            app.memory.find(principal, &request.intent).await?
+            app.memory.find(principal, &request.intent, &wanted, Some(&app.meaning)).await?
         }
     };
-    let observed = app.memory.observed();
-    let remembered = discover::Recalled { capabilities, observed: Some(&*observed) };
-    discover::find(&app.catalogue.snapshot(), &remembered, request, visible)
+    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
+    let vectors = app.meaning.of_tools(&snapshot);
+    let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
+    let known = discover::Recalled {
+        capabilities,
+        observed: Some(&*observed),
+        wanted: Some(&wanted),
+        vectors: Some(&*vectors),
+        past: past.as_deref(),
+    };
+    discover::find(&snapshot, &known, request, visible)
+}
+
+/// How tools and capabilities hang together.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn graph(app: &Arc<App>) -> Result<View, Problem> {
+    Ok(woven(app).await?.view())
+}
+
+/// The likeliest ways from one tool or capability to another.
+///
+/// # Errors
+/// One of them is unknown, or the database cannot be read.
+pub async fn ways(app: &Arc<App>, from: &str, to: &str) -> Result<Vec<Way>, Problem> {
+    let woven = woven(app).await?;
+    woven.ways(from, to).ok_or_else(|| {
+        let (from, to) = (printable(from), printable(to));
+        Problem::new(Code::NotFound, format!("`{from}` or `{to}` is no tool or capability"))
+            .hint("give tools as `server:tool` and capabilities by id; `pml graph --json` lists them")
+    })
+}
+
+async fn woven(app: &Arc<App>) -> Result<Arc<Woven>, Problem> {
+    app.get_acquainted().await;
+    app.memory.refresh().await?;
+    let told = Arc::clone(app);
+    Ok(blocking(move || told.network.bring_up_to_date(&told)).await?)
+}
+
+/// A DAG of tools that could serve an intent; nothing where no tool has to do with it.
+pub async fn suggest_dag(
+    app: &Arc<App>,
+    principal: &Principal,
+    intent: &str,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Option<SuggestedDag> {
+    let wanted = app.meaning.wanted(intent).await;
+    compose::compose(app, principal, intent, &wanted.text, visible).await
 }
 
 /// What came of analysing a program or a DAG document.

@@ -5,6 +5,7 @@
 //! and read again where the database says that they changed.
 
 mod check;
+pub(crate) mod experience;
 mod index;
 mod next;
 
@@ -20,9 +21,12 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::{App, blocking, now_ms};
+use crate::meaning::{self, Meaning, Wanted};
 use crate::sanitise::Sanitiser;
-use index::Index;
+use experience::Experience;
 pub(crate) use index::{Candidate, Known};
+use index::{Index, Meanings};
+pub(crate) use next::{add_next, next_close};
 
 /// How many traces are learned from at a time.
 const TOGETHER: usize = 500;
@@ -47,6 +51,8 @@ pub struct Memory {
     /// There is something to learn from.
     left: Notify,
     observed: RwLock<Arc<Observed>>,
+    meanings: Mutex<Option<Arc<Meanings>>>,
+    experience: RwLock<Option<Experience>>,
 }
 
 /// What tools that do not say what they give were seen to give, by their definitions.
@@ -64,6 +70,8 @@ impl Memory {
             compared: RwLock::default(),
             left: Notify::new(),
             observed: RwLock::default(),
+            meanings: Mutex::default(),
+            experience: RwLock::default(),
         }
     }
 
@@ -116,10 +124,53 @@ impl Memory {
         self: &Arc<Self>,
         principal: &Principal,
         intent: &str,
+        wanted: &Wanted,
+        meaning: Option<&Meaning>,
     ) -> Result<Vec<Candidate>, pml_store::Error> {
         self.refresh().await?;
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(index.find(principal, intent))
+        let meanings = meaning.map(|meaning| self.meanings(&index, meaning));
+        Ok(index.find(principal, intent, wanted, meanings.as_deref()))
+    }
+
+    /// What served requests before, where there is any.
+    pub(crate) fn with_experience<T>(&self, look: impl FnOnce(&Experience) -> T) -> Option<T> {
+        self.experience.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+    }
+
+    /// The capabilities of `principal` that work, in an order that does not change.
+    pub(crate) fn active(&self, principal: &Principal) -> Vec<Arc<Known>> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = index.all();
+        all.retain(|known| known.owner == *principal && known.state == State::Active);
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all
+    }
+
+    /// A capability that calls that tool, as far as this process knows; the one used most.
+    pub(crate) fn that_uses(&self, principal: &Principal, tool: &str) -> Option<Arc<Known>> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).that_uses(principal, tool)
+    }
+
+    /// What the intents mean that were served, as far as they were read.
+    fn meanings(&self, index: &Index, meaning: &Meaning) -> Arc<Meanings> {
+        let now = (index.version(), meaning.version());
+        let mut meanings = self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*meanings {
+            Some(known) if known.of == now => Arc::clone(known),
+            _ => {
+                let new = Arc::new(Meanings::new(now, index, meaning));
+                *meanings = Some(Arc::clone(&new));
+                new
+            }
+        }
+    }
+
+    /// The intents that were served, as they are read.
+    pub(crate) fn intents(&self) -> Vec<String> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let all = index.all();
+        all.iter().flat_map(|known| known.intents.iter().map(|intent| meaning::of_intent(intent))).collect()
     }
 
     /// The capability of that name or id, if it can be used.

@@ -49,7 +49,7 @@ struct Prediction {
 
 /// Right, wrong and missed edges.
 #[derive(Debug, Default)]
-struct Score {
+pub(super) struct Score {
     right: usize,
     wrong: usize,
     missed: usize,
@@ -139,7 +139,7 @@ fn edges(structure: &Structure) -> BTreeSet<(usize, usize)> {
 }
 
 impl Score {
-    fn add(&mut self, found: &BTreeSet<(usize, usize)>, gold: &BTreeSet<(usize, usize)>) {
+    pub(super) fn add(&mut self, found: &BTreeSet<(usize, usize)>, gold: &BTreeSet<(usize, usize)>) {
         self.right += found.intersection(gold).count();
         self.wrong += found.difference(gold).count();
         self.missed += gold.difference(found).count();
@@ -147,15 +147,15 @@ impl Score {
         self.rows += 1;
     }
 
-    fn precision(&self) -> f64 {
+    pub(super) fn precision(&self) -> f64 {
         self.right as f64 / (self.right + self.wrong).max(1) as f64
     }
 
-    fn recall(&self) -> f64 {
+    pub(super) fn recall(&self) -> f64 {
         self.right as f64 / (self.right + self.missed).max(1) as f64
     }
 
-    fn f1(&self) -> f64 {
+    pub(super) fn f1(&self) -> f64 {
         let (precision, recall) = (self.precision(), self.recall());
         2.0 * precision * recall / (precision + recall).max(1e-9)
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Figure, failed, milliseconds, quantile};
-use crate::catalogue::{Accepted, Listing, Naming, Offer, Server, Snapshot};
+use crate::catalogue::{Accepted, Listing, Naming, Offer, Server, Snapshot, with_identifiers};
 use crate::discover::{self, Detail, Filter, Recalled, Request, signature};
 use crate::problem::Problem;
 use crate::validate::Validators;
@@ -19,7 +19,7 @@ use crate::validate::Validators;
 const WANTED: usize = 5_000;
 
 #[derive(Deserialize)]
-struct Line {
+pub(super) struct Line {
     server: String,
     name: String,
     description: Option<String>,
@@ -89,7 +89,7 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     ])
 }
 
-fn read(path: &Path) -> Result<Vec<Line>, Problem> {
+pub(super) fn read(path: &Path) -> Result<Vec<Line>, Problem> {
     let text =
         std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
     let parsed = text.lines().filter(|line| !line.trim().is_empty()).enumerate().map(|(number, line)| {
@@ -100,7 +100,7 @@ fn read(path: &Path) -> Result<Vec<Line>, Problem> {
 }
 
 /// The definitions by server, repeated under new server names until there are enough.
-fn definitions(lines: &[Line]) -> Result<(BTreeMap<ServerName, Vec<Definition>>, usize), Problem> {
+pub(super) fn definitions(lines: &[Line]) -> Result<(BTreeMap<ServerName, Vec<Definition>>, usize), Problem> {
     let mut servers: BTreeMap<ServerName, Vec<Definition>> = BTreeMap::new();
     let (mut total, mut refused, mut round) = (0, 0, 0);
     while total < WANTED && !lines.is_empty() {
@@ -123,6 +123,16 @@ fn definitions(lines: &[Line]) -> Result<(BTreeMap<ServerName, Vec<Definition>>,
         round += 1;
     }
     Ok((servers, refused))
+}
+
+/// The definitions as a catalogue takes them.
+pub(super) fn listings(servers: BTreeMap<ServerName, Vec<Definition>>) -> Vec<Listing> {
+    let listing = |(name, tools): (ServerName, Vec<Definition>)| Listing {
+        server: Server { name, description: None, known: true, capabilities: None },
+        tools: with_identifiers(tools),
+        accepted: Accepted::All,
+    };
+    servers.into_iter().map(listing).collect()
 }
 
 fn define(line: &Line) -> Result<Definition, Problem> {

@@ -17,6 +17,7 @@ use super::{Figure, execution, failed, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
 use crate::flow::{self, Executed};
+use crate::meaning::Wanted;
 use crate::memory::Memory;
 use crate::plan::Asked;
 use crate::problem::Problem;
@@ -82,7 +83,7 @@ fn node(number: u32) -> NodeId {
 }
 
 /// A sentence that few others are like.
-fn intent(number: usize) -> String {
+pub(super) fn intent(number: usize) -> String {
     let word = |words: &[&'static str], divide: usize| words[(number / divide) % words.len()];
     let (verb, thing) = (word(VERBS, 1), word(THINGS, VERBS.len()));
     let place = word(PLACES, VERBS.len() * THINGS.len());
@@ -110,7 +111,7 @@ fn procedure(number: usize) -> Procedure {
 }
 
 /// A run of ten calls, each fed by the one before.
-fn trace(number: usize, capability: usize) -> Stored {
+pub(super) fn trace(number: usize, capability: usize) -> Stored {
     let procedure = procedure(capability);
     let run = RunId::new(number as u128);
     let task = |call: u32| TaskResult {
@@ -183,7 +184,7 @@ fn store_one(store: &Store, memory: Stored) -> Result<(), Problem> {
 }
 
 /// Stores many traces without waiting for each.
-fn store_many(store: &Store, traces: impl Iterator<Item = Stored>) -> Result<(), Problem> {
+pub(super) fn store_many(store: &Store, traces: impl Iterator<Item = Stored>) -> Result<(), Problem> {
     for (number, memory) in traces.enumerate() {
         store.remember(memory, Urgency::Soon, |stored| {
             if let Err(error) = stored {
@@ -237,14 +238,14 @@ async fn finding(path: &Path, rounds: usize) -> Result<Figure, Problem> {
     let memory = Arc::new(Memory::new(store, BTreeMap::<String, String>::new().into_values()));
     let principal = Principal::local();
     // The first one reads them all.
-    memory.find(&principal, "anything").await.map_err(failed)?;
+    memory.find(&principal, "anything", &Wanted::words("anything"), None).await.map_err(failed)?;
     let mut times = Vec::new();
     let mut right = 0;
     for round in 0..rounds {
         let wanted = (round * 7_919) % CAPABILITIES;
         let text = intent(wanted);
         let started = Instant::now();
-        let found = memory.find(&principal, &text).await.map_err(failed)?;
+        let found = memory.find(&principal, &text, &Wanted::words(&text), None).await.map_err(failed)?;
         times.push(started.elapsed());
         let name = format!("capability{wanted}");
         right += usize::from(found.first().is_some_and(|first| first.known.name == name));

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod dag;
+mod discovery;
 mod echo;
 mod flow;
 mod gateway;
@@ -19,10 +20,13 @@ use pml_model::question::Answerer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::app::App;
+use crate::app::{App, blocking};
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
+
+pub use discovery::Discovery;
+use discovery::Part;
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -66,6 +70,20 @@ pub enum Bench {
         #[arg(long, default_value_t = 200)]
         rounds: usize,
     },
+    /// How well everything is found, on public data sets: all that the next five measure, and how long it takes
+    Discovery(Discovery),
+    /// Whether the right tools come first, and whether what is said of that is true
+    Retrieval(Discovery),
+    /// How much past executions help to find tools and procedures, and that they do no harm
+    Learning(Discovery),
+    /// Which DAG serves a request, from DAGs that served others
+    DagPrediction(Discovery),
+    /// Which tool comes next
+    NextTool(Discovery),
+    /// Which call takes from which, told from schemas
+    Provides(Discovery),
+    /// How long finding takes
+    Latency(Discovery),
     /// Run hostile programs, each with the end it must come to
     Attacks {
         /// A directory with an `engine.jsonl` of programs (`id`, `source`, `required`)
@@ -127,12 +145,24 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
         Bench::Sandbox { rounds } => sandbox::measure(rounds).await,
         Bench::Dag { rounds } => dag::measure(rounds).await,
         Bench::Memory { rounds } => memory::measure(rounds).await,
+        Bench::Discovery(settings) => of_discovery(settings, &Part::ALL).await,
+        Bench::Retrieval(settings) => of_discovery(settings, &[Part::Retrieval]).await,
+        Bench::Learning(settings) => of_discovery(settings, &[Part::Learning]).await,
+        Bench::DagPrediction(settings) => of_discovery(settings, &[Part::Dags]).await,
+        Bench::NextTool(settings) => of_discovery(settings, &[Part::Next]).await,
+        Bench::Provides(settings) => of_discovery(settings, &[Part::Provides]).await,
+        Bench::Latency(settings) => of_discovery(settings, &[Part::Latency]).await,
         Bench::Attacks { data } => attacks::measure(&data).await,
         Bench::EchoServer { tools } => {
             echo::serve(tools).await;
             Ok(Vec::new())
         }
     }
+}
+
+async fn of_discovery(settings: Discovery, parts: &'static [Part]) -> Result<Vec<Figure>, Problem> {
+    // It computes for minutes, and has a runtime of its own for what waits.
+    blocking(move || discovery::measure(&settings, parts)).await
 }
 
 fn failed(what: impl std::fmt::Display) -> Problem {
@@ -163,11 +193,15 @@ fn execution(app: &App, work: Asked) -> Execution {
 fn json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Problem> {
     let text =
         std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
+    json_lines_of(&text, &path.display().to_string())
+}
+
+/// The lines of a text, each a JSON object.
+fn json_lines_of<T: DeserializeOwned>(text: &str, name: &str) -> Result<Vec<T>, Problem> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(number, line)| {
-            serde_json::from_str(line)
-                .map_err(|error| failed(format!("{}:{}: {error}", path.display(), number + 1)))
+            serde_json::from_str(line).map_err(|error| failed(format!("{name}:{}: {error}", number + 1)))
         })
         .collect()
 }

@@ -27,6 +27,8 @@ use super::tool::{Failure, Quoted, READS, REMOVES, REPLACES, Spec, Tool, failure
 pub use guard::BadHost;
 use guard::{Allowed, Lookup, PublicOnly, Reach};
 
+use crate::tls;
+
 const DEFAULT_BODY_BYTES: usize = 1024 * 1024;
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -195,7 +197,7 @@ impl Web {
 
 impl Clients {
     fn new(lookup: &Lookup) -> Result<Clients, Failure> {
-        let tls = tls()?;
+        let tls = tls::trusted().map_err(|error| failure!("{error}"))?;
         let build = |builder: reqwest::ClientBuilder| {
             builder
                 .tls_backend_preconfigured(tls.clone())
@@ -210,21 +212,6 @@ impl Clients {
             public: build(Client::builder().dns_resolver(PublicOnly(lookup.clone())))?,
             anywhere: build(Client::builder())?,
         })
-    }
-}
-
-fn tls() -> Result<rustls::ClientConfig, Failure> {
-    use rustls_platform_verifier::BuilderVerifierExt as _;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verified = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(rustls::ConfigBuilder::with_platform_verifier);
-    match verified {
-        Ok(config) => Ok(config.with_no_client_auth()),
-        Err(error) => Err(failure!(
-            "the certificates this machine trusts cannot be read: {error}; install them, or name their file in \
-             `SSL_CERT_FILE`"
-        )),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use pml_mcp::caller::{Standing, ToCaller, new_session};
@@ -16,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Here, out};
 use crate::app::Role;
 use crate::discover::{Detail, Filter, Kind, Request, default_limit};
-use crate::flow;
 use crate::problem::{Code, Problem, Sent};
 use crate::tools::{Context, Outcome, ToolError};
+use crate::{flow, meaning};
 
 /// Arguments of `pml call`.
 #[derive(Debug, Args)]
@@ -151,6 +152,9 @@ fn print_result(here: &Here, result: &RawValue) {
     }
 }
 
+/// How long a command reads tools before it ranks them: a small catalogue is read at once.
+pub(super) const READING: Duration = Duration::from_secs(2);
+
 pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Command).await?;
     let request = Request {
@@ -160,6 +164,8 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         offset: discover.offset,
         detail: if discover.full { Detail::Full } else { Detail::Brief },
     };
+    app.get_acquainted().await;
+    meaning::read_for(&app, READING).await;
     let page = flow::discover(&app, &app.principal, &request, |_| true).await;
     app.close().await;
     let page = page?;

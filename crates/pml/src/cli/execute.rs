@@ -17,13 +17,16 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::call::READING;
 use super::{Here, analyse, out};
 use crate::app::{App, Role};
 use crate::approve::words;
 use crate::execute::{Failure, Handle, Pause, Report, Resumed, Standing};
 use crate::flow::{self, By, Executed, Suggested};
+use crate::meaning;
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
+use crate::suggest::SuggestedDag;
 
 /// As long as a person is willing to wait.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -100,6 +103,10 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         capability: None,
         cache: config.memory.cache && !execute.no_cache,
     };
+    if matches!(execution.work, Asked::Anything) {
+        app.get_acquainted().await;
+        meaning::read_for(&app, READING).await;
+    }
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
         Ok(Executed::Stands(id, standing)) => Ok((id, standing)),
@@ -249,10 +256,45 @@ fn suggestions(here: &Here, suggested: &Suggested) -> ExitCode {
             first.name
         ));
     }
+    if let Some(dag) = &suggested.suggested_dag {
+        suggested_dag(dag);
+    }
     for tool in &suggested.tools {
         out::line(format!("{}{}{}", out::DIM, tool.id, out::RESET));
     }
     ExitCode::FAILURE
+}
+
+/// A DAG that could serve.
+fn suggested_dag(dag: &SuggestedDag) {
+    out::line(format!(
+        "{}suggested DAG{} {}{:.2}{} {}",
+        out::BOLD,
+        out::RESET,
+        out::DIM,
+        dag.confidence,
+        out::RESET,
+        printable(&dag.rationale)
+    ));
+    let tasks = dag.dag_structure["tasks"].as_array();
+    for task in tasks.into_iter().flatten() {
+        out::line(format!("  {task}"));
+    }
+    for path in &dag.dependency_paths {
+        let (from, to) = (printable(&path.from), printable(&path.to));
+        out::line(format!("  {from} → {to}: {}", printable(&path.explanation)));
+    }
+    for missing in &dag.missing {
+        out::line(format!("  needed: `{}` of {}", printable(&missing.name), missing.task));
+    }
+    if let Some(warning) = &dag.warning {
+        out::note(printable(warning));
+    }
+    out::note(format!(
+        "{}hint{}: complete it and run it with `pml execute --dag FILE`",
+        out::CYAN,
+        out::RESET
+    ));
 }
 
 fn not_run(here: &Here, name: &str, code: &str, refused: &Refused) -> ExitCode {

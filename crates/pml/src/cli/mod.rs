@@ -11,6 +11,7 @@ mod call;
 mod capabilities;
 mod doctor;
 mod execute;
+mod graph;
 mod list;
 mod out;
 mod passphrase;
@@ -94,6 +95,8 @@ enum Command {
     /// Show what was learned, and change it
     #[command(subcommand)]
     Capabilities(capabilities::Capabilities),
+    /// Show how tools and capabilities hang together
+    Graph(graph::Graph),
     /// Learn anew
     #[command(subcommand)]
     Learn(capabilities::Learn),
@@ -205,6 +208,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Execute(execute) => execute::run(&here, execute).await,
         Command::Runs(runs) => runs::run(&here, runs).await,
         Command::Capabilities(capabilities) => capabilities::run(&here, capabilities).await,
+        Command::Graph(graph) => graph::graph(&here, graph).await,
         Command::Learn(learn) => capabilities::learn(&here, learn).await,
         Command::Cache(cache) => capabilities::cache(&here, cache).await,
         Command::Policy(policy) => policy::run(&here, policy).await,

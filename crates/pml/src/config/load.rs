@@ -52,6 +52,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         permissions: settings.permissions,
         approvals: settings.approvals,
         memory: settings.memory,
+        embedding: settings.embedding,
         limits: settings.limits,
         runs: settings.runs,
         sources: loading.sources,

@@ -62,6 +62,13 @@
 //! earlier_results = false                  # show the result of nearly the same intent where nothing is run
 //! confidence = 85                          # how sure it must be, in per cent, for a capability to run unnamed
 //!
+//! [embedding]                              # by which model it is told what texts mean
+//! model = "built-in"                       # or "none": tools are found by their words alone
+//! directory = "~/models/multilingual"      # instead: a model of the BERT or XLM-R family
+//! url = "http://127.0.0.1:11434/v1"        # instead: a service that speaks as OpenAI's does
+//! name = "nomic-embed-text"
+//! key = "${EMBEDDING_KEY}"
+//!
 //! [limits]                                 # of one run
 //! calls = 1000
 //! concurrent = 128
@@ -84,7 +91,7 @@
 //! park_after = "10s"
 //! ```
 //!
-//! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers` and `bearer`;
+//! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer` and `key`;
 //! `$$` is a dollar sign. Relative paths are below the directory of the file that names them. A project's
 //! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust). Rules
 //! about tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
@@ -92,6 +99,7 @@
 mod approvals;
 pub(crate) mod disk;
 pub mod edit;
+mod embedding;
 mod error;
 mod expectations;
 mod launch;
@@ -120,6 +128,7 @@ use pml_model::Digest;
 use crate::catalogue::Naming;
 
 pub use approvals::{Approvals, Dynamic};
+pub use embedding::{Embedding, Endpoint};
 pub use error::{Complaint, Error, Problem};
 pub use expectations::{Expectation, expectations};
 pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
@@ -159,6 +168,8 @@ pub struct Config {
     pub approvals: Approvals,
     /// What is remembered.
     pub memory: Memory,
+    /// By which model it is told what texts mean.
+    pub embedding: Embedding,
     /// What one run may use.
     pub limits: Limits,
     /// How runs are kept.

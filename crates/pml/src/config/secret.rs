@@ -9,7 +9,7 @@ use super::disk::{self, Creation};
 use super::error::Error;
 use super::paths::Paths;
 use super::server::Transport;
-use super::{Config, Env};
+use super::{Config, Embedding, Endpoint, Env};
 use crate::sanitise::is_secret_name;
 
 /// A text that neither `Debug` nor `Display` shows.
@@ -49,6 +49,9 @@ pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {
     }
     let tells = |name: &str| is_secret_name(name);
     known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.to_owned()));
+    if let Embedding::Endpoint(Endpoint { key: Some(key), .. }) = &config.embedding {
+        known.push(key.reveal().to_owned());
+    }
     for server in &config.servers {
         match &server.transport {
             Transport::Stdio { env, .. } => {

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::approvals::{self, Approvals};
 use super::disk;
+use super::embedding::{self, Embedding};
 use super::error::Complaint;
 use super::limits::{self, Limits, Runs};
 use super::memory::{self, Memory};
@@ -83,6 +84,7 @@ pub(super) struct Settings {
     pub(super) permissions: Vec<Rule>,
     pub(super) approvals: Approvals,
     pub(super) memory: Memory,
+    pub(super) embedding: Embedding,
     pub(super) limits: Limits,
     pub(super) runs: Runs,
     pub(super) drafts: Vec<Draft>,
@@ -99,6 +101,7 @@ const USER_KEYS: &[&str] = &[
     "permissions",
     "approvals",
     "memory",
+    "embedding",
     "limits",
     "runs",
 ];
@@ -123,6 +126,7 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         permissions: permissions(&root)?,
         approvals: approvals::approvals(&root)?,
         memory: memory::memory(&root)?,
+        embedding: embedding::embedding(&root, env, &base)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,

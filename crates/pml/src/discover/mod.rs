@@ -5,7 +5,9 @@
 
 pub mod signature;
 
-use pml_graph::rank::{self, Evidence};
+use pml_graph::past::Hint;
+use pml_graph::rank::{self, Dense, Evidence};
+use pml_graph::vectors::Vectors;
 use pml_model::capability::Source;
 use pml_model::json::without_hidden;
 use pml_model::name::{is_plain, shortened};
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
+use crate::meaning::Wanted;
 use crate::memory::{Candidate, Observed};
 use crate::problem::{Code, Problem};
 
@@ -161,17 +164,25 @@ pub struct Schemas {
 /// The intent is empty or too long, or a number is out of range.
 pub(crate) fn find(
     snapshot: &Snapshot,
-    memory: &Recalled<'_>,
+    known: &Recalled<'_>,
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     check(request)?;
-    let evidence = Evidence { lexical: snapshot.index(), dense: None };
-    let tools = rank::rank(&request.intent, &evidence).into_iter();
+    let words;
+    let wanted = match known.wanted {
+        Some(wanted) => wanted,
+        None => {
+            words = Wanted::words(&request.intent);
+            &words
+        }
+    };
+    let evidence = evidence(snapshot, known.vectors, wanted, known.past);
+    let tools = rank::rank(&wanted.text, &evidence).into_iter();
     let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
     let tools = tools.map(|found| (found.score, Item::Tool(found.item)));
-    let capabilities = memory.capabilities.iter().map(|found| (found.score, Item::Capability(found)));
-    let wanted = |item: &Item<'_>| match request.filter.kind {
+    let capabilities = known.capabilities.iter().map(|found| (found.score, Item::Capability(found)));
+    let asked_for = |item: &Item<'_>| match request.filter.kind {
         Kind::All => true,
         Kind::Tool => matches!(item, Item::Tool(_)),
         Kind::Capability => matches!(item, Item::Capability(_)),
@@ -179,21 +190,50 @@ pub(crate) fn find(
     // Of equals the one that worked before comes first; among each other both are in order already.
     let mut ranked: Vec<(f64, Item<'_>)> = capabilities.chain(tools).collect();
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-    ranked.retain(|(score, item)| wanted(item) && shown(*score) >= request.filter.min_score);
+    ranked.retain(|(score, item)| asked_for(item) && shown(*score) >= request.filter.min_score);
     let total = ranked.len();
     let page = ranked.iter().skip(request.offset).take(request.limit);
     let results = page
         .map(|(score, item)| match item {
             Item::Tool(item) => {
-                let reasons = rank::reasons(&request.intent, &evidence, *item);
+                let reasons = rank::reasons(&wanted.text, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                describe(&snapshot.tools[*item], memory.observed, *score, reasons, request.detail)
+                describe(&snapshot.tools[*item], known.observed, *score, reasons, request.detail)
             }
             Item::Capability(found) => learned(found, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
     Ok(Page { results, total, suggestions })
+}
+
+/// The tools that are most likely wanted, best first, with how likely each is.
+pub(crate) fn best<'s>(
+    snapshot: &'s Snapshot,
+    vectors: Option<&Vectors>,
+    wanted: &Wanted,
+    past: Option<&[Hint]>,
+    most: usize,
+    visible: impl Fn(&Tool) -> bool,
+) -> Vec<(&'s Tool, f64)> {
+    let ranked = rank::rank(&wanted.text, &evidence(snapshot, vectors, wanted, past)).into_iter();
+    let tools = ranked.map(|found| (&snapshot.tools[found.item], found.score));
+    tools.filter(|(tool, _)| visible(tool)).take(most).collect()
+}
+
+/// What is known of the tools of a snapshot, with a request in mind.
+pub(crate) fn evidence<'e>(
+    snapshot: &'e Snapshot,
+    vectors: Option<&'e Vectors>,
+    wanted: &'e Wanted,
+    past: Option<&'e [Hint]>,
+) -> Evidence<'e> {
+    let dense = vectors.zip(wanted.meant.as_ref()).map(|(items, meant)| Dense {
+        items,
+        whole: &meant.whole,
+        parts: &meant.parts,
+    });
+    Evidence { lexical: snapshot.index(), dense, past }
 }
 
 /// What is remembered that has to do with a request.
@@ -203,6 +243,12 @@ pub(crate) struct Recalled<'m> {
     pub(crate) capabilities: Vec<Candidate>,
     /// What tools were seen to give.
     pub(crate) observed: Option<&'m Observed>,
+    /// What is wanted; by the words of the request where nothing is said.
+    pub(crate) wanted: Option<&'m Wanted>,
+    /// What the tools mean, in the order of the snapshot.
+    pub(crate) vectors: Option<&'m Vectors>,
+    /// What past requests say of each tool, in the order of the snapshot.
+    pub(crate) past: Option<&'m [Hint]>,
 }
 
 /// Something that was found.
@@ -248,7 +294,8 @@ fn learned(found: &Candidate, detail: Detail) -> Found {
     }
 }
 
-fn check(request: &Request) -> Result<(), Problem> {
+/// Whether that can be looked for.
+pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     let invalid = |message: String| Err(Problem::new(Code::InvalidRequest, message));
     if request.intent.trim().is_empty() {
         return invalid("`intent` is empty; say in a few words what you want to do".to_owned());

@@ -12,13 +12,16 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::approve::Mode;
 use crate::cache;
-use crate::catalogue::Tool;
+use crate::catalogue::{Snapshot, Tool};
 use crate::discover::{self, Found};
 use crate::execute::Pause;
 use crate::memory::{Candidate, Known};
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
 use crate::reuse::{self, Binding, Procedure};
+use crate::suggest::SuggestedDag;
+
+use super::compose::{compose, only_reads};
 
 /// How alike an intent must be for the result of the other to be shown.
 const ALIKE: f64 = 0.95;
@@ -60,6 +63,9 @@ pub struct Suggested {
     pub candidates: Vec<Suggestion>,
     /// Tools, best first.
     pub tools: Vec<Found>,
+    /// A DAG of tools that could serve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggested_dag: Option<SuggestedDag>,
 }
 
 /// What came of nearly the same intent before.
@@ -143,21 +149,30 @@ async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalle
         earlier: None,
         candidates: vec![suggestion],
         tools: Vec::new(),
+        suggested_dag: None,
     })))
 }
 
 async fn by_intent(
     app: &Arc<App>,
-    asked: Execution,
+    mut asked: Execution,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<Recalled, Problem> {
     let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
-    let observed = app.memory.observed();
-    let remembered = discover::Recalled { observed: Some(&*observed), ..discover::Recalled::default() };
-    let tools =
-        discover::find(&app.catalogue.snapshot(), &remembered, &request, |tool: &Tool| visible(&tool.id))?
-            .results;
-    let mut found = app.memory.find(&asked.principal, &asked.intent).await?;
+    discover::check(&request)?;
+    let wanted = app.meaning.wanted(&asked.intent).await;
+    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
+    let vectors = app.meaning.of_tools(&snapshot);
+    let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
+    let known = discover::Recalled {
+        capabilities: Vec::new(),
+        observed: Some(&*observed),
+        wanted: Some(&wanted),
+        vectors: Some(&*vectors),
+        past: past.as_deref(),
+    };
+    let tools = discover::find(&snapshot, &known, &request, |tool: &Tool| visible(&tool.id))?.results;
+    let mut found = app.memory.find(&asked.principal, &asked.intent, &wanted, Some(&app.meaning)).await?;
     found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
@@ -177,6 +192,11 @@ async fn by_intent(
             Some(because) => because,
         },
     };
+    let composed = compose(app, &asked.principal, &asked.intent, &wanted.text, visible).await;
+    if let Some(dag) = composed.as_ref().filter(|dag| sure(app, &snapshot, dag)) {
+        asked.work = Asked::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
+        return Ok(Recalled::Run(Box::new(asked)));
+    }
     let worth = |(place, (candidate, _)): &(usize, &(Candidate, Binding))| {
         *place == 0 || confidence(candidate) >= LIKELY
     };
@@ -191,7 +211,19 @@ async fn by_intent(
         Some((best, binding)) => earlier(app, best, binding, asked, visible).await,
         None => None,
     };
-    Ok(Recalled::Suggested(Box::new(Suggested { because, confidence, earlier, candidates, tools })))
+    let suggested_dag = match &composed {
+        // What was learned comes first; a DAG beside it would only be more to read.
+        Some(_) if confidence >= LIKELY => None,
+        _ => composed,
+    };
+    let suggested = Suggested { because, confidence, earlier, candidates, tools, suggested_dag };
+    Ok(Recalled::Suggested(Box::new(suggested)))
+}
+
+/// Whether a DAG that was put together is simply run: it is surely meant, nothing is missing, and it only reads.
+fn sure(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
+    let enough = dag.confidence * 100.0 >= f64::from(app.config().memory.confidence);
+    enough && dag.complete && only_reads(app, snapshot, dag)
 }
 
 /// What came of nearly the same intent with the same values before, where the user wants to see that.

@@ -11,6 +11,7 @@ use crate::approve::words;
 use crate::execute::{Failure, Report, Standing, Task};
 use crate::flow::Suggested;
 use crate::plan::Refused;
+use crate::suggest::SuggestedDag;
 
 /// How much of a result the text says; the structured content has all of it.
 const TEXT_CHARACTERS: usize = 20_000;
@@ -55,11 +56,29 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
             first.name
         ));
     }
+    if let Some(dag) = &suggested.suggested_dag {
+        text.push_str(&format!("\n{}", of_dag(dag)));
+    }
     let tools: Vec<&str> = suggested.tools.iter().map(|tool| tool.signature.as_str()).collect();
     if !tools.is_empty() {
         text.push_str(&format!("\nTools:\n{}", tools.join("\n")));
     }
     tool_result(&text, &json!({ "status": "suggestions", "suggestions": suggested }), &[], false)
+}
+
+/// A DAG that could serve, as a model reads it.
+pub(super) fn of_dag(dag: &SuggestedDag) -> String {
+    let mut text = format!("Suggested DAG [{:.2}]: {}\n{}", dag.confidence, dag.rationale, dag.dag_structure);
+    for path in &dag.dependency_paths {
+        text.push_str(&format!("\n  {} → {}: {}", path.from, path.to, path.explanation));
+    }
+    for missing in &dag.missing {
+        text.push_str(&format!("\n  needed: `{}` of {}", missing.name, missing.task));
+    }
+    if let Some(warning) = &dag.warning {
+        text.push_str(&format!("\n  mind: {warning}"));
+    }
+    text
 }
 
 /// How a run stands, as the client is told of it.

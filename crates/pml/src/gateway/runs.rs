@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
-use super::reply::{refusal, reply, tool_result};
+use super::reply::{of_dag, refusal, reply, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
 use crate::execute::{Resumed, Standing};
@@ -287,18 +287,24 @@ async fn candidates(
     id: &RunId,
     request: &Incoming,
     requirement: String,
-    visible: impl Fn(&ToolId) -> bool,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Box<RawValue>, Problem> {
     flow::standing(app, &request.client.principal, id).await?;
-    let wanted = serde_json::from_value(json!({ "intent": requirement }))
+    let wanted: crate::discover::Request = serde_json::from_value(json!({ "intent": requirement }))
         .map_err(|error| Problem::new(Code::InvalidArguments, error.to_string()))?;
-    let page = flow::discover(app, &request.client.principal, &wanted, |tool| visible(&tool.id)).await?;
+    let whose = &request.client.principal;
+    let page = flow::discover(app, whose, &wanted, |tool| visible(&tool.id)).await?;
+    let dag = flow::suggest_dag(app, whose, &wanted.intent, &visible).await;
     let names: Vec<&str> = page.results.iter().map(|found| found.id.as_str()).collect();
-    let text = format!(
+    let mut text = format!(
         "{id} waits. Tools that could serve it: {}. Call `pml_replan` with `dagStructure`.",
         names.join(", ")
     );
-    let body = json!({ "status": "suggestions", "workflowId": id, "candidates": page.results });
+    if let Some(dag) = &dag {
+        text.push_str(&format!("\n{}", of_dag(dag)));
+    }
+    let body =
+        json!({ "status": "suggestions", "workflowId": id, "candidates": page.results, "suggestedDag": dag });
     Ok(tool_result(&text, &body, &[], false))
 }
 

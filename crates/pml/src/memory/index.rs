@@ -8,17 +8,23 @@ use std::sync::Arc;
 
 use pml_graph::lexical::{self, Document};
 use pml_graph::rank::{self, Evidence};
+use pml_graph::vectors::Vectors;
 use pml_model::capability::{CacheConfig, Capability, Source, State, Statistics, ToolUse};
-use pml_model::{CapabilityId, Principal};
+use pml_model::structure::{NodeKind, Structure};
+use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
+use crate::meaning::{self, Meaning, Wanted};
 use crate::reuse;
 
 /// How many of the best by their words are looked at more closely.
 const CLOSELY: usize = 40;
 /// How much the words of a capability count beside the intents it served: it is the whole procedure that is wanted or not.
 const WORDS: f64 = 0.5;
+/// How much it counts that an intent means nearly the same as one that was served: what sets two procedures apart is often a
+/// single word, which weighs little in what a sentence means.
+const MEANING: f64 = 0.8;
 /// What has less to do with an intent than this is not offered.
 const LEAST: f64 = 0.25;
 /// How many intents of a capability are kept in memory.
@@ -36,9 +42,14 @@ pub(crate) struct Known {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) intents: Vec<String>,
+    /// What the intents are read by.
+    pub(crate) read_as: Vec<Digest>,
     pub(crate) parameters: Value,
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
+    /// The tools it calls, in the order of the program, and which takes from which.
+    pub(crate) calls: Vec<String>,
+    pub(crate) links: Vec<(usize, usize)>,
     pub(crate) source: Source,
     pub(crate) state: State,
     pub(crate) statistics: Statistics,
@@ -62,15 +73,20 @@ impl From<Capability> for Known {
         // The first intent is the one whose literals are the defaults.
         let mut intents = capability.intents;
         intents.sort_by_key(|intent| intent.first_at);
+        let intents: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
+        let (calls, links) = calls(&capability.procedure.static_structure);
         Known {
+            read_as: intents.iter().map(|intent| Digest::of(meaning::of_intent(intent).as_bytes())).collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
             name: capability.name,
             description: capability.procedure.description,
-            intents: intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect(),
+            intents,
             examples: examples(&capability.procedure.parameters_schema),
             parameters: capability.procedure.parameters_schema,
             tools: capability.procedure.tools_used,
+            calls,
+            links,
             source: capability.procedure.source,
             state: capability.state,
             statistics: capability.statistics,
@@ -78,6 +94,22 @@ impl From<Capability> for Known {
             cache: capability.procedure.cache_config,
         }
     }
+}
+
+/// The tools that are called, in the order of the program, and which takes from which.
+fn calls(structure: &Structure) -> (Vec<String>, Vec<(usize, usize)>) {
+    let (mut calls, mut places) = (Vec::new(), HashMap::new());
+    for node in &structure.nodes {
+        if let NodeKind::Task { tool, .. } = &node.kind
+            && node.kind.is_call()
+        {
+            places.insert(node.id, calls.len());
+            calls.push(tool.clone());
+        }
+    }
+    let flow = structure.data_flow().into_iter();
+    let links = flow.filter_map(|(from, to)| Some((*places.get(&from)?, *places.get(&to)?))).collect();
+    (calls, links)
 }
 
 /// What the parameters were in runs that worked.
@@ -110,6 +142,42 @@ pub(super) struct Index {
     recent: Segment,
 }
 
+/// What the intents that were served mean.
+#[derive(Debug)]
+pub(super) struct Meanings {
+    /// Of which capabilities, and as far as which texts were read.
+    pub(super) of: (i64, (usize, u64)),
+    rows: Vectors,
+    owners: Vec<CapabilityId>,
+}
+
+impl Meanings {
+    pub(super) fn new(of: (i64, (usize, u64)), index: &Index, meaning: &Meaning) -> Meanings {
+        let (mut rows, mut owners) = (Vectors::default(), Vec::new());
+        meaning.with_known(|known| {
+            for capability in index.all.values() {
+                for text in &capability.read_as {
+                    if let Some(vector) = known.get(text) {
+                        rows.push(Some(vector));
+                        owners.push(capability.id.clone());
+                    }
+                }
+            }
+        });
+        Meanings { of, rows, owners }
+    }
+
+    /// The capabilities whose intents mean most nearly the same, each with how likely it is to serve.
+    fn near(&self, whole: &[f32]) -> HashMap<&CapabilityId, f64> {
+        let mut near: HashMap<&CapabilityId, f64> = HashMap::new();
+        for (row, cosine) in self.rows.nearest(whole, 2 * CLOSELY) {
+            let best = near.entry(&self.owners[row]).or_default();
+            *best = best.max(MEANING * f64::from(cosine).max(0.0));
+        }
+        near
+    }
+}
+
 #[derive(Debug, Default)]
 struct Segment {
     words: lexical::Index,
@@ -136,7 +204,7 @@ impl Segment {
     }
 
     fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
-        let ranked = rank::rank(intent, &Evidence { lexical: &self.words, dense: None });
+        let ranked = rank::rank(intent, &Evidence { lexical: &self.words, dense: None, past: None });
         ranked.into_iter().take(CLOSELY).map(|found| (&self.items[found.item], found.score))
     }
 }
@@ -203,6 +271,16 @@ impl Index {
         self.all.values().cloned().collect()
     }
 
+    /// One that works and calls that tool; the one used most.
+    pub(super) fn that_uses(&self, principal: &Principal, tool: &str) -> Option<Arc<Known>> {
+        let uses = |known: &&Arc<Known>| {
+            known.owner == *principal
+                && known.state == State::Active
+                && known.tools.iter().any(|used| used.id == tool)
+        };
+        self.all.values().filter(uses).max_by_key(|known| (known.statistics.usage_count, &known.id)).cloned()
+    }
+
     /// The one of that id.
     pub(super) fn get(&self, principal: &Principal, id: &CapabilityId) -> Option<&Arc<Known>> {
         self.all.get(id).filter(|known| known.owner == *principal)
@@ -231,17 +309,35 @@ impl Index {
     }
 
     /// Those that have something to do with `intent`, best first.
-    pub(super) fn find(&self, principal: &Principal, intent: &str) -> Vec<Candidate> {
+    pub(super) fn find(
+        &self,
+        principal: &Principal,
+        intent: &str,
+        wanted: &Wanted,
+        meanings: Option<&Meanings>,
+    ) -> Vec<Candidate> {
         let mut found: HashMap<&CapabilityId, f64> = HashMap::new();
-        for (id, score) in self.most.best(intent).chain(self.recent.best(intent)) {
+        let text = wanted.text.as_str();
+        let mut by_words: Vec<(&CapabilityId, f64)> =
+            self.most.best(text).chain(self.recent.best(text)).collect();
+        if text != intent {
+            // Those that were learned in the same language are found by the words as they stand.
+            by_words.extend(self.most.best(intent).chain(self.recent.best(intent)));
+        }
+        for (id, score) in by_words {
             let best = found.entry(id).or_default();
             *best = best.max(score);
+        }
+        let near = meanings.zip(wanted.meant.as_ref()).map(|(meanings, meant)| meanings.near(&meant.whole));
+        let near = near.unwrap_or_default();
+        for id in near.keys() {
+            found.entry(id).or_default();
         }
         let usable = |known: &&Arc<Known>| known.owner == *principal && known.state == State::Active;
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
         let mut candidates: Vec<Candidate> =
-            known.map(|(known, score)| candidate(known, intent, score)).collect();
+            known.map(|(known, score)| candidate(known, intent, score, near.get(&known.id))).collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
         candidates.sort_by(|one, other| {
             other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
@@ -250,7 +346,7 @@ impl Index {
     }
 }
 
-fn candidate(known: &Arc<Known>, intent: &str, words: f64) -> Candidate {
+fn candidate(known: &Arc<Known>, intent: &str, words: f64, near: Option<&f64>) -> Candidate {
     let alike = known.intents.iter().map(|served| (reuse::similarity(served, intent), served));
     let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
     let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
@@ -258,6 +354,6 @@ fn candidate(known: &Arc<Known>, intent: &str, words: f64) -> Candidate {
         known: Arc::clone(known),
         similarity,
         like: best.map(|(_, served)| served.clone()),
-        score: similarity.max(WORDS * words) * known.reliability(),
+        score: similarity.max(WORDS * words).max(near.copied().unwrap_or_default()) * known.reliability(),
     }
 }

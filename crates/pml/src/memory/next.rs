@@ -1,5 +1,9 @@
 //! What usually comes next.
 
+use std::sync::PoisonError;
+
+use pml_graph::graph::closeness::Close;
+use pml_graph::next::Reason;
 use pml_model::name::printable;
 use pml_model::trace::EdgeKind;
 use pml_model::{CapabilityId, Principal};
@@ -7,13 +11,42 @@ use pml_store::LearnedEdge;
 
 use super::Memory;
 use crate::execute::Next;
+use crate::meaning::Meaning;
+use crate::network::Woven;
 
 /// How many are told.
 const MOST: usize = 3;
 /// How many are looked at.
 const LOOKED_AT: u32 = 20;
+/// What is said to be close is this likely to come next.
+const CLOSE: f64 = 0.5;
+/// What is less likely than this is not told.
+const LEAST: f64 = 0.2;
 /// How much doubt there is before anything was seen, in observations.
 const DOUBT: f64 = 1.0;
+
+/// Adds what else may come next, the likeliest first, and keeps the first few.
+pub(crate) fn add_next(next: &mut Vec<Next>, more: Vec<Next>) {
+    let known: Vec<String> = next.iter().map(|next| next.id.clone()).collect();
+    next.extend(more.into_iter().filter(|more| !known.contains(&more.id)));
+    next.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+    next.truncate(MOST);
+}
+
+/// What hangs together with what was just used: less sure than what was seen to come next.
+pub(crate) fn next_close(woven: &Woven, used: &[&str]) -> Vec<Next> {
+    let told = |close: Close| {
+        let is_tool = CapabilityId::parse(&close.id).is_err();
+        Next {
+            kind: if is_tool { "tool" } else { "capability" }.to_owned(),
+            name: printable(woven.name(&close.id)),
+            confidence: (close.score * CLOSE * 100.0).round() / 100.0,
+            id: close.id,
+            reason: close.reason,
+        }
+    };
+    woven.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).take(MOST).collect()
+}
 
 impl Memory {
     /// What usually comes after a run of `capability` whose last call was of `tool`.
@@ -46,11 +79,7 @@ impl Memory {
     ) -> Vec<Next> {
         let mut next = self.likely(principal, after_run, "this");
         let by_tool = self.likely(principal, after_tool, "its last tool");
-        let is_new = |one: &Next| next.iter().all(|known| known.id != one.id);
-        let by_tool: Vec<Next> = by_tool.into_iter().filter(is_new).collect();
-        next.extend(by_tool);
-        next.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
-        next.truncate(MOST);
+        add_next(&mut next, by_tool);
         next
     }
 
@@ -71,6 +100,48 @@ impl Memory {
             })
         });
         next.collect()
+    }
+
+    /// What came next when requests like this one had got as far; nothing where the request was not read yet.
+    pub(crate) fn next_like(&self, meaning: &Meaning, intent: &str, used: &[&str]) -> Vec<Next> {
+        let Some(wanted) = meaning.at_hand(intent) else { return Vec::new() };
+        let likely = self.with_experience(|experience| {
+            let vectors = meaning.of_tools(experience.snapshot());
+            let mut likely = Vec::new();
+            for (tool, confidence, reason) in experience.next(&vectors, &wanted, used) {
+                if f64::from(confidence) < LEAST || used.contains(&tool.id.to_string().as_str()) {
+                    continue;
+                }
+                let like = match reason {
+                    Reason::SimilarRequests { trace } => experience.owner(trace).cloned(),
+                    Reason::FollowsOften { .. } | Reason::MatchesRequest => None,
+                };
+                likely.push((tool.id.to_string(), confidence, reason, like));
+            }
+            likely
+        });
+        let told = |(id, confidence, reason, like): (String, f32, Reason, Option<CapabilityId>)| Next {
+            kind: "tool".to_owned(),
+            name: printable(&id),
+            id,
+            confidence: (f64::from(confidence) * 100.0).round() / 100.0,
+            reason: match reason {
+                Reason::SimilarRequests { .. } => self.like(like),
+                Reason::FollowsOften { times: 1 } => "came after its last tool once".to_owned(),
+                Reason::FollowsOften { times } => format!("came after its last tool {times} times"),
+                Reason::MatchesRequest => "serves what is asked for, and was not used yet".to_owned(),
+            },
+        };
+        likely.into_iter().flatten().take(MOST).map(told).collect()
+    }
+
+    fn like(&self, capability: Option<CapabilityId>) -> String {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let known = capability.and_then(|id| index.all().into_iter().find(|known| known.id == id));
+        match known {
+            Some(known) => format!("came next in `{}`, which served a request like this", known.name),
+            None => "came next when requests like this were served".to_owned(),
+        }
     }
 
     /// What an id of the graph stands for, if it can be used.

@@ -2,6 +2,7 @@
 
 mod clashes;
 mod complaints;
+mod embedding;
 mod imports;
 mod limits;
 mod permissions;

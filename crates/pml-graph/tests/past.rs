@@ -1,0 +1,59 @@
+//! What past requests do to a ranking.
+
+use pml_graph::lexical::{Document, Index};
+use pml_graph::past::{Hint, Intent, Past, Trace};
+use pml_graph::rank::{Evidence, rank, standard};
+
+fn index() -> Index {
+    let tools = [
+        ("weather", "forecast", "Weather of the coming days for a city"),
+        ("files", "read", "Reads a file"),
+        ("maps", "route", "The way from one place to another"),
+        ("mail", "send", "Sends a message"),
+    ];
+    Index::build(tools.iter().map(|(server, name, description)| Document {
+        server,
+        name,
+        description,
+        ..Document::default()
+    }))
+}
+
+fn order(request: &str, past: Option<&[Hint]>) -> Vec<usize> {
+    let index = index();
+    let evidence = Evidence { lexical: &index, dense: None, past };
+    rank(request, &evidence).into_iter().map(|found| found.item).collect()
+}
+
+#[test]
+fn an_item_is_found_by_what_it_served_though_no_word_is_its_own() {
+    let mut past = Past::default();
+    let intent = Intent { text: "shall I take an umbrella to Lyon", vector: None, parts: &[] };
+    past.push(&Trace { items: &[0], intent, likeness: &[] });
+    let request = "do I need an umbrella in Lyon";
+    assert!(!order(request, None).contains(&0));
+    let hints = past.hints(&Intent { text: request, vector: None, parts: &[] }, 4);
+    assert!(hints[0].evidence > 0.0, "{hints:?}");
+    assert_eq!(order(request, Some(&hints)).first(), Some(&0));
+}
+
+#[test]
+fn hints_of_another_catalogue_are_not_listened_to() {
+    let hints = vec![Hint { evidence: 9.0, ..Hint::default() }; 3];
+    assert_eq!(order("read a file", Some(&hints)), order("read a file", None));
+}
+
+#[test]
+fn the_standard_fit_is_that_of_words_whatever_the_past_says() {
+    let index = index();
+    let hints = vec![Hint { evidence: 9.0, ..Hint::default() }; 4];
+    let with = standard("read a file", &Evidence { lexical: &index, dense: None, past: Some(&hints) });
+    let without = standard("read a file", &Evidence { lexical: &index, dense: None, past: None });
+    assert_eq!(with, without);
+    let mean = with.iter().sum::<f32>() / 4.0;
+    let best = with.iter().copied().fold(f32::MIN, f32::max);
+    assert!(mean.abs() < 1e-4 && best == with[1], "{with:?}");
+    assert!(
+        standard("", &Evidence { lexical: &index, dense: None, past: None }).iter().all(|fit| *fit == 0.0)
+    );
+}

@@ -1,0 +1,162 @@
+//! Which DAG serves a request, told from DAGs that served others.
+
+use std::collections::HashSet;
+
+use pml_graph::procedure::{Match, Memory, Request as Asked, ToolText, Trace, matches, suggest};
+use pml_graph::rank::{self, Dense, Evidence};
+use pml_graph::request::parts;
+use pml_graph::vectors::Vectors;
+use serde_json::json;
+
+use super::super::Figure;
+use super::data::{Request, Set};
+use super::score;
+use super::{Bench, Reader, retrieval};
+use crate::meaning::Vector;
+use crate::problem::Problem;
+
+/// How few executions there are where there are few.
+const FEW: usize = 100;
+/// How many choices of few executions are tried.
+const CHOICES: usize = 5;
+
+pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
+    let set = Set::read(bench.data, "ultratool")?;
+    let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
+    let traces: Vec<&Request> = set.requests.iter().filter(|row| row.has_role("trace")).collect();
+    let tests: Vec<&Request> = set.requests.iter().filter(|row| row.has_role("test")).collect();
+    let memory = learned(bench, &set, &vectors, &traces)?;
+    let (nodes, links, predictions) = predict(bench, &set, &vectors, &memory, &tests)?;
+    bench.write("ultratool", &predictions)?;
+    let mut few = Vec::new();
+    for choice in 0..CHOICES {
+        // Spread over all of them, each choice another part.
+        let step = (traces.len() / FEW).max(1);
+        let some: Vec<&Request> =
+            traces.iter().skip(choice * step / CHOICES).step_by(step).take(FEW).copied().collect();
+        let memory = learned(bench, &set, &vectors, &some)?;
+        let (nodes, links, _) = predict(bench, &set, &vectors, &memory, &tests)?;
+        few.push((nodes, links));
+    }
+    let few_nodes = score::mean(few.iter().map(|few| few.0));
+    let few_links = score::mean(few.iter().map(|few| few.1));
+    let told = |nodes: f64, links: f64| format!("{:.1} / {:.1}", 100.0 * nodes, 100.0 * links);
+    Ok(vec![
+        Figure::of(
+            format!("ultratool: node F1 / link F1 from {} executions", traces.len()),
+            told(nodes, links),
+        )
+        .target("≥ 85 / ≥ 58", nodes >= 0.85 && links >= 0.58),
+        Figure::of(
+            format!("ultratool: the same from {FEW}, mean of {CHOICES} choices"),
+            told(few_nodes, few_links),
+        )
+        .target("≥ 73 / ≥ 44", few_nodes >= 0.73 && few_links >= 0.44),
+    ])
+}
+
+fn learned(
+    bench: &mut Bench<'_>,
+    set: &Set,
+    vectors: &Vectors,
+    rows: &[&Request],
+) -> Result<Memory, Problem> {
+    let mut memory = new_memory(set);
+    for row in rows {
+        learn(&mut memory, &mut bench.reader, set, vectors, row)?;
+    }
+    Ok(memory)
+}
+
+/// A memory of procedures over the tools of a set.
+pub(super) fn new_memory(set: &Set) -> Memory {
+    Memory::new(set.tools.iter().map(|tool| ToolText {
+        name: &tool.name,
+        description: tool.description.as_deref().unwrap_or_default(),
+    }))
+}
+
+type Predicted = (f64, f64, Vec<serde_json::Value>);
+
+fn predict(
+    bench: &mut Bench<'_>,
+    set: &Set,
+    vectors: &Vectors,
+    memory: &Memory,
+    tests: &[&Request],
+) -> Result<Predicted, Problem> {
+    let (mut nodes, mut links, mut predictions) = (0.0, 0.0, Vec::new());
+    for row in tests {
+        let asked = asked(&mut bench.reader, set, vectors, &row.query)?;
+        let found = suggest(memory, &asked.request(&row.query));
+        let tools: Vec<&str> = found
+            .iter()
+            .flat_map(|found| &found.tools)
+            .map(|tool| set.tools[*tool as usize].id.as_str())
+            .collect();
+        let edges: HashSet<(&str, &str)> = found
+            .iter()
+            .flat_map(|found| &found.links)
+            .map(|(from, to)| (tools[*from], tools[*to]))
+            .collect();
+        let right: HashSet<(&str, &str)> =
+            row.links.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+        let distinct: HashSet<&str> = tools.iter().copied().collect();
+        nodes += score::f1(&distinct, &row.gold.iter().map(String::as_str).collect());
+        links += score::f1(&edges, &right);
+        predictions
+            .push(json!({ "id": row.id, "nodes": tools, "edges": edges.into_iter().collect::<Vec<_>>() }));
+    }
+    let all = tests.len().max(1) as f64;
+    Ok((nodes / all, links / all, predictions))
+}
+
+/// A request as it is asked.
+pub(super) struct Read {
+    vector: Vector,
+    matches: Vec<Match>,
+}
+
+impl Read {
+    pub(super) fn request<'r>(&'r self, intent: &'r str) -> Asked<'r> {
+        Asked { intent, vector: Some(&self.vector), matches: &self.matches }
+    }
+}
+
+/// Reads a request, with the tools that match it.
+pub(super) fn asked(reader: &mut Reader, set: &Set, items: &Vectors, query: &str) -> Result<Read, Problem> {
+    let mut texts = vec![query.to_owned()];
+    texts.extend(parts(query).into_iter().map(str::to_owned));
+    let read = reader.read(&texts)?;
+    let of_parts: Vec<Vec<f32>> = read[1..].iter().map(|part| part.to_vec()).collect();
+    let dense = Dense { items, whole: &read[0], parts: &of_parts };
+    let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: None };
+    Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: read[0].clone() })
+}
+
+/// Learns what a row tells.
+pub(super) fn learn(
+    memory: &mut Memory,
+    reader: &mut Reader,
+    set: &Set,
+    vectors: &Vectors,
+    row: &Request,
+) -> Result<(), Problem> {
+    let read = asked(reader, set, vectors, &row.query)?;
+    let sequence = row.seq.as_deref().unwrap_or_default();
+    let tools: Vec<u32> = sequence.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
+    let links: Vec<(usize, usize)> = if row.links.is_empty() {
+        row.edges.clone()
+    } else {
+        let place = |id: &String| sequence.iter().position(|step| step == id);
+        row.links.iter().filter_map(|(from, to)| Some((place(from)?, place(to)?))).collect()
+    };
+    memory.learn(&Trace {
+        intent: &row.query,
+        vector: Some(&read.vector),
+        matches: &read.matches,
+        tools: &tools,
+        links: &links,
+    });
+    Ok(())
+}

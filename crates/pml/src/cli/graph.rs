@@ -1,0 +1,118 @@
+//! `pml graph`: how tools and capabilities hang together.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::Args;
+use pml_model::name::printable;
+use serde_json::json;
+
+use super::{Here, out};
+use crate::app::Role;
+use crate::flow;
+use crate::network::{Node, View, Way};
+use crate::problem::Problem;
+
+/// How many members of a community are named.
+const NAMED: usize = 8;
+
+/// Arguments of `pml graph`.
+#[derive(Debug, Args)]
+pub(super) struct Graph {
+    /// Show the ways from this tool or capability …
+    #[arg(long, requires = "to")]
+    from: Option<String>,
+    /// … to this one
+    #[arg(long, requires = "from")]
+    to: Option<String>,
+    /// How many communities and edges are shown
+    #[arg(long, default_value_t = 10)]
+    limit: usize,
+}
+
+pub(super) async fn graph(here: &Here, graph: Graph) -> Result<ExitCode, Problem> {
+    let app = here.open(Role::Command).await?;
+    let told = match (&graph.from, &graph.to) {
+        (Some(from), Some(to)) => flow::ways(&app, from, to).await.map(Told::Ways),
+        _ => flow::graph(&app).await.map(Told::All),
+    };
+    app.close().await;
+    match told? {
+        Told::Ways(ways) if here.json => out::json(&json!({ "ways": ways })),
+        Told::All(view) if here.json => out::json(&view),
+        Told::Ways(ways) => tell_ways(&ways),
+        Told::All(view) => tell(&view, graph.limit),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+enum Told {
+    All(View),
+    Ways(Vec<Way>),
+}
+
+fn tell_ways(ways: &[Way]) {
+    if ways.is_empty() {
+        out::note("nothing leads from the one to the other");
+    }
+    for way in ways {
+        let through: Vec<String> = way.through.iter().map(|name| printable(name)).collect();
+        out::line(format!("{} {}{:.2}{}", through.join(" → "), out::DIM, way.cost, out::RESET));
+    }
+}
+
+fn tell(view: &View, limit: usize) {
+    let capabilities = view.nodes.iter().filter(|node| node.kind == "capability").count();
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for edge in &view.edges {
+        *kinds.entry(edge.kind).or_default() += 1;
+    }
+    let kinds: Vec<String> = kinds.iter().map(|(kind, number)| format!("{number} {kind}")).collect();
+    let tools = view.nodes.len() - capabilities;
+    out::line(format!("{tools} tools, {capabilities} capabilities; edges: {}", none_or(&kinds)));
+    let mut communities: BTreeMap<usize, Vec<&Node>> = BTreeMap::new();
+    for node in &view.nodes {
+        communities.entry(node.community).or_default().push(node);
+    }
+    let mut communities: Vec<Vec<&Node>> = communities.into_values().filter(|of| of.len() > 1).collect();
+    communities.sort_by_key(|of| std::cmp::Reverse(of.len()));
+    for mut of in communities.into_iter().take(limit) {
+        of.sort_by(|one, other| other.importance.total_cmp(&one.importance));
+        let mut names: Vec<String> = of.iter().take(NAMED).map(|node| printable(&node.name)).collect();
+        if of.len() > NAMED {
+            names.push(format!("and {} more", of.len() - NAMED));
+        }
+        out::line(format!("{}together{} {}", out::BOLD, out::RESET, names.join(", ")));
+    }
+    let mut edges: Vec<_> = view.edges.iter().collect();
+    edges.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count)));
+    for edge in edges.into_iter().take(limit) {
+        let mapped: Vec<String> = edge
+            .mapping
+            .iter()
+            .map(|mapping| {
+                let from = if mapping.from.is_empty() { "the result" } else { &mapping.from };
+                format!("{} → {}", printable(from), printable(&mapping.to))
+            })
+            .collect();
+        let mapped = if mapped.is_empty() { String::new() } else { format!(" ({})", mapped.join(", ")) };
+        out::line(format!(
+            "{} → {} {}{} {:.2}{}{mapped}",
+            name(view, &edge.from),
+            name(view, &edge.to),
+            out::DIM,
+            edge.kind,
+            edge.weight,
+            out::RESET
+        ));
+    }
+}
+
+fn name(view: &View, id: &str) -> String {
+    let node = view.nodes.iter().find(|node| node.id == id);
+    printable(node.map_or(id, |node| &node.name))
+}
+
+fn none_or(kinds: &[String]) -> String {
+    if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") }
+}

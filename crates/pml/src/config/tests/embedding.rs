@@ -1,0 +1,32 @@
+//! By which model it is told what texts mean.
+
+use super::complaints::complaints;
+use super::*;
+
+#[test]
+fn the_model_is_in_the_program_in_a_directory_a_service_or_nowhere() {
+    let embedding = |text: &str| user(text).load().unwrap().embedding;
+    assert_eq!(embedding(""), Embedding::BuiltIn);
+    assert_eq!(embedding("[embedding]\nmodel = \"built-in\""), Embedding::BuiltIn);
+    assert_eq!(embedding("[embedding]\nmodel = \"none\""), Embedding::None);
+    let Embedding::Directory(path) = embedding("[embedding]\ndirectory = \"models/m\"") else {
+        panic!("no directory");
+    };
+    assert!(path.is_absolute() && path.ends_with(Path::new("models/m")), "{path:?}");
+    let service = "[embedding]\nurl = \"http://127.0.0.1:9/v1\"\nname = \"m\"\nkey = \"k$$1\"";
+    let Embedding::Endpoint(endpoint) = embedding(service) else { panic!("no service") };
+    assert_eq!((endpoint.url.as_str(), endpoint.name.as_str()), ("http://127.0.0.1:9/v1", "m"));
+    assert_eq!(endpoint.key.unwrap().reveal(), "k$1");
+}
+
+#[test]
+fn a_model_that_is_named_wrongly_is_told_with_its_place() {
+    expect![[""]].assert_eq(&complaints(&[
+        "[embedding]\nmodel = \"large\"",
+        "[embedding]\nmodel = \"none\"\ndirectory = \"m\"",
+        "[embedding]\nname = \"m\"",
+        "[embedding]\nurl = \"http://127.0.0.1/v1\"",
+        "[embedding]\nurl = \"ftp://127.0.0.1/v1\"\nname = \"m\"",
+        "[embedding]\nurl = \"http://127.0.0.1/v1\"\nname = \"m\"\nkey = \"${NOT_SET}\"",
+    ]));
+}

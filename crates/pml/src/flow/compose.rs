@@ -1,0 +1,141 @@
+//! Puts a DAG together for an intent that nothing learned serves.
+
+use std::sync::Arc;
+
+use pml_graph::graph::fields;
+use pml_model::{Principal, ToolId};
+use pml_store::{Order, Traces};
+
+use crate::app::{App, blocking};
+use crate::approve::Mode;
+use crate::catalogue::{Snapshot, Tool};
+use crate::discover;
+use crate::network::{fields_of, output_of};
+use crate::suggest::{self, Example, Step, SuggestedDag};
+
+/// How many tools are looked at for each step.
+const LOOKED_AT: usize = 4;
+/// How likely a tool must be to be named beside the best.
+const ALSO: f64 = 0.2;
+/// How sure it must be that earlier requests show the way.
+const LEARNED: f64 = 0.5;
+/// What is less likely than this is no suggestion.
+const LEAST: f64 = 0.05;
+/// How much of what a call gave is shown.
+const SHOWN_BYTES: usize = 500;
+
+/// A DAG for the intent, of tools that are `visible`; nothing where no tool has to do with it.
+pub(super) async fn compose(
+    app: &Arc<App>,
+    principal: &Principal,
+    intent: &str,
+    text: &str,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Option<SuggestedDag> {
+    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
+    let vectors = app.meaning.of_tools(&snapshot);
+    let clauses = suggest::clauses(text);
+    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, &snapshot, text, visible).await;
+    let found_before = !chosen.is_empty();
+    for clause in clauses.into_iter().filter(|_| !found_before) {
+        let wanted = app.meaning.wanted(&clause).await;
+        let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
+        let seen = |tool: &Tool| visible(&tool.id);
+        let found = discover::best(&snapshot, Some(&vectors), &wanted, past.as_deref(), LOOKED_AT, seen);
+        // One call may serve two steps; it is not made twice.
+        let known = |tool: &Tool| chosen.iter().any(|(_, found)| found[0].0.id == tool.id);
+        if found.first().is_some_and(|(tool, score)| *score >= LEAST && !known(tool)) {
+            chosen.push((clause, found));
+        }
+    }
+    let read: Vec<fields::Tool> = chosen.iter().map(|(_, found)| fields_of(found[0].0, &observed)).collect();
+    let steps: Vec<Step<'_>> = chosen
+        .iter()
+        .zip(&read)
+        .map(|((clause, found), fields)| Step {
+            words: clause,
+            tool: found[0].0,
+            fields,
+            score: found[0].1,
+            others: found[1..].iter().filter(|(_, score)| *score >= ALSO).map(|(tool, _)| *tool).collect(),
+        })
+        .collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let mut examples = Vec::new();
+    for step in &steps {
+        examples.push((step.tool.id.clone(), examples_of(app, principal, &step.tool.id).await));
+    }
+    let examples_of = |tool: &Tool| {
+        let of_tool = examples.iter().find(|(id, _)| *id == tool.id);
+        of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
+    };
+    Some(suggest::suggest(intent, &steps, |tool| output_of(tool, &observed), examples_of))
+}
+
+/// The tools that what served other requests makes likely, each with how sure that is; nothing where words and meaning
+/// tell more.
+async fn learned<'s>(
+    app: &Arc<App>,
+    snapshot: &'s Arc<Snapshot>,
+    text: &str,
+    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+) -> Vec<(String, Vec<(&'s Tool, f64)>)> {
+    let wanted = app.meaning.wanted(text).await;
+    let vectors = app.meaning.of_tools(snapshot);
+    let found = app.memory.with_experience(|experience| {
+        let (tools, suggestion) = experience.suggest(&vectors, &wanted)?;
+        let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
+        Some((ids, f64::from(suggestion.confidence)))
+    });
+    let Some((ids, confidence)) = found.flatten().filter(|(_, confidence)| *confidence >= LEARNED) else {
+        return Vec::new();
+    };
+    let tools: Vec<&Tool> = ids.iter().filter_map(|id| snapshot.tool(id).ok()).collect();
+    if tools.len() != ids.len() || !tools.iter().all(|tool| visible(&tool.id)) {
+        return Vec::new();
+    }
+    // All together are as sure as is said.
+    let each = confidence.powf(1.0 / tools.len().max(1) as f64);
+    let step = |tool: &'s Tool| (tool.definition.name.replace(['_', '-'], " "), vec![(tool, each)]);
+    tools.into_iter().map(step).collect()
+}
+
+/// Whether the policy lets all its tools be called without a word from anybody, and none of them changes anything.
+pub(super) fn only_reads(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
+    let policy = app.policy();
+    dag.tool_schemas.keys().all(|id| {
+        let tool = ToolId::parse(id).ok().and_then(|id| snapshot.tool(&id).ok());
+        tool.is_some_and(|tool| {
+            let verdict = policy.of(&tool.id, &tool.definition.annotations);
+            verdict.mode == Mode::Auto && verdict.read_only
+        })
+    })
+}
+
+/// A call of the tool that worked, where one is remembered.
+async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Vec<Example> {
+    let id = tool.to_string();
+    let Some(known) = app.memory.that_uses(principal, &id) else { return Vec::new() };
+    let (store, principal) = (app.store.clone(), principal.clone());
+    let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: 1, after: None };
+    let traces = match blocking(move || store.traces(&principal, &wanted)).await {
+        Ok(traces) => traces,
+        Err(error) => {
+            tracing::debug!(%error, "calls that worked could not be read");
+            return Vec::new();
+        }
+    };
+    let calls = traces.into_iter().flat_map(|trace| {
+        let intent = trace.intent;
+        trace.body.task_results.into_iter().map(move |call| (intent.clone(), call))
+    });
+    let of_tool = calls.filter(|(_, call)| call.tool == id && call.success);
+    let example = of_tool.map(|(intent, call)| Example {
+        description: intent,
+        input: call.args,
+        output: call.result.filter(|result| result.get().len() <= SHOWN_BYTES),
+    });
+    example.take(1).collect()
+}

@@ -1,0 +1,459 @@
+//! What texts mean: the vectors of tools, of intents that were served, and of requests.
+//!
+//! A model of the configuration gives them. Those of tools and of served intents are made in the background, a few at a
+//! time, and kept in the database by the digest of their text; until they are there, words alone decide. Requests are
+//! read when they come. Vectors of two models are never compared: each model has its own.
+
+mod endpoint;
+mod model;
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use lru::LruCache;
+use pml_graph::french;
+use pml_graph::request::parts;
+use pml_graph::vectors::Vectors;
+use pml_mcp::server::Change;
+use pml_model::{Digest, Principal};
+use pml_store::{Store, StoredVector};
+use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::app::{App, blocking};
+use crate::catalogue::{Snapshot, Tool};
+use crate::config::Embedding;
+use crate::memory::experience;
+use model::Model;
+
+/// How many texts are read at a time: what is done so far is kept, and counts at once.
+const TOGETHER: usize = 8;
+/// How much of a text is read.
+const READ_BYTES: usize = 2_000;
+/// How many requests are remembered.
+const REQUESTS: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
+/// How long after the start reading begins: what was read before is there at once, and whoever started us waits for other
+/// things.
+const BEFORE_READING: Duration = Duration::from_millis(500);
+/// How long it is waited after a failure.
+const AGAIN: Duration = Duration::from_secs(30);
+/// How often it is looked whether there is something new to read.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A text as numbers; of length one.
+pub type Vector = Arc<[f32]>;
+
+/// What texts mean.
+#[derive(Debug)]
+pub struct Meaning {
+    store: Store,
+    principal: Principal,
+    /// Another one after the configuration changed.
+    reader: RwLock<Arc<Reader>>,
+    changed: Notify,
+}
+
+/// A model and what it read.
+#[derive(Debug)]
+struct Reader {
+    model: Model,
+    known: RwLock<HashMap<Digest, Vector>>,
+    /// Another number whenever something was read.
+    version: AtomicU64,
+    /// How many texts are yet to be read.
+    left: AtomicUsize,
+    requests: Mutex<LruCache<String, Vector>>,
+    /// The tools of a moment, as far as they were read then.
+    tools: Mutex<Option<Arranged>>,
+    trouble: Mutex<Option<String>>,
+}
+
+#[derive(Debug)]
+struct Arranged {
+    snapshot: Arc<Snapshot>,
+    texts: Arc<Vec<Digest>>,
+    version: u64,
+    vectors: Arc<Vectors>,
+}
+
+/// A request as it is looked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// In English as far as its words are known.
+    pub(crate) text: String,
+    /// What it means.
+    pub(crate) meant: Option<Meant>,
+}
+
+impl Wanted {
+    /// A request of which nothing but the words count.
+    pub(crate) fn words(text: &str) -> Wanted {
+        Wanted { text: text.to_owned(), meant: None }
+    }
+}
+
+/// What a request means.
+#[derive(Debug, Clone)]
+pub(crate) struct Meant {
+    /// All of it.
+    pub(crate) whole: Vector,
+    /// Each of its parts.
+    pub(crate) parts: Vec<Vec<f32>>,
+}
+
+/// How far reading has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The model.
+    pub model: String,
+    /// How many texts it has read.
+    pub known: usize,
+    /// How many are left.
+    pub left: usize,
+    /// Why it does not go on.
+    pub trouble: Option<String>,
+}
+
+impl Meaning {
+    /// By the model of the configuration.
+    pub fn new(store: Store, principal: Principal, embedding: &Embedding) -> Meaning {
+        let reader = RwLock::new(Arc::new(Reader::new(embedding)));
+        Meaning { store, principal, reader, changed: Notify::new() }
+    }
+
+    /// From now on by this model.
+    pub(crate) fn choose(&self, embedding: &Embedding) {
+        if self.reader().model.is_of(embedding) {
+            return;
+        }
+        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Reader::new(embedding));
+        self.changed.notify_one();
+    }
+
+    fn reader(&self) -> Arc<Reader> {
+        Arc::clone(&self.reader.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A request, with what it means where that can be told; else words alone have to do.
+    pub(crate) async fn wanted(&self, intent: &str) -> Wanted {
+        let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
+        let meant = self.meant(&text).await;
+        Wanted { text, meant }
+    }
+
+    async fn meant(&self, text: &str) -> Option<Meant> {
+        let reader = self.reader();
+        if !reader.model.is_there() {
+            return None;
+        }
+        let mut texts = vec![beginning(text).to_owned()];
+        texts.extend(parts(text).into_iter().map(|part| beginning(part).to_owned()));
+        match reader.request(&texts).await {
+            Ok(mut vectors) => {
+                let parts = vectors.split_off(1).iter().map(|part| part.to_vec()).collect();
+                Some(Meant { whole: vectors.pop()?, parts })
+            }
+            Err(trouble) => {
+                reader.failed(trouble);
+                None
+            }
+        }
+    }
+
+    /// What the tools of `snapshot` mean, in its order, as far as that was read.
+    pub(crate) fn of_tools(&self, snapshot: &Arc<Snapshot>) -> Arc<Vectors> {
+        self.reader().tools(snapshot)
+    }
+
+    /// Looks at what was read, by the digests of texts.
+    pub(crate) fn with_known<T>(&self, look: impl FnOnce(&HashMap<Digest, Vector>) -> T) -> T {
+        look(&self.reader().known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another number whenever texts were read, and for every model.
+    pub(crate) fn version(&self) -> (usize, u64) {
+        let reader = self.reader();
+        (Arc::as_ptr(&reader).addr(), reader.version.load(Ordering::Acquire))
+    }
+
+    /// How far reading has come; nothing where there is no model.
+    pub fn progress(&self) -> Option<Progress> {
+        let reader = self.reader();
+        reader.model.is_there().then(|| Progress {
+            model: reader.model.name(),
+            known: reader.known.read().unwrap_or_else(PoisonError::into_inner).len(),
+            left: reader.left.load(Ordering::Acquire),
+            trouble: reader.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        })
+    }
+
+    /// Takes in what the model read before.
+    pub(crate) fn remember_now(&self) -> Result<(), pml_store::Error> {
+        let reader = self.reader();
+        if reader.model.is_there() {
+            let stored = self.store.vectors(&self.principal, &reader.model.name())?;
+            reader.take(stored.into_iter().map(|(text, stored)| (text, restored(&stored))));
+        }
+        Ok(())
+    }
+
+    /// A request that was read lately, for whoever cannot wait.
+    pub(crate) fn at_hand(&self, intent: &str) -> Option<Wanted> {
+        let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
+        let reader = self.reader();
+        let mut requests = reader.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = Arc::clone(requests.get(beginning(&text))?);
+        let part = |part: &str| requests.get(beginning(part)).map(|part| part.to_vec());
+        let parts = parts(&text).into_iter().map(part).collect::<Option<Vec<_>>>()?;
+        Some(Wanted { meant: Some(Meant { whole, parts }), text })
+    }
+}
+
+impl Reader {
+    fn new(embedding: &Embedding) -> Reader {
+        Reader {
+            model: Model::new(embedding),
+            known: RwLock::default(),
+            version: AtomicU64::new(0),
+            left: AtomicUsize::new(0),
+            requests: Mutex::new(LruCache::new(REQUESTS)),
+            tools: Mutex::default(),
+            trouble: Mutex::default(),
+        }
+    }
+
+    fn failed(&self, trouble: String) {
+        tracing::debug!(trouble, model = self.model.name(), "what a text means could not be told");
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    }
+
+    async fn request(self: &Arc<Self>, texts: &[String]) -> Result<Vec<Vector>, String> {
+        let remembered = |text: &String| {
+            self.requests.lock().unwrap_or_else(PoisonError::into_inner).get(text).map(Arc::clone)
+        };
+        let mut vectors: Vec<Option<Vector>> = texts.iter().map(remembered).collect();
+        let mut unknown: Vec<String> = Vec::new();
+        for (text, vector) in texts.iter().zip(&vectors) {
+            if vector.is_none() && !unknown.contains(text) {
+                unknown.push(text.clone());
+            }
+        }
+        if !unknown.is_empty() {
+            let read = self.model.read(unknown.clone()).await?;
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            for (text, vector) in unknown.iter().zip(&read) {
+                requests.put(text.clone(), Arc::clone(vector));
+            }
+            for (text, vector) in texts.iter().zip(&mut vectors) {
+                if let (None, Some(at)) = (&vector, unknown.iter().position(|unknown| unknown == text)) {
+                    *vector = Some(Arc::clone(&read[at]));
+                }
+            }
+        }
+        Ok(vectors.into_iter().flatten().collect())
+    }
+
+    fn tools(&self, snapshot: &Arc<Snapshot>) -> Arc<Vectors> {
+        let version = self.version.load(Ordering::Acquire);
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = match &*tools {
+            Some(known) if Arc::ptr_eq(&known.snapshot, snapshot) => {
+                if known.version == version {
+                    return Arc::clone(&known.vectors);
+                }
+                Arc::clone(&known.texts)
+            }
+            _ => Arc::new(snapshot.tools.iter().map(|tool| digest(&text(tool))).collect()),
+        };
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut vectors = Vectors::default();
+        for text in texts.iter() {
+            vectors.push(known.get(text).map(AsRef::as_ref));
+        }
+        let vectors = Arc::new(vectors);
+        let snapshot = Arc::clone(snapshot);
+        *tools = Some(Arranged { snapshot, texts, version, vectors: Arc::clone(&vectors) });
+        vectors
+    }
+
+    /// Takes in what is known of texts.
+    fn take(&self, read: impl IntoIterator<Item = (Digest, Vector)>) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).extend(read);
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// What is read of an intent that was served.
+pub(crate) fn of_intent(intent: &str) -> String {
+    let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
+    beginning(&text).to_owned()
+}
+
+/// As much of a text as a model would read; the rest would only take time.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(READ_BYTES)]
+}
+
+/// What a text is known by.
+pub(crate) fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+/// What is read of a tool.
+pub(crate) fn text(tool: &Tool) -> String {
+    let description = tool.definition.description.as_deref().unwrap_or_default();
+    pml_graph::vectors::document_text(tool.id.server.as_str(), &tool.definition.name, description)
+}
+
+/// Reads the tools there are and the intents that were served, as long as the program runs.
+pub(crate) async fn keep_reading(app: Arc<App>) {
+    let mut changes = app.changes();
+    let mut looks = tokio::time::interval(LOOK);
+    let mut of: Option<Arc<Reader>> = None;
+    tokio::select! {
+        () = app.stopping().cancelled() => return,
+        () = tokio::time::sleep(BEFORE_READING) => {}
+    }
+    loop {
+        let reader = app.meaning.reader();
+        if of.as_ref().is_none_or(|of| !Arc::ptr_eq(of, &reader)) {
+            remember(&app, &reader).await;
+            of = Some(Arc::clone(&reader));
+        }
+        let pause = match read_all(&app, &reader).await {
+            Ok(()) => {
+                let told = Arc::clone(&app);
+                blocking(move || take_in(&told)).await;
+                Duration::ZERO
+            }
+            Err(trouble) => {
+                reader.failed(trouble);
+                AGAIN
+            }
+        };
+        tokio::select! {
+            () = app.stopping().cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        loop {
+            tokio::select! {
+                () = app.stopping().cancelled() => return,
+                () = app.meaning.changed.notified() => break,
+                _ = looks.tick() => break,
+                change = changes.recv() => match change {
+                    Ok(Change::Tools) | Err(RecvError::Lagged(_)) => break,
+                    Ok(_) => {}
+                    Err(RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+}
+
+/// Lets what was read be used: by what served requests before, and by what hangs together.
+fn take_in(app: &App) {
+    experience::bring_up_to_date(app);
+    if let Err(error) = app.network.bring_up_to_date(app) {
+        tracing::debug!(%error, "how tools hang together could not be read");
+    }
+}
+
+/// Reads what there is, for at most that long: a command ends soon, and the next one goes on where it stopped.
+pub(crate) async fn read_for(app: &Arc<App>, patience: Duration) {
+    let reader = app.meaning.reader();
+    remember(app, &reader).await;
+    match tokio::time::timeout(patience, read_all(app, &reader)).await {
+        Ok(Ok(())) | Err(_) => {
+            let told = Arc::clone(app);
+            blocking(move || take_in(&told)).await;
+        }
+        Ok(Err(trouble)) => reader.failed(trouble),
+    }
+}
+
+/// Takes in what the model read before.
+async fn remember(app: &Arc<App>, reader: &Arc<Reader>) {
+    if let Err(trouble) = reader.model.open().await {
+        return reader.failed(trouble);
+    }
+    let app = Arc::clone(app);
+    if let Err(error) = blocking(move || app.meaning.remember_now()).await {
+        reader.failed(error.to_string());
+    }
+}
+
+/// Reads what was not read yet; ends early where the model is changed.
+async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
+    if !reader.model.is_there() {
+        return Ok(());
+    }
+    let mut texts: Vec<String> = app.catalogue.snapshot().tools.iter().map(text).collect();
+    texts.extend(app.memory.intents());
+    let unread = |texts: Vec<String>| -> Vec<(Digest, String)> {
+        let known = reader.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = HashSet::new();
+        let keyed = texts.into_iter().map(|text| (digest(&text), text));
+        keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
+    };
+    let unread = unread(texts);
+    let mut left = unread.len();
+    reader.left.store(left, Ordering::Release);
+    for some in unread.chunks(TOGETHER) {
+        if app.stopping().is_cancelled() || !Arc::ptr_eq(reader, &app.meaning.reader()) {
+            return Ok(());
+        }
+        let vectors = reader.model.read(some.iter().map(|(_, text)| text.clone()).collect()).await?;
+        let read: Vec<(Digest, Vector)> = some.iter().map(|(key, _)| key.clone()).zip(vectors).collect();
+        let kept = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
+        reader.take(read);
+        left -= some.len();
+        reader.left.store(left, Ordering::Release);
+        let (store, principal, model) =
+            (app.store.clone(), app.meaning.principal.clone(), reader.model.name());
+        let keep = blocking(move || store.keep_vectors(&principal, &model, kept));
+        keep.await.map_err(|error| error.to_string())?;
+    }
+    *reader.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    forget_others(app, reader).await;
+    Ok(())
+}
+
+/// What other models read is of no use once this one has read it all.
+async fn forget_others(app: &Arc<App>, reader: &Arc<Reader>) {
+    let (store, principal, model) = (app.store.clone(), app.meaning.principal.clone(), reader.model.name());
+    if let Err(error) = blocking(move || store.forget_other_vectors(&principal, &model)).await {
+        tracing::debug!(%error, "what other models read could not be forgotten");
+    }
+}
+
+/// A vector as it is stored: a byte for each number.
+pub(crate) fn stored(vector: &[f32]) -> StoredVector {
+    let most = vector.iter().fold(0.0_f32, |most, number| most.max(number.abs()));
+    let scale = if most > 0.0 { most / 127.0 } else { 1.0 };
+    #[expect(clippy::cast_possible_truncation, reason = "at most 127")]
+    let numbers = vector.iter().map(|number| (number / scale).round() as i8).collect();
+    StoredVector { scale, numbers }
+}
+
+pub(crate) fn restored(stored: &StoredVector) -> Vector {
+    stored.numbers.iter().map(|number| f32::from(*number) * stored.scale).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_is_stored_with_little_loss() {
+        let vector: Vec<f32> = (0_i16..384).map(|at| f32::from((at * 37) % 101 - 50) / 570.0).collect();
+        let again = restored(&stored(&vector));
+        let dot = |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
+        let cosine = dot(&vector, &again) / (dot(&vector, &vector) * dot(&again, &again)).sqrt();
+        assert!(cosine > 0.9999, "{cosine}");
+        assert_eq!(stored(&again), stored(&vector), "storing it again changes nothing");
+        assert!(restored(&stored(&[0.0; 4])).iter().all(|number| *number == 0.0));
+    }
+}

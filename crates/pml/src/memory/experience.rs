@@ -1,0 +1,168 @@
+//! What served requests before, as ranking, suggesting and looking ahead use it.
+//!
+//! Made in the background from the capabilities there are, the tools of a moment and what both mean. What comes later is
+//! added; another catalogue or another model makes it anew.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+
+use pml_graph::next::{Next, Prediction, Reason, next};
+use pml_graph::past::{Hint, Intent, Past, Trace};
+use pml_graph::procedure::{self, Match, Suggestion, ToolText, suggest};
+use pml_graph::rank;
+use pml_graph::vectors::Vectors;
+use pml_model::{CapabilityId, Digest, Principal};
+
+use super::Known;
+use crate::app::App;
+use crate::catalogue::{Snapshot, Tool};
+use crate::discover;
+use crate::meaning::{Meant, Vector, Wanted};
+
+/// How many comparisons of an intent with a tool are made at most: with many tools fewer intents count.
+const MOST_COMPARISONS: usize = 4_000_000;
+/// How many intents of one capability count.
+const MOST_INTENTS: usize = 5;
+
+/// What served requests before.
+#[derive(Debug)]
+pub(crate) struct Experience {
+    snapshot: Arc<Snapshot>,
+    principal: Principal,
+    /// Which model read it all.
+    model: usize,
+    past: Past,
+    procedures: procedure::Memory,
+    /// Of which capability each procedure is.
+    owners: Vec<CapabilityId>,
+    known: HashSet<(CapabilityId, Digest)>,
+}
+
+impl Experience {
+    fn new(snapshot: Arc<Snapshot>, principal: Principal, model: usize) -> Experience {
+        let texts = snapshot.tools.iter().map(|tool| ToolText {
+            name: &tool.definition.name,
+            description: tool.definition.description.as_deref().unwrap_or_default(),
+        });
+        let procedures = procedure::Memory::new(texts);
+        let (past, owners, known) = (Past::default(), Vec::new(), HashSet::new());
+        Experience { snapshot, principal, model, past, procedures, owners, known }
+    }
+
+    fn learn(&mut self, known: &Known, intent: &str, vector: &Vector, vectors: &Vectors) {
+        let numbers = |ids: &[String]| -> Vec<u32> {
+            ids.iter().filter_map(|id| self.snapshot.place(id)).map(|place| place as u32).collect()
+        };
+        let calls = numbers(&known.calls);
+        // A procedure of which a tool is gone says nothing of how the others are used together.
+        if calls.is_empty() || calls.len() != known.calls.len() {
+            return;
+        }
+        let mut items = calls.clone();
+        items.sort_unstable();
+        items.dedup();
+        let likeness = vectors.similarities(vector).unwrap_or_default();
+        let parts = vec![vector.to_vec()];
+        let of_intent = Intent { text: intent, vector: Some(vector), parts: &parts };
+        self.past.push(&Trace { items: &items, intent: of_intent, likeness: &likeness });
+        let wanted =
+            Wanted { text: intent.to_owned(), meant: Some(Meant { whole: Arc::clone(vector), parts }) };
+        let matches = matches(&self.snapshot, vectors, &wanted);
+        self.procedures.learn(&procedure::Trace {
+            intent,
+            vector: Some(vector),
+            matches: &matches,
+            tools: &calls,
+            links: &known.links,
+        });
+        self.owners.push(known.id.clone());
+    }
+
+    /// What past requests say of each tool of the snapshot it was made for.
+    pub(crate) fn hints(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Vec<Hint>> {
+        if !Arc::ptr_eq(snapshot, &self.snapshot) || self.owners.is_empty() {
+            return None;
+        }
+        let meant = wanted.meant.as_ref();
+        let parts = meant.map_or(&[][..], |meant| &meant.parts);
+        let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
+        Some(self.past.hints(&intent, snapshot.tools.len()))
+    }
+
+    /// The procedure that what served other requests makes likely for this one.
+    pub(crate) fn suggest(&self, vectors: &Vectors, wanted: &Wanted) -> Option<(Vec<&Tool>, Suggestion)> {
+        let matches = matches(&self.snapshot, vectors, wanted);
+        let suggestion = suggest(&self.procedures, &request(wanted, &matches))?;
+        let tools = suggestion.tools.iter().map(|tool| &self.snapshot.tools[*tool as usize]).collect();
+        Some((tools, suggestion))
+    }
+
+    /// What comes after these tools, most likely first, in a run for this request.
+    pub(crate) fn next(
+        &self,
+        vectors: &Vectors,
+        wanted: &Wanted,
+        used: &[&str],
+    ) -> Vec<(&Tool, f32, Reason)> {
+        let matches = matches(&self.snapshot, vectors, wanted);
+        let used: Vec<u32> =
+            used.iter().filter_map(|id| self.snapshot.place(id)).map(|place| place as u32).collect();
+        let Prediction { tools, .. } = next(&self.procedures, &request(wanted, &matches), &used);
+        let named = |found: Next| (&self.snapshot.tools[found.tool as usize], found.confidence, found.reason);
+        tools.into_iter().map(named).collect()
+    }
+
+    /// The tools it speaks of.
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The capability a procedure is of.
+    pub(crate) fn owner(&self, trace: usize) -> Option<&CapabilityId> {
+        self.owners.get(trace)
+    }
+}
+
+fn request<'w>(wanted: &'w Wanted, matches: &'w [Match]) -> procedure::Request<'w> {
+    let vector = wanted.meant.as_ref().map(|meant| &*meant.whole);
+    procedure::Request { intent: &wanted.text, vector, matches }
+}
+
+/// The tools that match a request best, by words and meaning alone.
+fn matches(snapshot: &Snapshot, vectors: &Vectors, wanted: &Wanted) -> Vec<Match> {
+    let evidence = discover::evidence(snapshot, Some(vectors), wanted, None);
+    procedure::matches(&rank::standard(&wanted.text, &evidence))
+}
+
+/// Brings what served requests before up to date; says whether there was anything new. Takes its time.
+pub(crate) fn bring_up_to_date(app: &App) -> bool {
+    let (snapshot, principal) = (app.catalogue.snapshot(), app.principal.clone());
+    let vectors = app.meaning.of_tools(&snapshot);
+    let model = app.meaning.version().0;
+    let capabilities = app.memory.active(&principal);
+    let mut experience = app.memory.experience.write().unwrap_or_else(PoisonError::into_inner);
+    let stands = |of: &Experience| {
+        Arc::ptr_eq(&of.snapshot, &snapshot) && of.model == model && of.principal == principal
+    };
+    if !experience.as_ref().is_some_and(stands) {
+        *experience = Some(Experience::new(snapshot, principal, model));
+    }
+    let Some(experience) = experience.as_mut() else { return false };
+    let most = MOST_COMPARISONS / experience.snapshot.tools.len().max(1);
+    let mut any = false;
+    for known in capabilities {
+        for (intent, digest) in known.intents.iter().zip(&known.read_as).take(MOST_INTENTS) {
+            if experience.known.len() >= most {
+                return any;
+            }
+            let key = (known.id.clone(), digest.clone());
+            let Some(vector) = app.meaning.with_known(|read| read.get(digest).cloned()) else { continue };
+            if !experience.known.contains(&key) {
+                experience.learn(&known, intent, &vector, &vectors);
+                experience.known.insert(key);
+                any = true;
+            }
+        }
+    }
+    any
+}

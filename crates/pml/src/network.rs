@@ -1,0 +1,267 @@
+//! How tools and capabilities hang together: what feeds what, what came after what, what is part of what.
+//!
+//! Made from the schemas of the tools there are and from what runs left behind; made again when either changed. What
+//! follows from it is looked up by whoever predicts a next step, and shown to people.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pml_graph::graph::closeness::{Close, closeness};
+use pml_graph::graph::fields::{self, Definition};
+use pml_graph::graph::insights::{Insights, capability_groups};
+use pml_graph::graph::provides::{Coverage, Provides};
+use pml_graph::graph::{EdgeType, Graph, NodeKind, Source, paths};
+use pml_model::json::raw;
+use pml_model::trace::EdgeKind;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::catalogue::{Snapshot, Tool};
+use crate::memory::Observed;
+
+/// How many ways from one thing to another are told.
+const WAYS: usize = 3;
+
+/// How everything hangs together, where that was looked at.
+#[derive(Debug, Default)]
+pub struct Network {
+    current: RwLock<Option<Arc<Woven>>>,
+}
+
+/// How things hung together at one moment.
+#[derive(Debug)]
+pub(crate) struct Woven {
+    of: (Arc<Snapshot>, Arc<Observed>, Option<i64>),
+    graph: Graph,
+    provides: Provides,
+    insights: Insights,
+    names: HashMap<String, String>,
+}
+
+impl Network {
+    /// Looks again, where something changed. Takes its time.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(crate) fn bring_up_to_date(&self, app: &App) -> Result<Arc<Woven>, pml_store::Error> {
+        let of = (app.catalogue.snapshot(), app.memory.observed(), app.store.data_version().ok());
+        if let Some(woven) = self.current()
+            && Arc::ptr_eq(&woven.of.0, &of.0)
+            && Arc::ptr_eq(&woven.of.1, &of.1)
+            && woven.of.2 == of.2
+        {
+            return Ok(woven);
+        }
+        let woven = Arc::new(Woven::new(of, app)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&woven));
+        Ok(woven)
+    }
+
+    /// What was last seen.
+    pub(crate) fn current(&self) -> Option<Arc<Woven>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Woven {
+    fn new(of: (Arc<Snapshot>, Arc<Observed>, Option<i64>), app: &App) -> Result<Woven, pml_store::Error> {
+        let (snapshot, observed, _) = &of;
+        let provides = Provides::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
+        let mut graph = Graph::default();
+        let ids: Vec<String> = snapshot.tools.iter().map(|tool| tool.id.to_string()).collect();
+        ids.iter().for_each(|id| graph.insert(id, NodeKind::Tool));
+        graph.follow(&provides, &ids);
+        let mut names = HashMap::new();
+        for known in app.memory.active(&app.principal) {
+            let id = known.id.to_string();
+            graph.insert(&id, NodeKind::Capability);
+            for tool in &known.tools {
+                if graph.kind(&tool.id).is_some() {
+                    graph.observe(&id, &tool.id, EdgeType::Contains, known.statistics.usage_count.max(1));
+                }
+            }
+            names.insert(id, known.name.clone());
+        }
+        for edge in app.store.edges(&app.principal)? {
+            let kind = match edge.kind {
+                EdgeKind::Dependency => EdgeType::Dependency,
+                EdgeKind::Sequence => EdgeType::Sequence,
+                EdgeKind::Contains => EdgeType::Contains,
+                // What is asked for next in a session is no part of one procedure.
+                EdgeKind::Follows => continue,
+            };
+            if graph.kind(&edge.from).is_some() && graph.kind(&edge.to).is_some() {
+                graph.set_count(&edge.from, &edge.to, kind, edge.count);
+            }
+        }
+        let insights = Insights::of(&graph);
+        Ok(Woven { of, graph, provides, insights, names })
+    }
+
+    /// What is close to what was just used, the most recent last.
+    pub(crate) fn close(&self, used: &[&str]) -> Vec<Close> {
+        closeness(&self.graph, &self.insights.snapshot, used)
+    }
+
+    /// What a person calls something.
+    pub(crate) fn name<'n>(&'n self, id: &'n str) -> &'n str {
+        self.names.get(id).map_or(id, String::as_str)
+    }
+
+    /// All of it, for people.
+    pub(crate) fn view(&self) -> View {
+        let (capabilities, clusters) = capability_groups(&self.graph);
+        let groups: HashMap<&str, usize> =
+            capabilities.iter().map(String::as_str).zip(clusters.of_node.iter().copied()).collect();
+        let snapshot = &self.insights.snapshot;
+        let nodes = snapshot.ids.iter().enumerate().map(|(node, id)| Node {
+            id: id.clone(),
+            name: self.name(id).to_owned(),
+            kind: match snapshot.kinds[node] {
+                NodeKind::Tool => "tool",
+                NodeKind::Capability => "capability",
+            },
+            importance: self.insights.importance[node],
+            community: self.insights.communities[node],
+            group: groups.get(id.as_str()).copied(),
+        });
+        let edges = self.graph.edges().into_iter().map(|edge| {
+            let link =
+                (edge.kind == EdgeType::Provides).then(|| self.provides.link(edge.from, edge.to)).flatten();
+            Edge {
+                from: edge.from.to_owned(),
+                to: edge.to.to_owned(),
+                kind: match edge.kind {
+                    EdgeType::Dependency => "dependency",
+                    EdgeType::Contains => "contains",
+                    EdgeType::Provides => "provides",
+                    EdgeType::Sequence => "sequence",
+                },
+                source: match edge.source {
+                    Source::Observed => "observed",
+                    Source::Inferred => "inferred",
+                    Source::Template => "template",
+                },
+                count: edge.count,
+                weight: edge.weight(),
+                coverage: link.as_ref().map(|link| match link.coverage {
+                    Coverage::Strict => "strict",
+                    Coverage::Partial => "partial",
+                    Coverage::Optional => "optional",
+                }),
+                mapping: link
+                    .into_iter()
+                    .flat_map(|link| link.mapping)
+                    .map(|mapping| Mapping { from: mapping.from, to: mapping.to, how: mapping.how.words() })
+                    .collect(),
+            }
+        });
+        View { nodes: nodes.collect(), edges: edges.collect() }
+    }
+
+    /// The likeliest ways from one thing to another, best first.
+    pub(crate) fn ways(&self, from: &str, to: &str) -> Option<Vec<Way>> {
+        let snapshot = &self.insights.snapshot;
+        let (from, to) = (snapshot.node(from)?, snapshot.node(to)?);
+        let found = paths::best(&snapshot.directed, from, to, WAYS);
+        let way = |path: paths::Path| Way {
+            through: path.nodes.iter().map(|node| self.name(&snapshot.ids[*node]).to_owned()).collect(),
+            cost: path.cost,
+        };
+        Some(found.into_iter().map(way).collect())
+    }
+}
+
+/// A tool's fields, with what it was seen to give where it does not say.
+pub(crate) fn fields_of(tool: &Tool, observed: &Observed) -> fields::Tool {
+    let parsed = |schema: &RawValue| serde_json::from_str::<Value>(schema.get()).unwrap_or_default();
+    let input = parsed(&tool.definition.input_schema);
+    let output = output_of(tool, observed).map(|schema| parsed(&schema));
+    fields::Tool::read(&Definition {
+        id: &tool.id.to_string(),
+        name: &tool.definition.name,
+        description: tool.definition.description.as_deref().unwrap_or_default(),
+        input: &input,
+        output: output.as_ref(),
+    })
+}
+
+/// The schema of what a tool gives, declared or seen.
+pub(crate) fn output_of(tool: &Tool, observed: &Observed) -> Option<Box<RawValue>> {
+    let seen = || observed.get(&(tool.id.to_string(), tool.definition.digest.clone()));
+    tool.definition.output_schema.clone().or_else(|| seen().map(|seen| raw(&seen.schema)))
+}
+
+/// Everything there is, for people and pages.
+#[derive(Debug, Serialize)]
+pub struct View {
+    /// Tools and capabilities.
+    pub nodes: Vec<Node>,
+    /// What ties them together.
+    pub edges: Vec<Edge>,
+}
+
+/// A tool or a capability.
+#[derive(Debug, Serialize)]
+pub struct Node {
+    /// `server:tool`, or the id of a capability.
+    pub id: String,
+    /// What a person calls it.
+    pub name: String,
+    /// `tool` or `capability`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// How much leads to it, from 0 to 1; all together are 1.
+    pub importance: f64,
+    /// Which community it belongs to.
+    pub community: usize,
+    /// Of a capability: which group of capabilities made of much the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<usize>,
+}
+
+/// What ties two of them together.
+#[derive(Debug, Serialize)]
+pub struct Edge {
+    /// What comes first.
+    pub from: String,
+    /// What comes then.
+    pub to: String,
+    /// `dependency`, `contains`, `provides` or `sequence`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// `observed`, `inferred` or `template`.
+    pub source: &'static str,
+    /// How often it was seen.
+    pub count: u64,
+    /// How much it counts.
+    pub weight: f64,
+    /// Of `provides`: how much of what is required is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<&'static str>,
+    /// Of `provides`: what becomes what.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<Mapping>,
+}
+
+/// A field of a result that can become an argument.
+#[derive(Debug, Serialize)]
+pub struct Mapping {
+    /// Where it is in the result; empty for all of it.
+    pub from: String,
+    /// The parameter.
+    pub to: String,
+    /// How they were matched.
+    pub how: &'static str,
+}
+
+/// A way from one thing to another.
+#[derive(Debug, Serialize)]
+pub struct Way {
+    /// What it leads through, both ends included.
+    pub through: Vec<String>,
+    /// The less, the more its edges can be relied on, and the fewer they are.
+    pub cost: f64,
+}

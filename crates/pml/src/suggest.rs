@@ -1,0 +1,317 @@
+//! A DAG for an intent that nothing learned serves: which tools, in which order, with which arguments.
+//!
+//! Takes the tools that were found for each step of the intent. What goes from one to the other follows from their schemas;
+//! arguments are values that the intent says or results of other steps, and nothing else: what is not known is listed as
+//! missing. Pure, but for the examples it is handed.
+
+mod clauses;
+
+use std::collections::BTreeMap;
+
+use pml_graph::graph::feeds::{Calls, Edge, Order, feeds};
+use pml_graph::graph::fields;
+use pml_model::json::without_hidden;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::catalogue::Tool;
+use crate::reuse::{self, Literal};
+
+pub(crate) use clauses::clauses;
+
+/// How sure it must be that a value of the intent is meant for a parameter.
+const MEANT: f32 = 0.5;
+
+/// A tool for one step of the intent.
+pub(crate) struct Step<'s> {
+    /// The step, in words.
+    pub(crate) words: &'s str,
+    /// The tool.
+    pub(crate) tool: &'s Tool,
+    /// What it takes and gives.
+    pub(crate) fields: &'s fields::Tool,
+    /// How sure it is that this tool is meant, from 0 to 1.
+    pub(crate) score: f64,
+    /// Others that would do, best first.
+    pub(crate) others: Vec<&'s Tool>,
+}
+
+/// A DAG that could serve an intent.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuggestedDag {
+    /// The document, ready to be completed and executed.
+    pub dag_structure: Value,
+    /// How sure it is that these tools are meant, from 0 to 1.
+    pub confidence: f64,
+    /// Why these.
+    pub rationale: String,
+    /// What goes from one task to the other.
+    pub dependency_paths: Vec<DependencyPath>,
+    /// Tools that could stand in for one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
+    /// What to look at before it is executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// Arguments that have to be given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingArgument>,
+    /// What there is to know of each tool.
+    pub tool_schemas: BTreeMap<String, ToolSchema>,
+    /// Whether every argument is a value of the intent or a whole result.
+    #[serde(skip)]
+    pub complete: bool,
+}
+
+/// Something that goes from one task to another.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct DependencyPath {
+    /// The tool that gives.
+    pub from: String,
+    /// The tool that takes.
+    pub to: String,
+    /// What, and why that is so.
+    pub explanation: String,
+}
+
+/// A required argument that nobody gave.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct MissingArgument {
+    /// The task.
+    pub task: String,
+    /// The parameter.
+    pub name: String,
+}
+
+/// What there is to know of a tool to call it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSchema {
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Box<RawValue>,
+    /// What has to be given.
+    pub required_inputs: Vec<String>,
+    /// What may be given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub optional_inputs: Vec<String>,
+    /// JSON Schema of its result, declared or seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Box<RawValue>>,
+    /// Calls that worked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Example>,
+}
+
+/// A call that worked.
+#[derive(Debug, Clone, Serialize)]
+pub struct Example {
+    /// What for.
+    pub description: String,
+    /// What it was given.
+    pub input: Box<RawValue>,
+    /// What it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Box<RawValue>>,
+}
+
+/// The DAG of these steps.
+pub(crate) fn suggest(
+    intent: &str,
+    steps: &[Step<'_>],
+    schema_of: impl Fn(&Tool) -> Option<Box<RawValue>>,
+    examples_of: impl Fn(&Tool) -> Vec<Example>,
+) -> SuggestedDag {
+    let tools: Vec<&fields::Tool> = steps.iter().map(|step| step.fields).collect();
+    let calls =
+        Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
+    let flow = feeds(&calls);
+    let literals = reuse::literals(intent);
+    let mut tasks: Vec<Task> = (1..).zip(steps).map(|(number, step)| Task::new(number, step)).collect();
+    for given in flow.given.iter().filter(|given| given.score >= MEANT) {
+        let literal = literals.iter().find(|literal| overlaps(&literal.span, &given.at));
+        let task = &mut tasks[given.call];
+        let schema = task.schema["properties"][&given.parameter].clone();
+        if let Some(value) = value(literal, &intent[given.at.clone()], &schema) {
+            task.arguments.entry(given.parameter.clone()).or_insert(value);
+        }
+    }
+    let mut paths = Vec::new();
+    let mut first_only = false;
+    for edge in &flow.edges {
+        first_only |= take(edge, &mut tasks);
+        paths.push(path(edge, steps));
+    }
+    let missing: Vec<MissingArgument> = tasks.iter().flat_map(Task::missing).collect();
+    let warning = warning(steps, first_only);
+    let confidence = steps.iter().map(|step| step.score).product::<f64>();
+    SuggestedDag {
+        dag_structure: json!({ "tasks": tasks.iter().map(Task::document).collect::<Vec<_>>() }),
+        confidence: (confidence * 1000.0).round() / 1000.0,
+        rationale: rationale(steps),
+        dependency_paths: paths,
+        alternatives: alternatives(steps),
+        warning,
+        complete: missing.is_empty() && !first_only,
+        missing,
+        tool_schemas: steps
+            .iter()
+            .zip(&tasks)
+            .map(|(step, task)| (step.tool.id.to_string(), known(step.tool, task, &schema_of, &examples_of)))
+            .collect(),
+    }
+}
+
+/// A task as it is put together.
+struct Task {
+    id: String,
+    tool: String,
+    schema: Value,
+    arguments: Map<String, Value>,
+    depends_on: Vec<String>,
+}
+
+impl Task {
+    fn new(number: usize, step: &Step<'_>) -> Task {
+        Task {
+            id: format!("t{number}"),
+            tool: step.tool.id.to_string(),
+            schema: serde_json::from_str(step.tool.definition.input_schema.get()).unwrap_or_default(),
+            arguments: Map::new(),
+            depends_on: Vec::new(),
+        }
+    }
+
+    fn required(&self) -> Vec<&str> {
+        let required = self.schema["required"].as_array().into_iter().flatten();
+        required.filter_map(Value::as_str).collect()
+    }
+
+    fn optional(&self) -> Vec<String> {
+        let all = self.schema["properties"].as_object().into_iter().flat_map(Map::keys);
+        let required = self.required();
+        all.filter(|name| !required.contains(&name.as_str())).cloned().collect()
+    }
+
+    fn missing(&self) -> Vec<MissingArgument> {
+        let open = self.required().into_iter().filter(|name| !self.arguments.contains_key(*name));
+        open.map(|name| MissingArgument { task: self.id.clone(), name: name.to_owned() }).collect()
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "id": self.id,
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "dependsOn": self.depends_on,
+        })
+    }
+}
+
+fn overlaps(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// What the intent says, as a value that the parameter takes; nothing where it does not fit.
+fn value(literal: Option<&Literal>, written: &str, schema: &Value) -> Option<Value> {
+    let text = literal.map_or(written, |literal| literal.text.as_str());
+    if let Some(choices) = schema["enum"].as_array() {
+        let same = |choice: &&Value| choice.as_str().is_some_and(|choice| choice.eq_ignore_ascii_case(text));
+        return choices.iter().find(same).cloned();
+    }
+    match schema["type"].as_str() {
+        Some("integer") => literal?.value.as_i64().map(Value::from),
+        Some("number") => literal?.value.is_number().then(|| literal.map(|literal| literal.value.clone()))?,
+        Some("string") => Some(Value::from(text)),
+        Some(_) => None,
+        // Anything is taken: as it was written.
+        None => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
+    }
+}
+
+/// Gives one task what another one results in. Says whether only the first of several is taken.
+fn take(edge: &Edge, tasks: &mut [Task]) -> bool {
+    let from = tasks[edge.from].id.clone();
+    let task = &mut tasks[edge.to];
+    let mut first_only = false;
+    for mapping in &edge.mapping {
+        if task.arguments.contains_key(&mapping.to) {
+            continue;
+        }
+        first_only |= mapping.from.contains("[]");
+        let path = mapping.from.replace("[]", "[0]");
+        let joint = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+        task.arguments.insert(mapping.to.clone(), json!({ "$ref": format!("{from}{joint}{path}") }));
+    }
+    if !task.depends_on.contains(&from) {
+        task.depends_on.push(from);
+    }
+    first_only
+}
+
+fn path(edge: &Edge, steps: &[Step<'_>]) -> DependencyPath {
+    let fields: Vec<String> = edge
+        .mapping
+        .iter()
+        .map(|mapping| {
+            let from = if mapping.from.is_empty() { "the result" } else { &mapping.from };
+            format!("`{from}` becomes `{}` ({})", mapping.to, mapping.how.words())
+        })
+        .collect();
+    DependencyPath {
+        from: steps[edge.from].tool.id.to_string(),
+        to: steps[edge.to].tool.id.to_string(),
+        explanation: fields.join(", "),
+    }
+}
+
+fn rationale(steps: &[Step<'_>]) -> String {
+    let said = |step: &Step<'_>| format!("`{}` for “{}” ({:.2})", step.tool.id, step.words, step.score);
+    steps.iter().map(said).collect::<Vec<_>>().join(", then ")
+}
+
+fn alternatives(steps: &[Step<'_>]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for other in steps.iter().flat_map(|step| &step.others) {
+        let id = other.id.to_string();
+        if !all.contains(&id) && steps.iter().all(|step| step.tool.id != other.id) {
+            all.push(id);
+        }
+    }
+    all
+}
+
+fn warning(steps: &[Step<'_>], first_only: bool) -> Option<String> {
+    let mut warnings = Vec::new();
+    if first_only {
+        warnings.push(
+            "only the first of several results is passed on; use a `code` task where all are wanted"
+                .to_owned(),
+        );
+    }
+    if let Some(weak) =
+        steps.iter().filter(|step| step.score < 0.5).min_by(|one, other| one.score.total_cmp(&other.score))
+    {
+        warnings.push(format!("it is not sure that `{}` is what “{}” asks for", weak.tool.id, weak.words));
+    }
+    (!warnings.is_empty()).then(|| warnings.join("; "))
+}
+
+fn known(
+    tool: &Tool,
+    task: &Task,
+    schema_of: &impl Fn(&Tool) -> Option<Box<RawValue>>,
+    examples_of: &impl Fn(&Tool) -> Vec<Example>,
+) -> ToolSchema {
+    ToolSchema {
+        description: tool.definition.description.clone().unwrap_or_default(),
+        input_schema: without_hidden(&tool.definition.input_schema),
+        required_inputs: task.required().into_iter().map(str::to_owned).collect(),
+        optional_inputs: task.optional(),
+        output_schema: schema_of(tool),
+        examples: examples_of(tool),
+    }
+}
