@@ -74,7 +74,9 @@ pub async fn discover(
         vectors: Some(&*vectors),
         past: past.as_deref(),
     };
-    discover::find(&snapshot, &known, request, visible)
+    let mut page = discover::find(&snapshot, &known, request, visible)?;
+    page.note(app.meaning.progress());
+    Ok(page)
 }
 
 /// How tools and capabilities hang together.

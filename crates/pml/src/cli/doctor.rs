@@ -1,15 +1,18 @@
 //! `pml doctor`: what is wrong and how to put it right.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pml_model::question::Answerer;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::call::READING;
 use super::{Here, out};
 use crate::app::{App, Role};
 use crate::config::{self, Declared};
+use crate::meaning;
 use crate::passphrase;
 use crate::problem::Problem;
 use crate::servers::Slot;
@@ -49,7 +52,7 @@ pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
     Ok(if worst { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(app: &App, findings: &mut Vec<Finding>) {
+async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
     let config = app.config();
     findings.push(good(match app.paths.config.exists() {
         true => format!("configuration {}", app.paths.config.display()),
@@ -86,6 +89,7 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
     for found in futures_util::future::join_all(trying).await {
         findings.extend(found);
     }
+    findings.extend(meanings(app).await);
     let snapshot = app.catalogue.snapshot();
     for held in &snapshot.held_back {
         let Problem { message, hint, .. } = held.problem();
@@ -101,6 +105,21 @@ async fn look(app: &App, findings: &mut Vec<Finding>) {
             findings.push(warn(text, Some("tell the author of the server".to_owned())));
         }
     }
+}
+
+/// Whether it can be told what tools mean.
+async fn meanings(app: &Arc<App>) -> Option<Finding> {
+    meaning::read_for(app, READING).await;
+    let progress = app.meaning.progress()?;
+    let (model, left) = (pml_model::name::printable(&progress.model), progress.left);
+    Some(match progress.trouble {
+        Some(trouble) => {
+            let text = format!("tools are found by their words alone: {}", pml_model::name::printable(&trouble));
+            warn(text, Some("mend `[embedding]`, or write `model = \"built-in\"` there".to_owned()))
+        }
+        None if left > 0 => good(format!("{model} reads tools and intents; {left} are left")),
+        None => good(format!("{model} has read all tools and intents")),
+    })
 }
 
 /// Whether what needs a person's word gets it from a person.
@@ -155,7 +174,7 @@ async fn sandbox(app: &App) -> Finding {
     }
 }
 
-async fn try_out(app: &App, slot: &std::sync::Arc<Slot>) -> Vec<Finding> {
+async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
     let started = Instant::now();
     let deadline = started + slot.settings().start_timeout;
     let name = slot.name();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
-use crate::meaning::Wanted;
+use crate::meaning::{Progress, Wanted};
 use crate::memory::{Candidate, Observed};
 use crate::problem::{Code, Problem};
 
@@ -100,9 +100,22 @@ pub struct Page {
     pub results: Vec<Found>,
     /// How many there are on all pages.
     pub total: usize,
-    /// What to do where nothing fits.
+    /// What to do where nothing fits, and what else to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestions: Option<Vec<String>>,
+}
+
+impl Page {
+    /// Says that more will be found once everything was read.
+    pub(crate) fn note(&mut self, progress: Option<Progress>) {
+        let Some(Progress { left: left @ 1.., trouble, .. }) = progress else { return };
+        let why = match trouble {
+            Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
+            None => String::new(),
+        };
+        let note = format!("{left} texts are not read yet, such tools are found by their words alone{why}");
+        self.suggestions.get_or_insert_default().push(note);
+    }
 }
 
 /// One result.

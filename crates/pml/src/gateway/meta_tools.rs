@@ -208,6 +208,7 @@ fn text(page: &Page) -> String {
             page.total
         ));
     }
-    blocks.extend(page.suggestions.iter().flatten().map(|suggestion| format!("nothing found: {suggestion}")));
+    let about = if page.total == 0 { "nothing found" } else { "note" };
+    blocks.extend(page.suggestions.iter().flatten().map(|suggestion| format!("{about}: {suggestion}")));
     blocks.join("\n")
 }
