@@ -21,31 +21,32 @@ use learned::{Learned, Told};
 use rows::Rows;
 use words::{Heard, Words};
 
-/// How much it counts that the request is where the item's learned vector points, beyond [`USUAL`].
-const PULL: f32 = 1.25;
-
 /// What share of the usual pull an item's own requests have is expected of any request near it. Just
 /// under the middle, because what is usual is measured with less known than there is in the end.
 const USUAL: f32 = 0.45;
 
 /// How much the nearest past intent counts, by its cosine.
-const NEAREST: f32 = 1.5;
+const NEAREST: f32 = 2.5;
 
 /// How much the words of past intents count, by the share of the request they cover.
-const WORDS: f32 = 3.5;
+const WORDS: f32 = 5.0;
 
 /// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
-const CHANCE: f32 = 1.2;
+const CHANCE: f32 = 2.2;
 
-/// ... and how much more with every trace e times as many: among many, one is near by chance.
-const CHANCE_GROWTH: f32 = 0.3;
+/// ... and how much more with every e times as many traces: among many, one is near by chance.
+const CHANCE_GROWTH: f32 = 0.2;
 
-/// The share of words below which they say nothing, where they speak alone.
-const COMMON_WORDS: f32 = CHANCE / WORDS;
+/// With how many traces half of what the nearest intent and the words say is believed.
+const HALF_BELIEVED: f32 = 2.0;
+
+/// The share of words below which they say nothing, where they speak alone. One intent that has all of
+/// them comes to 0.4.
+const COMMON_WORDS: f32 = 0.25;
 
 /// How much of what the description says is given up, at most, for what traces say; both say much the
 /// same, and traces say it better.
-const TRUST: f32 = 0.45;
+const TRUST: f32 = 0.5;
 
 /// With how many traces half of that is reached.
 const HALF_TRUST: f32 = 4.0;
@@ -159,11 +160,8 @@ impl Past {
         for (slot, heard) in heard.iter().enumerate() {
             if let Some(hint) = hints.get_mut(self.slots.item(slot) as usize) {
                 let traces = self.words.intents(slot);
-                *hint = told
-                    .get(slot)
-                    .copied()
-                    .flatten()
-                    .map_or_else(|| spoken(*heard), |told| known(told, *heard));
+                let told = told.get(slot).copied().flatten();
+                *hint = told.map_or_else(|| spoken(*heard, traces), |told| known(told, *heard));
                 hint.traces = traces;
             }
         }
@@ -218,22 +216,27 @@ impl Past {
 /// What is to be said where vectors can be compared.
 fn known(told: Told, heard: Heard) -> Hint {
     let traces = told.traces as f32;
-    let evidence =
-        PULL * (told.pull - USUAL * told.usual_pull) + NEAREST * told.nearest + WORDS * heard.share
-            - CHANCE
-            - CHANCE_GROWTH * traces.ln();
+    // Few traces have not moved the learned vector as far as it will go; this makes up for it.
+    let pull = (1.0 + 1.0 / traces) * (told.pull - USUAL * told.usual_pull);
+    let alike = NEAREST * told.nearest + WORDS * heard.share - CHANCE - CHANCE_GROWTH * traces.ln();
     Hint {
         traces: told.traces,
-        trust: TRUST * traces / (traces + HALF_TRUST),
-        evidence,
+        trust: TRUST * grown(traces, HALF_TRUST),
+        evidence: pull + grown(traces, HALF_BELIEVED) * alike,
         nearest: told.nearest.max(0.0),
     }
 }
 
 /// What is to be said by words alone: they can speak for an item, but without them nothing speaks against it,
 /// for one thing can be said in many words.
-fn spoken(heard: Heard) -> Hint {
-    Hint { evidence: WORDS * (heard.share - COMMON_WORDS).max(0.0), ..Hint::default() }
+fn spoken(heard: Heard, traces: u32) -> Hint {
+    let share = (heard.share - COMMON_WORDS).max(0.0);
+    Hint { evidence: grown(traces as f32, HALF_BELIEVED) * WORDS * share, ..Hint::default() }
+}
+
+/// From 0 to 1 with the number of traces, and a half at `half`.
+fn grown(traces: f32, half: f32) -> f32 {
+    traces / (traces + half)
 }
 
 /// The mean of how near each wanted part comes to one of the intent's, and each of those to a wanted one.

@@ -8,7 +8,7 @@ const SUBJECTS: usize = 4;
 
 /// A vector near one subject; `turn` makes those of one subject differ.
 fn about(subject: usize, turn: usize) -> Vec<f32> {
-    let mut vector = vec![0.1; SUBJECTS + 3];
+    let mut vector = vec![0.05; SUBJECTS + 3];
     vector[subject] = 1.0;
     vector[SUBJECTS + turn % 3] += 0.4;
     vector
