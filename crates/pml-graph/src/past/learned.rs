@@ -222,3 +222,60 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     sums.iter().sum::<f32>() + rest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Learned, Slots, Told};
+
+    const EAST: [f32; 3] = [1.0, 0.0, 0.0];
+    const NORTH: [f32; 3] = [0.0, 1.0, 0.0];
+
+    /// Learns intents in order: who served, the vector, and how like each description is.
+    fn learned(intents: &[(&[u32], [f32; 3], [f32; 3])]) -> (Learned, Slots) {
+        let (mut learned, mut slots) = (Learned::default(), Slots::default());
+        for (served, vector, likeness) in intents {
+            served.iter().for_each(|item| {
+                slots.take(*item);
+            });
+            learned.push(served, &slots, vector, likeness);
+        }
+        (learned, slots)
+    }
+
+    fn ask(learned: &(Learned, Slots), item: u32, vector: &[f32]) -> Told {
+        let slot = learned.1.of(item).expect("the item has served");
+        learned.0.ask(vector, &learned.1)[slot].expect("the item has lessons")
+    }
+
+    #[test]
+    fn a_rival_is_pushed_away_once_it_has_served_something() {
+        let past = learned(&[(&[1], EAST, [0.6, 0.2, 0.6]), (&[0], NORTH, [0.2; 3])]);
+        assert!(ask(&past, 1, &EAST).pull > 0.5);
+        assert!(ask(&past, 0, &EAST).pull < -0.1);
+        assert_eq!(past.1.of(2), None);
+    }
+
+    #[test]
+    fn an_item_that_is_found_anyway_hardly_moves() {
+        let surprising = learned(&[(&[0], EAST, [0.1, 0.8, 0.1])]);
+        let obvious = learned(&[(&[0], EAST, [0.8, 0.1, 0.1])]);
+        assert!(ask(&surprising, 0, &EAST).pull > 2.5);
+        assert!(ask(&obvious, 0, &EAST).pull < 0.1);
+    }
+
+    #[test]
+    fn what_is_usual_leaves_the_intent_itself_out() {
+        let apart = learned(&[(&[0], EAST, [0.2; 3]), (&[0], NORTH, [0.2; 3])]);
+        assert!(ask(&apart, 0, &EAST).usual_pull.abs() < 0.05);
+        let alike = learned(&[(&[0], EAST, [0.2; 3]), (&[0], EAST, [0.2; 3])]);
+        assert!(ask(&alike, 0, &EAST).usual_pull > 0.3);
+    }
+
+    #[test]
+    fn items_that_served_together_are_no_rivals() {
+        let past = learned(&[(&[0, 1], EAST, [0.5, 0.5, 0.5])]);
+        let items: Vec<u32> = past.0.lessons[0].shares.iter().map(|share| share.item).collect();
+        assert_eq!(items, [0, 1, 2]);
+        assert_eq!(ask(&past, 0, &EAST).pull, ask(&past, 1, &EAST).pull);
+    }
+}
