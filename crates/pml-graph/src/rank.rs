@@ -95,7 +95,11 @@ const SPOKEN_FOR: f32 = 0.1;
 const RERANKED: usize = 50;
 
 /// What remains of a part's weight each time an item has answered it.
-const ANSWERED: f32 = 0.6;
+const ANSWERED: f32 = 0.5;
+
+/// What remains of a word's weight each time an item has had it. Only where meaning counts as well: by
+/// words alone, an item that has other words of a request is mostly one that is not meant.
+const SAID: f32 = 0.9;
 
 /// The items that have anything to do with `request`, best first; equal ones in catalogue order.
 ///
@@ -142,10 +146,8 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
         first_by_words: fit.by_words == Some(first),
         parts: request.parts,
     };
-    if request.parts > 1 {
-        let top = ranked.len().min(RERANKED);
-        spread(&mut ranked[..top], &fit.all, request.parts);
-    }
+    let top = ranked.len().min(RERANKED);
+    spread(&mut ranked[..top], &fit, &request, evidence.lexical);
     Some((ranked, signs))
 }
 
@@ -183,6 +185,8 @@ pub(crate) struct Valued {
 struct Fit {
     /// How well it fits the request and its parts, by words and by meaning.
     all: Measure,
+    /// What the words of an item are divided by.
+    deviation: f32,
     /// What is gained by names.
     names: Vec<f32>,
     /// Whether it has to do with the request at all.
@@ -198,7 +202,7 @@ impl Fit {
         let index = evidence.lexical;
         let mut all = Measure::of_words(request, index);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
-        all.scale();
+        let deviation = all.scale();
         let by_words = first_of(&all.sums());
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
         let likeness =
@@ -210,7 +214,7 @@ impl Fit {
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
                 likeness
             });
-        Fit { all, names: names(request, index), found, by_words, likeness }
+        Fit { all, deviation, names: names(request, index), found, by_words, likeness }
     }
 
     /// What every item is worth.
@@ -277,13 +281,14 @@ impl Measure {
     }
 
     /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
-    /// what the whole and the best part come to.
-    fn scale(&mut self) {
+    /// what the whole and the best part come to, which is given back.
+    fn scale(&mut self) -> f32 {
         let (mean, deviation) = spread_of(&self.sums());
         let mean = mean / (self.whole_weight() + PART_WEIGHT);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);
         }
+        deviation
     }
 
     fn add(&mut self, other: &Measure, weight: f32) {
@@ -335,17 +340,16 @@ fn spread_of(values: &[f32]) -> (f32, f32) {
     (mean as f32, if variance > f64::EPSILON { variance.sqrt() as f32 } else { 1.0 })
 }
 
-/// Reorders `ranked` so that every part of the request is answered early: the best item is taken again
-/// and again, and each time the part that it answers counts less for those that remain. An item's value
-/// becomes what it was when it was taken; values only ever fall, so they stay in order.
-fn spread(ranked: &mut [Valued], fit: &Measure, parts: usize) {
-    let mut answers: Vec<Vec<f32>> = ranked
-        .iter()
-        .map(|valued| (0..parts).map(|part| fit.part(part)[valued.item].max(0.0)).collect())
-        .collect();
-    let mut weights = vec![1.0; parts];
+/// Reorders `ranked` so that everything that is asked is answered early: the best item is taken again and
+/// again, and each time the part that it answers and the words that it has count less for those that
+/// remain. An item's value becomes what it was when it was taken; values only ever fall, so they stay in
+/// order.
+fn spread(ranked: &mut [Valued], fit: &Fit, request: &Request, index: &Index) {
+    let mut answers: Vec<Answer> =
+        ranked.iter().map(|valued| Answer::of(valued.item, fit, request, index)).collect();
+    let mut left = Answer { parts: vec![1.0; request.parts], words: vec![1.0; request.terms.len()] };
     for taken in 0..ranked.len() {
-        let value = |at: usize| ranked[at].value - largest(&answers[at]).1 + weighted(&answers[at], &weights);
+        let value = |at: usize| ranked[at].value - answers[at].lost(&left);
         let mut best = (taken, value(taken));
         for at in taken + 1..ranked.len() {
             let value = value(at);
@@ -353,10 +357,49 @@ fn spread(ranked: &mut [Valued], fit: &Measure, parts: usize) {
                 best = (at, value);
             }
         }
-        weights[largest(&answers[best.0]).0] *= ANSWERED;
+        left.take(&answers[best.0]);
         ranked.swap(taken, best.0);
         answers.swap(taken, best.0);
         ranked[taken].value = best.1;
+    }
+}
+
+/// How well an item answers each part of the request, and what each word of it is worth to the item; or
+/// how much of both still counts.
+struct Answer {
+    parts: Vec<f32>,
+    words: Vec<f32>,
+}
+
+impl Answer {
+    fn of(item: usize, fit: &Fit, request: &Request, index: &Index) -> Answer {
+        let parts: Vec<f32> = (0..request.parts).map(|part| fit.all.part(part)[item].max(0.0)).collect();
+        let best = largest(&parts).0;
+        let worth = |term: &Term| {
+            if fit.likeness.is_none() {
+                return 0.0;
+            }
+            let times = fit.all.whole_weight() + if term.stands_in(best) { PART_WEIGHT } else { 0.0 };
+            let posting = term.number.and_then(|number| index.find(number, item));
+            posting.map_or(0.0, |posting| times * posting.worth / fit.deviation)
+        };
+        Answer { words: request.terms.iter().map(worth).collect(), parts }
+    }
+
+    /// What the item loses when only as much counts as is `left`.
+    fn lost(&self, left: &Answer) -> f32 {
+        let weighted = self.parts.iter().zip(&left.parts).map(|(part, left)| part * left);
+        let words = self.words.iter().zip(&left.words).map(|(word, left)| word * (1.0 - left));
+        largest(&self.parts).1 - weighted.fold(0.0, f32::max) + words.sum::<f32>()
+    }
+
+    /// Lets what `answer` has count less. Where there is but one part, all items answer it.
+    fn take(&mut self, answer: &Answer) {
+        if self.parts.len() > 1 {
+            self.parts[largest(&answer.parts).0] *= ANSWERED;
+        }
+        let said = self.words.iter_mut().zip(&answer.words).filter(|(_, word)| **word > 0.0);
+        said.for_each(|(left, _)| *left *= SAID);
     }
 }
 
@@ -369,10 +412,6 @@ fn first_of(values: &[f32]) -> Option<usize> {
 fn largest(answers: &[f32]) -> (usize, f32) {
     let answers = answers.iter().copied().enumerate();
     answers.reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap_or((0, 0.0))
-}
-
-fn weighted(answers: &[f32], weights: &[f32]) -> f32 {
-    answers.iter().zip(weights).map(|(answer, weight)| answer * weight).fold(0.0, f32::max)
 }
 
 /// Why `item` is among the items ranked for `request`. Costs little, but is worth asking only for what
@@ -452,5 +491,35 @@ impl fmt::Display for Reason {
             write!(f, "{}`{word}`", if index > 0 { ", " } else { "" })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(parts: &[f32], words: &[f32]) -> Answer {
+        Answer { parts: parts.to_vec(), words: words.to_vec() }
+    }
+
+    #[test]
+    fn what_was_answered_counts_less_the_next_time() {
+        let mut left = answer(&[1.0, 1.0], &[1.0, 1.0]);
+        let (same, other) = (answer(&[4.0, 1.0], &[2.0, 0.0]), answer(&[1.0, 4.0], &[0.0, 2.0]));
+        assert_eq!((same.lost(&left), other.lost(&left)), (0.0, 0.0));
+        left.take(&same);
+        assert_eq!(other.lost(&left), 0.0);
+        let once = same.lost(&left);
+        assert!((once - (4.0 * (1.0 - ANSWERED) + 2.0 * (1.0 - SAID))).abs() < 1e-6, "{once}");
+        left.take(&same);
+        assert!(same.lost(&left) > once);
+    }
+
+    #[test]
+    fn the_only_part_of_a_request_is_never_done_with() {
+        let mut left = answer(&[1.0], &[1.0, 1.0]);
+        left.take(&answer(&[4.0], &[0.0, 3.0]));
+        assert_eq!(answer(&[4.0], &[3.0, 0.0]).lost(&left), 0.0);
+        assert!(answer(&[4.0], &[3.0, 3.0]).lost(&left) > 0.0);
     }
 }

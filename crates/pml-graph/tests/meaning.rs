@@ -102,7 +102,7 @@ fn every_part_has_its_own_meaning() {
         "Will it be sunny tomorrow? Read my document. Post a letter.",
         &expect![[r#"
             0.87 read_file: name matches `Read`; means nearly what is asked (1.00)
-            0.57 write_file: means nearly what is asked (1.00)
+            0.56 write_file: means nearly what is asked (1.00)
             0.54 forecast: means nearly what is asked (1.00)
             0.54 send_email: means nearly what is asked (0.99)
         "#]],
