@@ -25,6 +25,9 @@ use words::{Heard, Words};
 /// under the middle, because what is usual is measured with less known than there is in the end.
 const USUAL: f32 = 0.45;
 
+/// How much more the first trace's pull counts: it has not moved the item as far as many will.
+const EARLY: f32 = 0.5;
+
 /// How much the nearest past intent counts, by its cosine.
 const NEAREST: f32 = 2.5;
 
@@ -32,7 +35,7 @@ const NEAREST: f32 = 2.5;
 const WORDS: f32 = 5.0;
 
 /// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
-const CHANCE: f32 = 2.2;
+const CHANCE: f32 = 2.1;
 
 /// ... and how much more with every e times as many traces: among many, one is near by chance.
 const CHANCE_GROWTH: f32 = 0.2;
@@ -216,8 +219,7 @@ impl Past {
 /// What is to be said where vectors can be compared.
 fn known(told: Told, heard: Heard) -> Hint {
     let traces = told.traces as f32;
-    // Few traces have not moved the learned vector as far as it will go; this makes up for it.
-    let pull = (1.0 + 1.0 / traces) * (told.pull - USUAL * told.usual_pull);
+    let pull = (1.0 + EARLY / traces) * (told.pull - USUAL * told.usual_pull);
     let alike = NEAREST * told.nearest + WORDS * heard.share - CHANCE - CHANCE_GROWTH * traces.ln();
     Hint {
         traces: told.traces,
