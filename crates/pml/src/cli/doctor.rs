@@ -114,7 +114,8 @@ async fn meanings(app: &Arc<App>) -> Option<Finding> {
     let (model, left) = (pml_model::name::printable(&progress.model), progress.left);
     Some(match progress.trouble {
         Some(trouble) => {
-            let text = format!("tools are found by their words alone: {}", pml_model::name::printable(&trouble));
+            let text =
+                format!("tools are found by their words alone: {}", pml_model::name::printable(&trouble));
             warn(text, Some("mend `[embedding]`, or write `model = \"built-in\"` there".to_owned()))
         }
         None if left > 0 => good(format!("{model} reads tools and intents; {left} are left")),

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pml_graph::lexical::{Document, Index};
+use pml_graph::past::workflow::{Workflow, scores};
 use pml_graph::past::{Hint, Intent, Past, Trace};
-use pml_graph::procedure;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::request::parts;
 use pml_graph::vectors::Vectors;
@@ -63,8 +64,7 @@ impl ReadSet {
 
     fn ranked(&self, reader: &mut Reader, past: Option<&Past>, row: &Request) -> Result<Vec<usize>, Problem> {
         let whole = &self.of[&row.query];
-        let texts: Vec<String> = parts(&row.query).into_iter().map(str::to_owned).collect();
-        let of_parts: Vec<Vec<f32>> = reader.read(&texts)?.iter().map(|part| part.to_vec()).collect();
+        let of_parts = of_parts(reader, &row.query)?;
         let dense = Dense { items: &self.vectors, whole, parts: &of_parts };
         let hints: Option<Vec<Hint>> = past.map(|past| {
             let intent = Intent { text: &row.query, vector: Some(whole), parts: &of_parts };
@@ -162,26 +162,51 @@ fn half_of(items: usize, number: u64) -> HashSet<usize> {
 fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
     let read = ReadSet::read(bench, "traject")?;
     let rows = || read.set.requests.iter().filter(|row| row.kind.as_deref() == Some("sequential"));
-    let mut memory = procedure::Memory::new(read.set.tools.iter().map(|tool| procedure::ToolText {
-        name: &tool.name,
-        description: tool.description.as_deref().unwrap_or_default(),
-    }));
-    let mut keys = Vec::new();
+    let mut known: Vec<Learned<'_>> = Vec::new();
+    let mut past = Past::default();
     for row in rows().filter(|row| row.has_role("trace") && row.k == Some(1)) {
-        super::dags::learn(&mut memory, &mut bench.reader, &read.set, &read.vectors, row)?;
-        keys.push(row.intent_key.as_deref().unwrap_or_default());
+        let key = row.intent_key.as_deref().unwrap_or_default();
+        let sequence = row.seq.as_deref().unwrap_or_default();
+        let tools: Vec<usize> = sequence.iter().filter_map(|id| read.set.place(id)).collect();
+        let of_parts = of_parts(&mut bench.reader, &row.query)?;
+        let intent = Intent { text: &row.query, vector: Some(&read.of[&row.query]), parts: &of_parts };
+        past.push(&Trace { items: &[known.len() as u32], intent, likeness: &[] });
+        known.push(Learned { key, tools });
     }
-    let known: HashSet<&str> = keys.iter().copied().collect();
+    let texts: Vec<(String, String)> = known.iter().map(|workflow| workflow.texts(&read.set)).collect();
+    let words = Index::build(texts.iter().map(|(names, descriptions)| Document {
+        name: names,
+        description: descriptions,
+        ..Document::default()
+    }));
     let (mut right, mut all) = (0_u32, 0_u32);
     for row in rows().filter(|row| row.has_role("test")) {
         let key = row.intent_key.as_deref().unwrap_or_default();
-        if !known.contains(key) {
+        if !known.iter().any(|workflow| workflow.key == key) {
             continue;
         }
-        let asked = super::dags::asked(&mut bench.reader, &read.set, &read.vectors, &row.query)?;
-        let found = procedure::suggest(&memory, &asked.request(&row.query));
-        let first = found.and_then(|found| found.known.first().map(|known| known.trace));
-        right += u32::from(first.is_some_and(|trace| keys[trace] == key));
+        let of_parts = of_parts(&mut bench.reader, &row.query)?;
+        let whole = &read.of[&row.query];
+        let dense = Dense { items: &read.vectors, whole, parts: &of_parts };
+        let fits = rank::standard(
+            &row.query,
+            &Evidence { lexical: &read.set.index, dense: Some(dense), past: None },
+        );
+        let said = rank::standard(&row.query, &Evidence { lexical: &words, dense: None, past: None });
+        let intent = Intent { text: &row.query, vector: Some(whole), parts: &of_parts };
+        let recalled = past.recall(&intent, known.len());
+        let workflows: Vec<Workflow> = known
+            .iter()
+            .zip(recalled)
+            .zip(said)
+            .map(|((workflow, recall), text)| {
+                let fit: f32 = workflow.tools.iter().map(|tool| fits[*tool]).sum();
+                Workflow { recall, tools: fit / workflow.tools.len().max(1) as f32, text }
+            })
+            .collect();
+        let scores = scores(&workflows);
+        let first = (0..scores.len()).max_by(|one, other| scores[*one].total_cmp(&scores[*other]));
+        right += u32::from(first.is_some_and(|first| known[first].key == key));
         all += 1;
     }
     let share = f64::from(right) / f64::from(all.max(1));
@@ -190,4 +215,28 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         format!("{share:.3} of {all}"),
     )
     .target(format!("≥ {FIRST}"), share >= FIRST))
+}
+
+/// A workflow that was executed.
+struct Learned<'r> {
+    key: &'r str,
+    tools: Vec<usize>,
+}
+
+impl Learned<'_> {
+    fn texts(&self, set: &Set) -> (String, String) {
+        let names: Vec<String> = self
+            .tools
+            .iter()
+            .map(|tool| format!("{} {}", set.tools[*tool].server, set.tools[*tool].name))
+            .collect();
+        let descriptions: Vec<&str> =
+            self.tools.iter().filter_map(|tool| set.tools[*tool].description.as_deref()).collect();
+        (names.join(" "), descriptions.join("\n"))
+    }
+}
+
+fn of_parts(reader: &mut Reader, query: &str) -> Result<Vec<Vec<f32>>, Problem> {
+    let texts: Vec<String> = parts(query).into_iter().map(str::to_owned).collect();
+    Ok(reader.read(&texts)?.iter().map(|part| part.to_vec()).collect())
 }
