@@ -23,6 +23,12 @@ pub(crate) use clauses::clauses;
 /// How sure it must be that a value of the intent is meant for a parameter.
 const MEANT: f32 = 0.5;
 
+/// What it is worth, beside the logarithm of how likely each tool is, that one takes what another gives, that a tool's name
+/// begins with the verb of its step; and what it costs to call one twice.
+const FED: f64 = 0.7;
+const VERB: f64 = 0.7;
+const TWICE: f64 = 1.0;
+
 /// A tool for one step of the intent.
 pub(crate) struct Step<'s> {
     /// The step, in words.
@@ -116,6 +122,76 @@ pub struct Example {
     /// What it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<RawValue>>,
+}
+
+/// Which of the tools that were found for each step go together best: each is likely by itself, begins with the verb of its
+/// step, and takes what another gives. A tool is not called twice where another would do.
+pub(crate) fn choose(
+    intent: &str,
+    found: &[(String, Vec<(&Tool, f64)>)],
+    read: &[Vec<fields::Tool>],
+) -> Vec<usize> {
+    // As many as can be tried in a few milliseconds.
+    let each = match found.len() {
+        0 | 1 => 1,
+        2 | 3 => 4,
+        4..=6 => 2,
+        _ => 1,
+    };
+    let widths: Vec<usize> = found.iter().map(|(_, tools)| tools.len().min(each)).collect();
+    let mut best: (f64, Vec<usize>) = (f64::NEG_INFINITY, vec![0; found.len()]);
+    let mut choice = vec![0; found.len()];
+    loop {
+        let worth = worth(intent, found, read, &choice);
+        if worth > best.0 {
+            best = (worth, choice.clone());
+        }
+        // Counts on, the last step first.
+        let Some(place) = (0..choice.len()).rev().find(|place| choice[*place] + 1 < widths[*place]) else {
+            return best.1;
+        };
+        choice[place] += 1;
+        choice[place + 1..].fill(0);
+    }
+}
+
+/// How much a choice of tools is worth.
+fn worth(
+    intent: &str,
+    found: &[(String, Vec<(&Tool, f64)>)],
+    read: &[Vec<fields::Tool>],
+    choice: &[usize],
+) -> f64 {
+    let tools: Vec<&fields::Tool> = choice.iter().zip(read).map(|(place, read)| &read[*place]).collect();
+    let calls = Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
+    let fed = if tools.len() > 1 { feeds(&calls).edges.len() } else { 0 };
+    let mut worth = FED * fed as f64;
+    for (at, ((words, tools), place)) in found.iter().zip(choice).enumerate() {
+        let (tool, score) = tools[*place];
+        worth += score.max(f64::EPSILON).ln();
+        if begins_alike(words, &tool.definition.name) {
+            worth += VERB;
+        }
+        let again = found[..at].iter().zip(choice).any(|((_, before), place)| before[*place].0.id == tool.id);
+        if again {
+            worth -= TWICE;
+        }
+    }
+    worth
+}
+
+/// Whether a tool's name begins with the first word of a step.
+fn begins_alike(words: &str, name: &str) -> bool {
+    let first = |text: &str| -> String {
+        let word = text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+        let mut end = word.len();
+        // `readFile` begins with `read`.
+        if let Some((at, _)) = word.char_indices().skip(1).find(|(_, c)| c.is_uppercase()) {
+            end = at;
+        }
+        word[..end].to_lowercase()
+    };
+    first(words) == first(name)
 }
 
 /// The DAG of these steps.

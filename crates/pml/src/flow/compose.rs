@@ -42,22 +42,25 @@ pub(super) async fn compose(
         let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
         let seen = |tool: &Tool| visible(&tool.id);
         let found = discover::best(&snapshot, Some(&vectors), &wanted, past.as_deref(), LOOKED_AT, seen);
-        // One call may serve two steps; it is not made twice.
-        let known = |tool: &Tool| chosen.iter().any(|(_, found)| found[0].0.id == tool.id);
-        if found.first().is_some_and(|(tool, score)| *score >= LEAST && !known(tool)) {
+        if found.first().is_some_and(|(_, score)| *score >= LEAST) {
             chosen.push((clause, found));
         }
     }
-    let read: Vec<fields::Tool> = chosen.iter().map(|(_, found)| fields_of(found[0].0, &observed)).collect();
+    let read: Vec<Vec<fields::Tool>> = chosen
+        .iter()
+        .map(|(_, found)| found.iter().map(|(tool, _)| fields_of(tool, &observed)).collect())
+        .collect();
+    let choice = suggest::choose(intent, &chosen, &read);
     let steps: Vec<Step<'_>> = chosen
         .iter()
         .zip(&read)
-        .map(|((clause, found), fields)| Step {
+        .zip(&choice)
+        .map(|(((clause, found), fields), &place)| Step {
             words: clause,
-            tool: found[0].0,
-            fields,
-            score: found[0].1,
-            others: found[1..].iter().filter(|(_, score)| *score >= ALSO).map(|(tool, _)| *tool).collect(),
+            tool: found[place].0,
+            fields: &fields[place],
+            score: found[place].1,
+            others: also(found, place),
         })
         .collect();
     if steps.is_empty() {
@@ -72,6 +75,12 @@ pub(super) async fn compose(
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
     Some(suggest::suggest(intent, &steps, |tool| output_of(tool, &observed), examples_of))
+}
+
+/// The others that would do for a step.
+fn also<'s>(found: &[(&'s Tool, f64)], place: usize) -> Vec<&'s Tool> {
+    let others = found.iter().enumerate().filter(|(other, (_, score))| *other != place && *score >= ALSO);
+    others.map(|(_, (tool, _))| *tool).collect()
 }
 
 /// The tools that what served other requests makes likely, each with how sure that is; nothing where words and meaning

@@ -21,7 +21,20 @@ fn the_model_is_in_the_program_in_a_directory_a_service_or_nowhere() {
 
 #[test]
 fn a_model_that_is_named_wrongly_is_told_with_its_place() {
-    expect![[""]].assert_eq(&complaints(&[
+    expect![[r#"
+        ~/pml/pml.toml:2:9: `embedding.model` is `large`
+        hint: it may be `built-in` or `none`; for others give `directory` or `url`
+        ~/pml/pml.toml:2:9: `embedding` names more than one model
+        hint: give one of `model`, `directory` and `url`
+        ~/pml/pml.toml:2:8: `embedding.name` stands without `url`
+        hint: give the `url` of the service, or remove it
+        ~/pml/pml.toml:2:7: `embedding.url` stands without `name`
+        hint: give the `name` of the model at that service
+        ~/pml/pml.toml:2:7: `embedding.url` is no address
+        hint: write it as `https://host/v1`
+        ~/pml/pml.toml:4:7: the variable `NOT_SET` is not set
+        hint: set `NOT_SET` in the environment PML is started in
+    "#]].assert_eq(&complaints(&[
         "[embedding]\nmodel = \"large\"",
         "[embedding]\nmodel = \"none\"\ndirectory = \"m\"",
         "[embedding]\nname = \"m\"",
