@@ -163,7 +163,8 @@ fn worth(
     choice: &[usize],
 ) -> f64 {
     let tools: Vec<&fields::Tool> = choice.iter().zip(read).map(|(place, read)| &read[*place]).collect();
-    let calls = Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
+    let calls =
+        Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
     let fed = if tools.len() > 1 { feeds(&calls).edges.len() } else { 0 };
     let mut worth = FED * fed as f64;
     for (at, ((words, tools), place)) in found.iter().zip(choice).enumerate() {
@@ -183,7 +184,8 @@ fn worth(
 /// Whether a tool's name begins with the first word of a step.
 fn begins_alike(words: &str, name: &str) -> bool {
     let first = |text: &str| -> String {
-        let word = text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+        let word =
+            text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
         let mut end = word.len();
         // `readFile` begins with `read`.
         if let Some((at, _)) = word.char_indices().skip(1).find(|(_, c)| c.is_uppercase()) {

@@ -148,7 +148,11 @@ fn use_reference_servers(home: &Home, door: &Door<'_>, sdk: Sdk) {
         assert!(text(&result).contains(expected), "{sdk:?} {tool}: {result}");
     }
     check_program(home, door, sdk);
-    check_discovery(&door.call(sdk, "pml_discover", &json!({"intent": "add two numbers", "limit": 5})));
+    check_discovery(&door.call(
+        sdk,
+        "pml_discover",
+        &json!({"intent": "add two numbers", "limit": 5, "filter": {"type": "tool"}}),
+    ));
     check_progress(door, sdk);
 }
 

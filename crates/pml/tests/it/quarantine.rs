@@ -41,7 +41,7 @@ fn every_way(client: &mut Client, tool: &str) -> Vec<Value> {
 }
 
 fn finds(client: &mut Client, intent: &str, tool: &str) -> bool {
-    client.call("pml_discover", &json!({"intent": intent})).to_string().contains(tool)
+    client.call("pml_discover", &json!({"intent": intent, "limit": 100})).to_string().contains(tool)
 }
 
 #[test]

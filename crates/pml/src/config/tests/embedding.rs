@@ -34,7 +34,8 @@ fn a_model_that_is_named_wrongly_is_told_with_its_place() {
         hint: write it as `https://host/v1`
         ~/pml/pml.toml:4:7: the variable `NOT_SET` is not set
         hint: set `NOT_SET` in the environment PML is started in
-    "#]].assert_eq(&complaints(&[
+    "#]]
+    .assert_eq(&complaints(&[
         "[embedding]\nmodel = \"large\"",
         "[embedding]\nmodel = \"none\"\ndirectory = \"m\"",
         "[embedding]\nname = \"m\"",
