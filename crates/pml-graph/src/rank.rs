@@ -61,6 +61,8 @@ pub enum Reason {
     Output(Vec<String>),
     /// It means what the request or a part of it means; the cosine.
     Meaning(f32),
+    /// It served so many requests, and this one is like them.
+    Served(u32),
 }
 
 /// The best part of the request counts this many times the whole of a request of one part. The more
@@ -457,9 +459,14 @@ pub fn reasons(request: &str, evidence: &Evidence<'_>, item: usize) -> Vec<Reaso
         Reason::Parameter(parameter),
         Reason::Output(output),
     ];
-    let meant = evidence.dense.and_then(|dense| likeness(&dense, item)).filter(|cosine| *cosine >= ALIKE);
-    let words = reasons.into_iter().filter(|reason| !reason.words().is_empty());
-    words.chain(meant.map(Reason::Meaning)).collect()
+    let mut reasons: Vec<Reason> = reasons.into_iter().filter(|reason| !reason.words().is_empty()).collect();
+    let served = evidence.past.and_then(|past| past.get(item)).filter(|hint| hint.evidence > SPOKEN_FOR);
+    reasons.extend(served.map(|hint| Reason::Served(hint.traces)));
+    // What nothing else speaks for was found by what it means, however faintly.
+    let least = if reasons.is_empty() { SIMILAR } else { ALIKE };
+    let meant = evidence.dense.and_then(|dense| likeness(&dense, item)).filter(|cosine| *cosine >= least);
+    reasons.extend(meant.map(Reason::Meaning));
+    reasons
 }
 
 /// The cosine of an item's vector and that of the request or of the part it is most like.
@@ -486,7 +493,7 @@ impl Reason {
             | Reason::Description(words)
             | Reason::Parameter(words)
             | Reason::Output(words) => words,
-            Reason::Meaning(_) => &[],
+            Reason::Meaning(_) | Reason::Served(_) => &[],
         }
     }
 }
@@ -497,8 +504,12 @@ impl fmt::Display for Reason {
             let nearly = if *cosine >= NEARLY { "nearly" } else { "something like" };
             return write!(f, "means {nearly} what is asked ({cosine:.2})");
         }
+        if let Reason::Served(requests) = self {
+            let requests = if *requests == 1 { "a request" } else { "requests" };
+            return write!(f, "served {requests} like this one");
+        }
         f.write_str(match self {
-            Reason::Meaning(_) => "",
+            Reason::Meaning(_) | Reason::Served(_) => "",
             Reason::Name(_) => "name matches ",
             Reason::Server(_) => "server matches ",
             Reason::Description(_) => "description mentions ",

@@ -2,7 +2,7 @@
 
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::{Hint, Intent, Past, Trace};
-use pml_graph::rank::{Evidence, rank, standard};
+use pml_graph::rank::{Evidence, rank, reasons, standard};
 
 fn index() -> Index {
     let tools = [
@@ -35,6 +35,9 @@ fn an_item_is_found_by_what_it_served_though_no_word_is_its_own() {
     let hints = past.hints(&Intent { text: request, vector: None, parts: &[] }, 4);
     assert!(hints[0].evidence > 0.0, "{hints:?}");
     assert_eq!(order(request, Some(&hints)).first(), Some(&0));
+    let index = index();
+    let why = reasons(request, &Evidence { lexical: &index, dense: None, past: Some(&hints) }, 0);
+    assert_eq!(why.iter().map(ToString::to_string).collect::<Vec<_>>(), ["served a request like this one"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use pml_graph::graph::feeds::{Calls, Edge, Order, feeds};
 use pml_graph::graph::fields;
+use pml_graph::graph::provides::Provides;
 use pml_model::json::without_hidden;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -206,7 +207,8 @@ pub(crate) fn suggest(
     let tools: Vec<&fields::Tool> = steps.iter().map(|step| step.fields).collect();
     let calls =
         Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
-    let flow = feeds(&calls);
+    let mut flow = feeds(&calls);
+    flow.edges.extend(referred(steps, &flow.edges));
     let literals = reuse::literals(intent);
     let mut tasks: Vec<Task> = (1..).zip(steps).map(|(number, step)| Task::new(number, step)).collect();
     for given in flow.given.iter().filter(|given| given.score >= MEANT) {
@@ -241,6 +243,32 @@ pub(crate) fn suggest(
             .map(|(step, task)| (step.tool.id.to_string(), known(step.tool, task, &schema_of, &examples_of)))
             .collect(),
     }
+}
+
+/// Words for what the step before results in.
+const REFERRING: &[&str] = &["it", "its", "them", "this", "that", "these", "those", "result", "results"];
+
+/// What steps that speak of the one before take from it, where nothing else is known to go there.
+fn referred(steps: &[Step<'_>], edges: &[Edge]) -> Vec<Edge> {
+    let mut more = Vec::new();
+    for (to, step) in steps.iter().enumerate().skip(1) {
+        let refers = step
+            .words
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|word| REFERRING.iter().any(|referring| word.eq_ignore_ascii_case(referring)));
+        if !refers || edges.iter().any(|edge| edge.to == to) {
+            continue;
+        }
+        let before = steps[to - 1].fields;
+        let provides = Provides::build([before.clone(), step.fields.clone()]);
+        let link = provides.link(&before.id, &step.fields.id);
+        let best = link
+            .into_iter()
+            .flat_map(|link| link.mapping)
+            .reduce(|best, next| if next.weight > best.weight { next } else { best });
+        more.extend(best.map(|mapping| Edge { from: to - 1, to, mapping: vec![mapping] }));
+    }
+    more
 }
 
 /// A task as it is put together.

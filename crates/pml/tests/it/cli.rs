@@ -245,7 +245,7 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["discover", "search for a word", "--limit", "1", "--explain"],
         &expect![[r#"
-            notes:search_notes 0.55
+            notes:search_notes 0.85
               /** Finds notes that contain a word */
               mcp.notes.search_notes(args: {
                 word: string;

@@ -19,6 +19,7 @@ mod faulty;
 mod harness;
 mod http;
 mod lifecycle;
+mod meaning;
 mod nested;
 mod policy;
 mod quarantine;

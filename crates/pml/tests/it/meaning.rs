@@ -1,0 +1,242 @@
+//! What is found by what it means, and what is put together for an intent that nothing learned serves.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, eventually};
+
+fn discovered(home: &Home, intent: &str) -> Vec<Value> {
+    let found = home.run(&["--json", "discover", intent]);
+    let page: Value = serde_json::from_str(&found.stdout).unwrap_or_else(|_| panic!("{found:?}"));
+    page["results"].as_array().unwrap().clone()
+}
+
+fn first(home: &Home, intent: &str) -> String {
+    discovered(home, intent)
+        .first()
+        .map_or_else(String::new, |found| found["id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn tools_are_found_by_what_they_mean_and_in_french() {
+    let home = Home::new("");
+    // No word of these is the tool's own.
+    for (intent, tool) in [
+        ("how long is it from one birthday to the next", "time:diff"),
+        ("remove a document from disk", "fs:delete"),
+        ("combien de jours entre deux dates", "time:diff"),
+        ("supprime le fichier", "fs:delete"),
+        ("compte les mots d'un texte", "text:count"),
+    ] {
+        assert_eq!(first(&home, intent), tool, "{intent}: {:?}", discovered(&home, intent));
+    }
+    let reasons = discovered(&home, "how long is it from one birthday to the next")[0]["reasons"].to_string();
+    assert!(reasons.contains("what is asked"), "{reasons}");
+
+    let words = Home::new("[embedding]\nmodel = \"none\"\n");
+    let reasons: Vec<String> = discovered(&words, "count the days between two dates")
+        .iter()
+        .map(|found| found["reasons"].to_string())
+        .collect();
+    assert!(
+        !reasons.is_empty() && reasons.iter().all(|reason| !reason.contains("what is asked")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn intents_of_every_kind_are_answered() {
+    let home = Home::new("");
+    let mut client = home.stdio(&[]);
+    let long = "read the file and count its lines. ".repeat(200);
+    for intent in ["🙂🙂🙂", "\u{1}\u{2}\u{fffd}", "的", long.as_str(), "x"] {
+        let answer = client.call("pml_discover", &json!({ "intent": intent }));
+        assert_eq!(answer["isError"], false, "{answer}");
+        assert!(answer["structuredContent"]["results"].is_array(), "{answer}");
+    }
+    for intent in [String::new(), "a".repeat(100_000)] {
+        let answer = client.call("pml_discover", &json!({ "intent": intent }));
+        assert_eq!(answer["isError"], true, "{answer}");
+    }
+}
+
+#[test]
+fn doctor_tells_who_reads() {
+    let told = Home::new("").run(&["doctor"]).stdout;
+    assert!(told.contains("all-MiniLM-L6-v2") && told.contains("has read all tools and intents"), "{told}");
+}
+
+/// A service that gives each text a vector made of its letters, and remembers what it was sent.
+fn service(answers: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let remembered = Arc::clone(&seen);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            serve(stream, answers, &remembered);
+        }
+    });
+    (url, seen)
+}
+
+fn serve(stream: TcpStream, answers: &str, seen: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or_default() == 0 {
+                return;
+            }
+            if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+                length = bytes.trim().parse().unwrap();
+            }
+            head.push_str(&line);
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        seen.lock().unwrap().push(format!("{head}{request}"));
+        let (status, body) = if answers.is_empty() {
+            let texts = request["input"].as_array().unwrap();
+            let data: Vec<Value> = texts
+                .iter()
+                .enumerate()
+                .map(|(index, text)| json!({ "index": index, "embedding": letters(text.as_str().unwrap()) }))
+                .collect();
+            ("200 OK", json!({ "data": data }).to_string())
+        } else {
+            ("500 Internal Server Error", answers.to_owned())
+        };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn letters(text: &str) -> Vec<f32> {
+    let mut counts = vec![0.1_f32; 26];
+    for letter in text.to_lowercase().bytes().filter(u8::is_ascii_lowercase) {
+        counts[usize::from(letter - b'a')] += 1.0;
+    }
+    counts
+}
+
+#[test]
+fn a_service_says_what_texts_mean() {
+    let (url, seen) = service("");
+    let home =
+        Home::new(&format!("[embedding]\nurl = \"{url}\"\nname = \"letters\"\nkey = \"s3cret-key\"\n"));
+    assert!(!discovered(&home, "read a file").is_empty());
+    let sent = std::mem::take(&mut *seen.lock().unwrap()).join("\n");
+    assert!(sent.contains("POST /v1/embeddings"), "{sent}");
+    assert!(sent.to_lowercase().contains("authorization: bearer s3cret-key"), "{sent}");
+    assert!(sent.contains("\"model\":\"letters\"") && sent.contains("time diff:"), "{sent}");
+    // What was read is kept: the next process asks for the request alone.
+    assert!(!discovered(&home, "read a file").is_empty());
+    let sent = seen.lock().unwrap().join("\n");
+    assert!(sent.contains("read a file") && !sent.contains("time diff:"), "{sent}");
+    let told = home.run(&["doctor"]).stdout;
+    assert!(told.contains("letters at http://127.0.0.1"), "{told}");
+}
+
+#[test]
+fn a_service_that_fails_leaves_words() {
+    let (url, _) = service("the model is not loaded");
+    let home = Home::new(&format!("[embedding]\nurl = \"{url}\"\nname = \"letters\"\n"));
+    assert_eq!(first(&home, "count the days between two dates"), "time:diff");
+    let told = home.run(&["doctor"]).stdout;
+    assert!(told.contains("found by their words alone"), "{told}");
+    assert!(told.contains("refuses with status 500: the model is not loaded"), "{told}");
+}
+
+fn suggested(home: &Home, intent: &str) -> Value {
+    let told = home.run(&["--json", "execute", intent]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+    assert_eq!(told["status"], "suggestions", "{told}");
+    told["suggestions"]["suggestedDag"].clone()
+}
+
+#[test]
+fn steps_become_a_dag_with_edges_and_no_invented_argument() {
+    let home = Home::new("[builtin.http]\nhosts = [\"http://127.0.0.1:9\"]\n");
+    let dag = suggested(&home, "read and parse a JSON file, then post it");
+    let tasks = dag["dagStructure"]["tasks"].as_array().unwrap();
+    let tools: Vec<&str> = tasks.iter().map(|task| task["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["fs:read", "json:parse", "http:post"], "{dag}");
+    assert_eq!(tasks[0]["arguments"], json!({}));
+    assert_eq!(tasks[1]["arguments"], json!({ "json": { "$ref": "t1.content" } }));
+    assert_eq!(tasks[1]["dependsOn"], json!(["t1"]));
+    assert_eq!(tasks[2]["dependsOn"], json!(["t2"]), "{dag}");
+    let missing = dag["missing"].to_string();
+    assert!(missing.contains("\"path\"") && missing.contains("\"url\""), "{missing}");
+    let paths = dag["dependencyPaths"].to_string();
+    assert!(paths.contains("`content` becomes `json`"), "{paths}");
+    assert_eq!(dag["toolSchemas"]["fs:read"]["requiredInputs"], json!(["path"]));
+    assert!(dag["toolSchemas"]["json:parse"]["outputSchema"].is_object(), "{dag}");
+}
+
+#[test]
+fn values_of_the_intent_become_arguments_and_what_writes_is_only_suggested() {
+    let home = Home::new("");
+    std::fs::create_dir_all(home.path("notes")).unwrap();
+    let dag = suggested(&home, "delete the file notes/old.txt");
+    let task = &dag["dagStructure"]["tasks"][0];
+    assert_eq!(
+        (&task["tool"], &task["arguments"]["path"]),
+        (&json!("fs:delete"), &json!("notes/old.txt")),
+        "{dag}"
+    );
+    assert_eq!(dag["missing"], Value::Null, "{dag}");
+}
+
+#[test]
+fn tools_and_what_was_learned_are_one_graph() {
+    let home = Home::new("");
+    let graph = home.run(&["--json", "graph"]);
+    let graph: Value = serde_json::from_str(&graph.stdout).unwrap_or_else(|_| panic!("{graph:?}"));
+    let edges = graph["edges"].as_array().unwrap();
+    let fed = edges.iter().find(|edge| edge["from"] == "fs:read" && edge["to"] == "json:parse");
+    let fed = fed.unwrap_or_else(|| panic!("{edges:?}"));
+    assert_eq!((&fed["type"], &fed["coverage"]), (&json!("provides"), &json!("strict")));
+    assert_eq!(fed["mapping"], json!([{ "from": "content", "to": "json", "how": fed["mapping"][0]["how"] }]));
+    let ways = home.run(&["--json", "graph", "--from", "fs:read", "--to", "json:parse"]);
+    let ways: Value = serde_json::from_str(&ways.stdout).unwrap();
+    assert_eq!(ways["ways"][0]["through"], json!(["fs:read", "json:parse"]));
+    let nobody = home.run(&["graph", "--from", "fs:read", "--to", "no:tool"]);
+    assert_eq!(nobody.code, 1);
+    assert!(nobody.stderr.contains("`no:tool` is no tool or capability"), "{nobody:?}");
+}
+
+#[test]
+fn what_served_a_request_is_found_for_one_that_means_the_same() {
+    let home = Home::new("");
+    std::fs::write(home.path("a.json"), "{\"a\": 1}").unwrap();
+    let mut client = home.stdio(&[]);
+    let code = "const f = await mcp.fs.read({ path: \"a.json\" });\n\
+                return await mcp.json.parse({ json: f.content });";
+    let run = |client: &mut crate::harness::Client, intent: &str, code: &str| {
+        client.call(
+            "pml_execute",
+            &json!({ "intent": intent, "implementation": { "type": "code", "code": code } }),
+        )
+    };
+    let done = run(&mut client, "load the settings from a.json", code);
+    assert_eq!(done["structuredContent"]["status"], "success", "{done}");
+    eventually("it is found by another wording", || {
+        let found = client.call("pml_discover", &json!({ "intent": "fetch my preferences out of a.json" }));
+        found["structuredContent"]["results"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "capability"))
+    });
+}
