@@ -167,7 +167,7 @@ fn is_plural(after: &str) -> bool {
 }
 
 /// At most the first `size_bytes` of `text`, whole characters only.
-pub(crate) fn beginning(text: &str, size_bytes: usize) -> &str {
+pub fn beginning(text: &str, size_bytes: usize) -> &str {
     let end = (0..=size_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }

@@ -294,7 +294,7 @@ pub(crate) fn of_intent(intent: &str) -> String {
 
 /// As much of a text as a model would read; the rest would only take time.
 fn beginning(text: &str) -> &str {
-    &text[..text.floor_char_boundary(READ_BYTES)]
+    pml_graph::tokens::beginning(text, READ_BYTES)
 }
 
 /// What a text is known by.

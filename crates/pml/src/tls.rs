@@ -12,10 +12,11 @@ pub(crate) fn trusted() -> Result<rustls::ClientConfig, String> {
     let verified = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(rustls::ConfigBuilder::with_platform_verifier);
-    verified.map(|verified| verified.with_no_client_auth()).map_err(|error| {
+    let config = verified.map_err(|error| {
         format!(
             "the certificates this machine trusts cannot be read: {error}; install them, or name their file in \
              `SSL_CERT_FILE`"
         )
-    })
+    })?;
+    Ok(config.with_no_client_auth())
 }

@@ -253,6 +253,7 @@ fn a_server_is_added_used_and_removed() {
               }): Promise<unknown>
               because name matches `search`
               because description mentions `word`
+              because means nearly what is asked (0.65)
             --- exit 0
         "#]],
     );

@@ -123,7 +123,7 @@ pub(super) fn index(tools: &[Tool]) -> Index {
 
 /// The words of some tools.
 pub(super) fn index_of<'t>(tools: impl Iterator<Item = &'t Tool>) -> Index {
-    let tools: Vec<(&Tool, (Vec<&str>, Vec<&str>, String))> = tools.map(|tool| (tool, texts(tool))).collect();
+    let tools: Vec<(&Tool, Words<'_>)> = tools.map(|tool| (tool, texts(tool))).collect();
     Index::build(
         tools
             .iter()
@@ -148,8 +148,11 @@ pub(super) fn document<'t>(
     }
 }
 
+/// Names and descriptions of parameters, and what is given.
+type Words<'t> = (Vec<&'t str>, Vec<&'t str>, String);
+
 /// The words of its parameters and of what it gives.
-pub(super) fn texts(tool: &Tool) -> (Vec<&str>, Vec<&str>, String) {
+pub(super) fn texts(tool: &Tool) -> Words<'_> {
     let properties = tool.input_schema["properties"].as_object();
     let names = properties.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
     let descriptions = properties
