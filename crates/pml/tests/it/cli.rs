@@ -261,28 +261,29 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["--json", "discover", "write a note", "--limit", "1", "--full"],
         &expect![[r#"
-        {
-          "results": [
             {
-              "type": "tool",
-              "id": "notes:add_note",
-              "name": "notes__add_note",
-              "description": "Writes a note down",
-              "score": 0.266,
-              "reasons": [
-                "name matches `note`",
-                "description mentions `write`"
+              "results": [
+                {
+                  "type": "tool",
+                  "id": "notes:add_note",
+                  "name": "notes__add_note",
+                  "description": "Writes a note down",
+                  "score": 0.845,
+                  "reasons": [
+                    "name matches `note`",
+                    "description mentions `write`",
+                    "means nearly what is asked (0.72)"
+                  ],
+                  "signature": "/** Writes a note down */\nmcp.notes.add_note(args: { title: string; lines?: string[] }): Promise<unknown>",
+                  "schemas": {
+                    "input": {"type":"object","properties":{"title":{"type":"string"},"lines":{"type":"array","items":{"type":"string"}}},"required":["title"],"additionalProperties":false}
+                  }
+                }
               ],
-              "signature": "/** Writes a note down */\nmcp.notes.add_note(args: { title: string; lines?: string[] }): Promise<unknown>",
-              "schemas": {
-                "input": {"type":"object","properties":{"title":{"type":"string"},"lines":{"type":"array","items":{"type":"string"}}},"required":["title"],"additionalProperties":false}
-              }
+              "total": 3
             }
-          ],
-          "total": 3
-        }
-        --- exit 0
-    "#]],
+            --- exit 0
+        "#]],
     );
     check(
         &home,
@@ -305,6 +306,7 @@ fn a_server_is_added_used_and_removed() {
             ok   programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls
             ok   a sandbox was ready after … ms
             ok   server `notes`: 3 tools, protocol 2025-11-25, ready after … ms
+            ok   all-MiniLM-L6-v2/int8/efaff7bc has read all tools and intents
             --- exit 0
         "#]],
     );
