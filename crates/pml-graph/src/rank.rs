@@ -211,7 +211,10 @@ impl Fit {
             dense.and_then(|dense| Measure::of_meaning(&dense, request.parts)).map(|mut meaning| {
                 let best = |item: usize| meaning.best(item).max(meaning.whole[item]);
                 let likeness: Vec<f32> = (0..index.len()).map(best).collect();
-                found.iter_mut().zip(&likeness).for_each(|(found, likeness)| *found |= *likeness >= SIMILAR);
+                for (item, found) in found.iter_mut().enumerate() {
+                    // What is only assumed finds nothing.
+                    *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
+                }
                 meaning.scale();
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
                 likeness
@@ -253,16 +256,11 @@ impl Measure {
 
     /// `None` where the vectors of the request cannot be compared with those of the items.
     fn of_meaning(dense: &Dense<'_>, parts: usize) -> Option<Measure> {
-        let similarities = |vector: &[f32]| {
-            let mut similarities = dense.items.similarities(vector)?;
-            assume_usual(&mut similarities, dense.items);
-            Some(similarities)
-        };
-        let whole = similarities(dense.whole)?;
+        let whole = dense.items.similarities(dense.whole)?;
         // Parts of another number are those of another text.
         let same = dense.parts.len() != parts || dense.parts.iter().all(|part| part == dense.whole);
         let parts = if same { &[] } else { dense.parts };
-        let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| similarities(part)).collect();
+        let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| dense.items.similarities(part)).collect();
         Some(Measure { whole, parts: parts? })
     }
 
@@ -306,19 +304,6 @@ impl Measure {
             add_weighted(numbers, other.part(part), weight);
         }
         add_weighted(&mut self.whole, &other.whole, weight);
-    }
-}
-
-/// Lets items without a vector be as similar as others usually are: nothing is known for or against them.
-fn assume_usual(similarities: &mut [f32], items: &Vectors) {
-    let known = similarities.iter().enumerate().filter(|(item, _)| items.has(*item));
-    let (sum, number) =
-        known.fold((0.0, 0.0), |(sum, number), (_, similarity)| (sum + similarity, number + 1.0));
-    let usual = if number > 0.0 { sum / number } else { 0.0 };
-    for (item, similarity) in similarities.iter_mut().enumerate() {
-        if !items.has(item) {
-            *similarity = usual;
-        }
     }
 }
 

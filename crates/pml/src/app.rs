@@ -110,6 +110,7 @@ impl App {
             Problem::new(Code::Config, format!("the process table cannot be read: {error}"))
         })?;
         let builtin = Arc::new(built_in(&config, &cwd)?);
+        let memory = Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env)));
         let (told, hears) = mpsc::channel(256);
         let app = Arc::new(App {
             catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
@@ -117,8 +118,8 @@ impl App {
             validators: Validators::default(),
             runs: Runs::new(process.clone()),
             epoch: Epoch::new(store.clone(), process.clone()),
-            memory: Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env))),
-            meaning: Meaning::new(store.clone(), Principal::local(), &config.embedding),
+            meaning: Meaning::new(store.clone(), Arc::clone(&memory), Principal::local(), &config.embedding),
+            memory,
             network: Network::default(),
             cache: Cache::default(),
             policy: RwLock::new(Arc::new(Policy::new(&config))),

@@ -84,7 +84,8 @@ pub async fn discover(
 /// # Errors
 /// The database cannot be read.
 pub async fn graph(app: &Arc<App>) -> Result<View, Problem> {
-    Ok(woven(app).await?.view())
+    let woven = woven(app).await?;
+    Ok(blocking(move || woven.view()).await)
 }
 
 /// The likeliest ways from one tool or capability to another.
@@ -115,7 +116,7 @@ pub async fn suggest_dag(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
     let wanted = app.meaning.wanted(intent).await;
-    compose::compose(app, principal, intent, &wanted.text, visible).await
+    compose::compose(app, principal, intent, &serde_json::Map::new(), &wanted.text, visible).await
 }
 
 /// What came of analysing a program or a DAG document.

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use pml_graph::french;
@@ -26,7 +26,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::app::{App, blocking};
 use crate::catalogue::{Snapshot, Tool};
 use crate::config::Embedding;
-use crate::memory::experience;
+use crate::memory::{Memory, experience};
 use model::Model;
 
 /// How many texts are read at a time: what is done so far is kept, and counts at once.
@@ -38,6 +38,8 @@ const REQUESTS: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
 /// How long after the start reading begins: what was read before is there at once, and whoever started us waits for other
 /// things.
 const BEFORE_READING: Duration = Duration::from_millis(500);
+/// How long a request waits for what it means.
+const REQUEST: Duration = Duration::from_secs(2);
 /// How long it is waited after a failure.
 const AGAIN: Duration = Duration::from_secs(30);
 /// How often it is looked whether there is something new to read.
@@ -50,6 +52,8 @@ pub type Vector = Arc<[f32]>;
 #[derive(Debug)]
 pub struct Meaning {
     store: Store,
+    /// Knows which texts are secret.
+    memory: Arc<Memory>,
     principal: Principal,
     /// Another one after the configuration changed.
     reader: RwLock<Arc<Reader>>,
@@ -59,6 +63,8 @@ pub struct Meaning {
 /// A model and what it read.
 #[derive(Debug)]
 struct Reader {
+    /// Tells it from those before it.
+    number: u64,
     model: Model,
     known: RwLock<HashMap<Digest, Vector>>,
     /// Another number whenever something was read.
@@ -69,6 +75,10 @@ struct Reader {
     /// The tools of a moment, as far as they were read then.
     tools: Mutex<Option<Arranged>>,
     trouble: Mutex<Option<String>>,
+    /// When a request could not be read for the last time.
+    failed_at: Mutex<Option<Instant>>,
+    /// Texts that the model does not take.
+    refused: Mutex<HashSet<Digest>>,
 }
 
 #[derive(Debug)]
@@ -119,9 +129,9 @@ pub struct Progress {
 
 impl Meaning {
     /// By the model of the configuration.
-    pub fn new(store: Store, principal: Principal, embedding: &Embedding) -> Meaning {
+    pub fn new(store: Store, memory: Arc<Memory>, principal: Principal, embedding: &Embedding) -> Meaning {
         let reader = RwLock::new(Arc::new(Reader::new(embedding)));
-        Meaning { store, principal, reader, changed: Notify::new() }
+        Meaning { store, memory, principal, reader, changed: Notify::new() }
     }
 
     /// From now on by this model.
@@ -146,17 +156,24 @@ impl Meaning {
 
     async fn meant(&self, text: &str) -> Option<Meant> {
         let reader = self.reader();
-        if !reader.model.is_there() {
+        if !reader.model.is_there() || reader.failed_lately() {
             return None;
         }
         let mut texts = vec![beginning(text).to_owned()];
         texts.extend(parts(text).into_iter().map(|part| beginning(part).to_owned()));
-        match reader.request(&texts).await {
+        if reader.model.is_elsewhere() {
+            // What is kept has no secrets; nor has what is sent away.
+            let sanitiser = self.memory.sanitiser();
+            texts.iter_mut().for_each(|text| *text = sanitiser.text(text).into_owned());
+        }
+        let read = tokio::time::timeout(REQUEST, reader.request(&texts)).await;
+        match read.unwrap_or_else(|_| Err("it takes too long to answer".to_owned())) {
             Ok(mut vectors) => {
                 let parts = vectors.split_off(1).iter().map(|part| part.to_vec()).collect();
                 Some(Meant { whole: vectors.pop()?, parts })
             }
             Err(trouble) => {
+                *reader.failed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 reader.failed(trouble);
                 None
             }
@@ -174,9 +191,9 @@ impl Meaning {
     }
 
     /// Another number whenever texts were read, and for every model.
-    pub(crate) fn version(&self) -> (usize, u64) {
+    pub(crate) fn version(&self) -> (u64, u64) {
         let reader = self.reader();
-        (Arc::as_ptr(&reader).addr(), reader.version.load(Ordering::Acquire))
+        (reader.number, reader.version.load(Ordering::Acquire))
     }
 
     /// How far reading has come; nothing where there is no model.
@@ -195,7 +212,7 @@ impl Meaning {
         let reader = self.reader();
         if reader.model.is_there() {
             let stored = self.store.vectors(&self.principal, &reader.model.name())?;
-            reader.take(stored.into_iter().map(|(text, stored)| (text, restored(&stored))));
+            reader.take(stored.into_iter().map(|(text, stored)| (text, restored(&stored))).collect());
         }
         Ok(())
     }
@@ -214,7 +231,11 @@ impl Meaning {
 
 impl Reader {
     fn new(embedding: &Embedding) -> Reader {
+        static READERS: AtomicU64 = AtomicU64::new(0);
         Reader {
+            number: READERS.fetch_add(1, Ordering::Relaxed),
+            failed_at: Mutex::default(),
+            refused: Mutex::default(),
             model: Model::new(embedding),
             known: RwLock::default(),
             version: AtomicU64::new(0),
@@ -223,6 +244,12 @@ impl Reader {
             tools: Mutex::default(),
             trouble: Mutex::default(),
         }
+    }
+
+    /// Whether it is no use to ask again so soon.
+    fn failed_lately(&self) -> bool {
+        let failed_at = *self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        failed_at.is_some_and(|at| at.elapsed() < AGAIN)
     }
 
     fn failed(&self, trouble: String) {
@@ -256,6 +283,27 @@ impl Reader {
         Ok(vectors.into_iter().flatten().collect())
     }
 
+    /// Reads a few texts. What the model does not take among others that it does is left out for good.
+    async fn read_some(&self, some: &[(Digest, String)]) -> Result<Vec<(Digest, Vector)>, String> {
+        let texts = some.iter().map(|(_, text)| text.clone()).collect();
+        let trouble = match self.model.read(texts).await {
+            Ok(vectors) => return Ok(some.iter().map(|(key, _)| key.clone()).zip(vectors).collect()),
+            Err(trouble) => trouble,
+        };
+        let (mut read, mut refused) = (Vec::new(), Vec::new());
+        for (key, text) in some {
+            match self.model.read(vec![text.clone()]).await {
+                Ok(vectors) => read.extend(vectors.into_iter().map(|vector| (key.clone(), vector))),
+                Err(_) => refused.push(key.clone()),
+            }
+        }
+        if read.is_empty() {
+            return Err(trouble);
+        }
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).extend(refused);
+        Ok(read)
+    }
+
     fn tools(&self, snapshot: &Arc<Snapshot>) -> Arc<Vectors> {
         let version = self.version.load(Ordering::Acquire);
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,9 +327,15 @@ impl Reader {
         vectors
     }
 
-    /// Takes in what is known of texts.
-    fn take(&self, read: impl IntoIterator<Item = (Digest, Vector)>) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).extend(read);
+    /// Takes in what is known of texts. A service may have another model behind the same name one day: what has another
+    /// length than the newest cannot be compared with it, and goes.
+    fn take(&self, read: Vec<(Digest, Vector)>) {
+        let Some(length) = read.last().map(|(_, vector)| vector.len()) else { return };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.values().next().is_some_and(|vector| vector.len() != length) {
+            known.clear();
+        }
+        known.extend(read.into_iter().filter(|(_, vector)| vector.len() == length));
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -305,7 +359,8 @@ pub(crate) fn digest(text: &str) -> Digest {
 /// What is read of a tool.
 pub(crate) fn text(tool: &Tool) -> String {
     let description = tool.definition.description.as_deref().unwrap_or_default();
-    pml_graph::vectors::document_text(tool.id.server.as_str(), &tool.definition.name, description)
+    let text = pml_graph::vectors::document_text(tool.id.server.as_str(), &tool.definition.name, description);
+    beginning(&text).to_owned()
 }
 
 /// Reads the tools there are and the intents that were served, as long as the program runs.
@@ -323,12 +378,11 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
             remember(&app, &reader).await;
             of = Some(Arc::clone(&reader));
         }
-        let pause = match read_all(&app, &reader).await {
-            Ok(()) => {
-                let told = Arc::clone(&app);
-                blocking(move || take_in(&told)).await;
-                Duration::ZERO
-            }
+        let read = read_all(&app, &reader).await;
+        let told = Arc::clone(&app);
+        blocking(move || take_in(&told)).await;
+        let pause = match read {
+            Ok(()) => Duration::ZERO,
             Err(trouble) => {
                 reader.failed(trouble);
                 AGAIN
@@ -366,12 +420,11 @@ pub(crate) async fn read_for(app: &Arc<App>, patience: Duration) {
     let reader = app.meaning.reader();
     remember(app, &reader).await;
     match tokio::time::timeout(patience, read_all(app, &reader)).await {
-        Ok(Ok(())) | Err(_) => {
-            let told = Arc::clone(app);
-            blocking(move || take_in(&told)).await;
-        }
+        Ok(Ok(())) | Err(_) => {}
         Ok(Err(trouble)) => reader.failed(trouble),
     }
+    let told = Arc::clone(app);
+    blocking(move || take_in(&told)).await;
 }
 
 /// Takes in what the model read before.
@@ -387,6 +440,7 @@ async fn remember(app: &Arc<App>, reader: &Arc<Reader>) {
 
 /// Reads what was not read yet; ends early where the model is changed.
 async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
+    app.memory.refresh().await.map_err(|error| error.to_string())?;
     if !reader.model.is_there() {
         return Ok(());
     }
@@ -394,7 +448,7 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
     texts.extend(app.memory.intents());
     let unread = |texts: Vec<String>| -> Vec<(Digest, String)> {
         let known = reader.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut seen = HashSet::new();
+        let mut seen = reader.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keyed = texts.into_iter().map(|text| (digest(&text), text));
         keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
     };
@@ -405,8 +459,7 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
         if app.stopping().is_cancelled() || !Arc::ptr_eq(reader, &app.meaning.reader()) {
             return Ok(());
         }
-        let vectors = reader.model.read(some.iter().map(|(_, text)| text.clone()).collect()).await?;
-        let read: Vec<(Digest, Vector)> = some.iter().map(|(key, _)| key.clone()).zip(vectors).collect();
+        let read = reader.read_some(some).await?;
         let kept = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
         reader.take(read);
         left -= some.len();

@@ -133,6 +133,11 @@ impl Memory {
         Ok(index.find(principal, intent, wanted, meanings.as_deref()))
     }
 
+    /// The state of the database that the capabilities here are of.
+    pub(crate) fn version(&self) -> i64 {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).version()
+    }
+
     /// What served requests before, where there is any.
     pub(crate) fn with_experience<T>(&self, look: impl FnOnce(&Experience) -> T) -> Option<T> {
         self.experience.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)

@@ -33,7 +33,7 @@ pub struct Network {
 /// How things hung together at one moment.
 #[derive(Debug)]
 pub(crate) struct Woven {
-    of: (Arc<Snapshot>, Arc<Observed>, Option<i64>),
+    of: (Arc<Snapshot>, Arc<Observed>, i64),
     graph: Graph,
     provides: Provides,
     insights: Insights,
@@ -46,7 +46,7 @@ impl Network {
     /// # Errors
     /// The database cannot be read.
     pub(crate) fn bring_up_to_date(&self, app: &App) -> Result<Arc<Woven>, pml_store::Error> {
-        let of = (app.catalogue.snapshot(), app.memory.observed(), app.store.data_version().ok());
+        let of = (app.catalogue.snapshot(), app.memory.observed(), app.memory.version());
         if let Some(woven) = self.current()
             && Arc::ptr_eq(&woven.of.0, &of.0)
             && Arc::ptr_eq(&woven.of.1, &of.1)
@@ -66,7 +66,7 @@ impl Network {
 }
 
 impl Woven {
-    fn new(of: (Arc<Snapshot>, Arc<Observed>, Option<i64>), app: &App) -> Result<Woven, pml_store::Error> {
+    fn new(of: (Arc<Snapshot>, Arc<Observed>, i64), app: &App) -> Result<Woven, pml_store::Error> {
         let (snapshot, observed, _) = &of;
         let provides = Provides::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
         let mut graph = Graph::default();

@@ -5,6 +5,8 @@
 //! missing. Pure, but for the examples it is handed.
 
 mod clauses;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::Tool;
-use crate::reuse::{self, Literal};
+use crate::reuse::{self, Class, Literal};
 
 pub(crate) use clauses::clauses;
 
@@ -40,6 +42,10 @@ pub(crate) struct Step<'s> {
     pub(crate) fields: &'s fields::Tool,
     /// How sure it is that this tool is meant, from 0 to 1.
     pub(crate) score: f64,
+    /// It is known to change nothing.
+    pub(crate) reads: bool,
+    /// The words are those of the intent, not only of the tool.
+    pub(crate) said: bool,
     /// Others that would do, best first.
     pub(crate) others: Vec<&'s Tool>,
 }
@@ -200,6 +206,7 @@ fn begins_alike(words: &str, name: &str) -> bool {
 /// The DAG of these steps.
 pub(crate) fn suggest(
     intent: &str,
+    context: &Map<String, Value>,
     steps: &[Step<'_>],
     schema_of: impl Fn(&Tool) -> Option<Box<RawValue>>,
     examples_of: impl Fn(&Tool) -> Vec<Example>,
@@ -211,20 +218,40 @@ pub(crate) fn suggest(
     flow.edges.extend(referred(steps, &flow.edges));
     let literals = reuse::literals(intent);
     let mut tasks: Vec<Task> = (1..).zip(steps).map(|(number, step)| Task::new(number, step)).collect();
-    for given in flow.given.iter().filter(|given| given.score >= MEANT) {
-        let literal = literals.iter().find(|literal| overlaps(&literal.span, &given.at));
-        let task = &mut tasks[given.call];
-        let schema = task.schema["properties"][&given.parameter].clone();
-        if let Some(value) = value(literal, &intent[given.at.clone()], &schema) {
-            task.arguments.entry(given.parameter.clone()).or_insert(value);
+    // What is given by name is meant for whoever has the name.
+    let mut unused: Vec<&String> = context.keys().collect();
+    for task in &mut tasks {
+        for (name, value) in context {
+            if !task.schema["properties"][name].is_null() {
+                task.arguments.insert(name.clone(), literally(value.clone()));
+                unused.retain(|unused| *unused != name);
+            }
         }
     }
+    let mut unplaced: Vec<&Literal> = literals.iter().collect();
+    for given in flow.given.iter().filter(|given| given.score >= MEANT) {
+        // A part of what is written is another value.
+        let whole =
+            |literal: &&Literal| literal.span.start <= given.at.start && given.at.end <= literal.span.end;
+        let literal = literals.iter().find(whole);
+        let task = &mut tasks[given.call];
+        let schema = task.schema["properties"][&given.parameter].clone();
+        if task.arguments.contains_key(&given.parameter) {
+            continue;
+        }
+        if let Some(value) = value(literal, &intent[given.at.clone()], &schema) {
+            task.arguments.insert(given.parameter.clone(), literally(value));
+            unplaced.retain(|literal| !overlaps(&literal.span, &given.at));
+        }
+    }
+    unplaced.retain(|literal| !place_by_kind(literal, &mut tasks));
     let mut paths = Vec::new();
     let mut first_only = false;
     for edge in &flow.edges {
         first_only |= take(edge, &mut tasks);
         paths.push(path(edge, steps));
     }
+    keep_order(steps, &mut tasks);
     let missing: Vec<MissingArgument> = tasks.iter().flat_map(Task::missing).collect();
     let warning = warning(steps, first_only);
     let confidence = steps.iter().map(|step| step.score).product::<f64>();
@@ -235,7 +262,7 @@ pub(crate) fn suggest(
         dependency_paths: paths,
         alternatives: alternatives(steps),
         warning,
-        complete: missing.is_empty() && !first_only,
+        complete: missing.is_empty() && !first_only && unused.is_empty() && unplaced.is_empty(),
         missing,
         tool_schemas: steps
             .iter()
@@ -245,18 +272,73 @@ pub(crate) fn suggest(
     }
 }
 
-/// Words for what the step before results in.
-const REFERRING: &[&str] = &["it", "its", "them", "this", "that", "these", "those", "result", "results"];
+/// What parameters are called that take values of a kind.
+const CALLED: &[(Class, &[&str])] = &[
+    (Class::Path, &["path", "file", "filename", "filepath", "directory", "folder"]),
+    (Class::Url, &["url", "uri", "link"]),
+    (Class::Email, &["email", "recipient"]),
+    (Class::Zone, &["timezone", "tz", "zone"]),
+    (Class::Channel, &["channel"]),
+    (Class::Handle, &["user", "username"]),
+];
+
+/// Gives a value to the one required parameter that is called after its kind; says whether there is just one.
+fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
+    let Some((_, names)) = CALLED.iter().find(|(class, _)| *class == literal.class) else { return false };
+    let mut places = Vec::new();
+    for (number, task) in tasks.iter().enumerate() {
+        for name in task.required() {
+            let called = names.contains(&name.to_lowercase().as_str());
+            if called && !task.arguments.contains_key(name) {
+                places.push((number, name.to_owned()));
+            }
+        }
+    }
+    let [(number, name)] = places.as_slice() else { return false };
+    let task = &mut tasks[*number];
+    let schema = task.schema["properties"][name].clone();
+    match value(Some(literal), &literal.text, &schema) {
+        Some(value) => task.arguments.insert(name.clone(), literally(value)).is_none(),
+        None => false,
+    }
+}
+
+/// A value as it stands in a document, where doubled braces would be a reference.
+fn literally(value: Value) -> Value {
+    if value.to_string().contains("{{") { json!({ "$literal": value }) } else { value }
+}
+
+/// Lets steps wait for the one before them where nothing else says when they run: what changes something is not done at
+/// the same time as anything else.
+fn keep_order(steps: &[Step<'_>], tasks: &mut [Task]) {
+    for number in 1..tasks.len() {
+        if tasks[number].depends_on.is_empty() && steps[..=number].iter().any(|step| !step.reads) {
+            let before = tasks[number - 1].id.clone();
+            tasks[number].depends_on.push(before);
+        }
+    }
+}
+
+/// Words for what the step before results in, and words that are that only at the end of a step or after its verb.
+const REFERRING: &[&str] = &["it", "its", "them"];
+const AT_TIMES: &[&str] = &["this", "that", "these", "those", "result", "results"];
+
+/// Whether a step speaks of what the one before results in.
+fn refers(step: &Step<'_>) -> bool {
+    let words: Vec<String> =
+        step.words.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+    let ends = |at: usize| at == 1 || at + 1 == words.len();
+    step.said
+        && words.iter().enumerate().any(|(at, word)| {
+            REFERRING.contains(&word.as_str()) || (AT_TIMES.contains(&word.as_str()) && ends(at))
+        })
+}
 
 /// What steps that speak of the one before take from it, where nothing else is known to go there.
 fn referred(steps: &[Step<'_>], edges: &[Edge]) -> Vec<Edge> {
     let mut more = Vec::new();
     for (to, step) in steps.iter().enumerate().skip(1) {
-        let refers = step
-            .words
-            .split(|c: char| !c.is_alphanumeric())
-            .any(|word| REFERRING.iter().any(|referring| word.eq_ignore_ascii_case(referring)));
-        if !refers || edges.iter().any(|edge| edge.to == to) {
+        if !refers(step) || edges.iter().any(|edge| edge.to == to) {
             continue;
         }
         let before = steps[to - 1].fields;
@@ -348,14 +430,33 @@ fn take(edge: &Edge, tasks: &mut [Task]) -> bool {
             continue;
         }
         first_only |= mapping.from.contains("[]");
-        let path = mapping.from.replace("[]", "[0]");
-        let joint = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-        task.arguments.insert(mapping.to.clone(), json!({ "$ref": format!("{from}{joint}{path}") }));
+        task.arguments
+            .insert(mapping.to.clone(), json!({ "$ref": format!("{from}{}", steps_to(&mapping.from)) }));
     }
     if !task.depends_on.contains(&from) {
         task.depends_on.push(from);
     }
     first_only
+}
+
+/// The way to a field as references write it; of a list the first element.
+fn steps_to(path: &str) -> String {
+    let mut out = String::new();
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        let (name, lists) = step.split_at(step.find("[]").unwrap_or(step.len()));
+        let plain = name.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-'));
+        match name {
+            "" => {}
+            name if plain => {
+                out.push('.');
+                out.push_str(name);
+            }
+            name => out.push_str(&format!("[{}]", Value::from(name))),
+        }
+        out.push_str(&lists.replace("[]", "[0]"));
+    }
+    out
 }
 
 fn path(edge: &Edge, steps: &[Step<'_>]) -> DependencyPath {

@@ -278,7 +278,7 @@ fn suggested_dag(dag: &SuggestedDag) {
     ));
     let tasks = dag.dag_structure["tasks"].as_array();
     for task in tasks.into_iter().flatten() {
-        out::line(format!("  {task}"));
+        out::line(format!("  {}", printable(&task.to_string())));
     }
     for path in &dag.dependency_paths {
         let (from, to) = (printable(&path.from), printable(&path.to));

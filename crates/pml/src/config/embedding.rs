@@ -75,9 +75,16 @@ pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Em
     };
     let url = expand("url", url)?;
     let key = table.text("key")?.map(|key| expand("key", key)).transpose()?.map(Secret::new);
-    let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let plain = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+    };
+    let url = Url::parse(&url).ok().filter(plain);
     let url = url.ok_or_else(|| {
-        complaint("url", "`embedding.url` is no address".to_owned()).hint("write it as `https://host/v1`")
+        complaint("url", "`embedding.url` is no plain address".to_owned())
+            .hint("write it as `https://host/v1`; credentials go into `key`")
     })?;
     Ok(Embedding::Endpoint(Endpoint { url, name: name.to_owned(), key }))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pml_graph::graph::fields;
 use pml_model::{Principal, ToolId};
 use pml_store::{Order, Traces};
+use serde_json::{Map, Value};
 
 use crate::app::{App, blocking};
 use crate::approve::Mode;
@@ -29,6 +30,7 @@ pub(super) async fn compose(
     app: &Arc<App>,
     principal: &Principal,
     intent: &str,
+    context: &Map<String, Value>,
     text: &str,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
@@ -60,6 +62,8 @@ pub(super) async fn compose(
             tool: found[place].0,
             fields: &fields[place],
             score: found[place].1,
+            reads: reads(app, found[place].0),
+            said: !found_before,
             others: also(found, place),
         })
         .collect();
@@ -74,7 +78,7 @@ pub(super) async fn compose(
         let of_tool = examples.iter().find(|(id, _)| *id == tool.id);
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
-    Some(suggest::suggest(intent, &steps, |tool| output_of(tool, &observed), examples_of))
+    Some(suggest::suggest(intent, context, &steps, |tool| output_of(tool, &observed), examples_of))
 }
 
 /// The others that would do for a step.
@@ -94,7 +98,7 @@ async fn learned<'s>(
     let wanted = app.meaning.wanted(text).await;
     let vectors = app.meaning.of_tools(snapshot);
     let found = app.memory.with_experience(|experience| {
-        let (tools, suggestion) = experience.suggest(&vectors, &wanted)?;
+        let (tools, suggestion) = experience.suggest(snapshot, &vectors, &wanted)?;
         let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
         Some((ids, f64::from(suggestion.confidence)))
     });
@@ -113,14 +117,16 @@ async fn learned<'s>(
 
 /// Whether the policy lets all its tools be called without a word from anybody, and none of them changes anything.
 pub(super) fn only_reads(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
-    let policy = app.policy();
     dag.tool_schemas.keys().all(|id| {
         let tool = ToolId::parse(id).ok().and_then(|id| snapshot.tool(&id).ok());
-        tool.is_some_and(|tool| {
-            let verdict = policy.of(&tool.id, &tool.definition.annotations);
-            verdict.mode == Mode::Auto && verdict.read_only
-        })
+        tool.is_some_and(|tool| reads(app, tool))
     })
+}
+
+/// Whether a tool may be called without a word from anybody, and changes nothing.
+fn reads(app: &App, tool: &Tool) -> bool {
+    let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
+    verdict.mode == Mode::Auto && verdict.read_only
 }
 
 /// A call of the tool that worked, where one is remembered.

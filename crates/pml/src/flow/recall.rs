@@ -186,14 +186,18 @@ async fn by_intent(
     found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
     found.truncate(SUGGESTED);
     let because = match found.first() {
-        None => "nothing that was learned serves this; write a program over these tools".to_owned(),
+        None => "nothing that was learned serves this; complete the suggested DAG, or write a program over these tools"
+            .to_owned(),
         Some((best, binding)) => match kept_from(app, best, binding, found.get(1).map(|next| &next.0)) {
             None => return run(&best.known.clone(), binding, asked),
             Some(because) => because,
         },
     };
-    let composed = compose(app, &asked.principal, &asked.intent, &wanted.text, visible).await;
-    if let Some(dag) = composed.as_ref().filter(|dag| sure(app, &snapshot, dag)) {
+    let given = context(&asked)?;
+    let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
+    // What was learned and may be meant is not passed over.
+    let likely = found.first().is_some_and(|(best, _)| confidence(best) >= LIKELY);
+    if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
         asked.work = Asked::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
         return Ok(Recalled::Run(Box::new(asked)));
     }

@@ -14,6 +14,8 @@ use crate::tls;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The largest answer taken in: many texts with very many numbers each.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// The most numbers that a vector may have: more than any model's.
+const MOST_NUMBERS: usize = 8_192;
 /// How much is repeated of what a service says when it refuses.
 const SAID: usize = 200;
 
@@ -97,7 +99,7 @@ fn in_order(data: Vec<Embedded>, texts: usize) -> Result<Vec<Vector>, String> {
     let numbers = data.first().map_or(0, |first| first.embedding.len());
     for Embedded { index, embedding } in data {
         let length = embedding.iter().map(|number| number * number).sum::<f32>().sqrt();
-        if embedding.len() != numbers || !length.is_finite() || length <= 0.0 {
+        if embedding.len() != numbers || numbers > MOST_NUMBERS || !length.is_finite() || length <= 0.0 {
             return Err("holds vectors that cannot be compared".to_owned());
         }
         let place = vectors.get_mut(index).ok_or_else(|| format!("has a vector for text {index}"))?;

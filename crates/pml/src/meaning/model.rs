@@ -50,6 +50,11 @@ impl Model {
         self.embedding != Embedding::None
     }
 
+    /// Whether texts leave the machine to be read.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.service.is_some()
+    }
+
     /// What tells it from every other model.
     pub(super) fn name(&self) -> String {
         match (&self.embedding, self.local.get()) {

@@ -21,6 +21,8 @@ use crate::meaning::{Meant, Vector, Wanted};
 
 /// How many comparisons of an intent with a tool are made at most: with many tools fewer intents count.
 const MOST_COMPARISONS: usize = 4_000_000;
+/// How many are learned from before others may look.
+const AT_ONCE: usize = 8;
 /// How many intents of one capability count.
 const MOST_INTENTS: usize = 5;
 
@@ -30,7 +32,7 @@ pub(crate) struct Experience {
     snapshot: Arc<Snapshot>,
     principal: Principal,
     /// Which model read it all.
-    model: usize,
+    model: u64,
     past: Past,
     procedures: procedure::Memory,
     /// Of which capability each procedure is.
@@ -39,7 +41,7 @@ pub(crate) struct Experience {
 }
 
 impl Experience {
-    fn new(snapshot: Arc<Snapshot>, principal: Principal, model: usize) -> Experience {
+    fn new(snapshot: Arc<Snapshot>, principal: Principal, model: u64) -> Experience {
         let texts = snapshot.tools.iter().map(|tool| ToolText {
             name: &tool.definition.name,
             description: tool.definition.description.as_deref().unwrap_or_default(),
@@ -49,7 +51,9 @@ impl Experience {
         Experience { snapshot, principal, model, past, procedures, owners, known }
     }
 
-    fn learn(&mut self, known: &Known, intent: &str, vector: &Vector, vectors: &Vectors) {
+    fn learn(&mut self, lesson: &Lesson, vectors: &Vectors) {
+        let Lesson { known, intent, vector, .. } = lesson;
+        let vector = vector.as_ref();
         let numbers = |ids: &[String]| -> Vec<u32> {
             ids.iter().filter_map(|id| self.snapshot.place(id)).map(|place| place as u32).collect()
         };
@@ -61,21 +65,28 @@ impl Experience {
         let mut items = calls.clone();
         items.sort_unstable();
         items.dedup();
-        let likeness = vectors.similarities(vector).unwrap_or_default();
-        let parts = vec![vector.to_vec()];
-        let of_intent = Intent { text: intent, vector: Some(vector), parts: &parts };
+        let likeness = vector.and_then(|vector| vectors.similarities(vector)).unwrap_or_default();
+        let parts: Vec<Vec<f32>> = vector.map(|vector| vector.to_vec()).into_iter().collect();
+        let of_intent = Intent { text: intent, vector: vector.map(AsRef::as_ref), parts: &parts };
         self.past.push(&Trace { items: &items, intent: of_intent, likeness: &likeness });
-        let wanted =
-            Wanted { text: intent.to_owned(), meant: Some(Meant { whole: Arc::clone(vector), parts }) };
+        let meant = vector.map(|vector| Meant { whole: Arc::clone(vector), parts });
+        let wanted = Wanted { text: intent.clone(), meant };
         let matches = matches(&self.snapshot, vectors, &wanted);
         self.procedures.learn(&procedure::Trace {
             intent,
-            vector: Some(vector),
+            vector: vector.map(AsRef::as_ref),
             matches: &matches,
             tools: &calls,
             links: &known.links,
         });
         self.owners.push(known.id.clone());
+    }
+
+    /// Learns from what was not learned from yet.
+    fn take(&mut self, lesson: &Lesson, vectors: &Vectors) {
+        if self.known.insert(lesson.key.clone()) {
+            self.learn(lesson, vectors);
+        }
     }
 
     /// What past requests say of each tool of the snapshot it was made for.
@@ -90,7 +101,15 @@ impl Experience {
     }
 
     /// The procedure that what served other requests makes likely for this one.
-    pub(crate) fn suggest(&self, vectors: &Vectors, wanted: &Wanted) -> Option<(Vec<&Tool>, Suggestion)> {
+    pub(crate) fn suggest(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        vectors: &Vectors,
+        wanted: &Wanted,
+    ) -> Option<(Vec<&Tool>, Suggestion)> {
+        if !Arc::ptr_eq(snapshot, &self.snapshot) {
+            return None;
+        }
         let matches = matches(&self.snapshot, vectors, wanted);
         let suggestion = suggest(&self.procedures, &request(wanted, &matches))?;
         let tools = suggestion.tools.iter().map(|tool| &self.snapshot.tools[*tool as usize]).collect();
@@ -134,35 +153,58 @@ fn matches(snapshot: &Snapshot, vectors: &Vectors, wanted: &Wanted) -> Vec<Match
     procedure::matches(&rank::standard(&wanted.text, &evidence))
 }
 
-/// Brings what served requests before up to date; says whether there was anything new. Takes its time.
-pub(crate) fn bring_up_to_date(app: &App) -> bool {
+/// An intent that a capability served.
+struct Lesson {
+    known: Arc<Known>,
+    intent: String,
+    key: (CapabilityId, Digest),
+    /// What it means; nothing where there is no model.
+    vector: Option<Vector>,
+}
+
+/// Brings what served requests before up to date. Takes its time, and keeps nobody from looking meanwhile.
+pub(crate) fn bring_up_to_date(app: &App) {
     let (snapshot, principal) = (app.catalogue.snapshot(), app.principal.clone());
     let vectors = app.meaning.of_tools(&snapshot);
     let model = app.meaning.version().0;
-    let capabilities = app.memory.active(&principal);
-    let mut experience = app.memory.experience.write().unwrap_or_else(PoisonError::into_inner);
-    let stands = |of: &Experience| {
-        Arc::ptr_eq(&of.snapshot, &snapshot) && of.model == model && of.principal == principal
-    };
-    if !experience.as_ref().is_some_and(stands) {
-        *experience = Some(Experience::new(snapshot, principal, model));
+    let lessons = lessons(app, &principal, MOST_COMPARISONS / snapshot.tools.len().max(1));
+    let there: HashSet<&(CapabilityId, Digest)> = lessons.iter().map(|lesson| &lesson.key).collect();
+    let stands = app.memory.with_experience(|of| {
+        Arc::ptr_eq(&of.snapshot, &snapshot)
+            && of.model == model
+            && of.principal == principal
+            // What was forgotten has no say any more.
+            && of.known.iter().all(|known| there.contains(known))
+    });
+    if stands != Some(true) {
+        let mut fresh = Experience::new(snapshot, principal, model);
+        lessons.iter().for_each(|lesson| fresh.take(lesson, &vectors));
+        *app.memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        return;
     }
-    let Some(experience) = experience.as_mut() else { return false };
-    let most = MOST_COMPARISONS / experience.snapshot.tools.len().max(1);
-    let mut any = false;
-    for known in capabilities {
+    for some in lessons.chunks(AT_ONCE) {
+        let mut experience = app.memory.experience.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(experience) = experience.as_mut() {
+            some.iter().for_each(|lesson| experience.take(lesson, &vectors));
+        }
+    }
+}
+
+fn lessons(app: &App, principal: &Principal, most: usize) -> Vec<Lesson> {
+    let without_model = app.meaning.progress().is_none();
+    let mut lessons = Vec::new();
+    for known in app.memory.active(principal) {
         for (intent, digest) in known.intents.iter().zip(&known.read_as).take(MOST_INTENTS) {
-            if experience.known.len() >= most {
-                return any;
+            let vector = app.meaning.with_known(|read| read.get(digest).cloned());
+            if vector.is_none() && !without_model {
+                continue;
             }
             let key = (known.id.clone(), digest.clone());
-            let Some(vector) = app.meaning.with_known(|read| read.get(digest).cloned()) else { continue };
-            if !experience.known.contains(&key) {
-                experience.learn(&known, intent, &vector, &vectors);
-                experience.known.insert(key);
-                any = true;
+            lessons.push(Lesson { known: Arc::clone(&known), intent: intent.clone(), key, vector });
+            if lessons.len() >= most {
+                return lessons;
             }
         }
     }
-    any
+    lessons
 }

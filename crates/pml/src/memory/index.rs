@@ -146,13 +146,13 @@ pub(super) struct Index {
 #[derive(Debug)]
 pub(super) struct Meanings {
     /// Of which capabilities, and as far as which texts were read.
-    pub(super) of: (i64, (usize, u64)),
+    pub(super) of: (i64, (u64, u64)),
     rows: Vectors,
     owners: Vec<CapabilityId>,
 }
 
 impl Meanings {
-    pub(super) fn new(of: (i64, (usize, u64)), index: &Index, meaning: &Meaning) -> Meanings {
+    pub(super) fn new(of: (i64, (u64, u64)), index: &Index, meaning: &Meaning) -> Meanings {
         let (mut rows, mut owners) = (Vectors::default(), Vec::new());
         meaning.with_known(|known| {
             for capability in index.all.values() {

@@ -10,7 +10,6 @@ const VERBS: &[&str] = &[
     "analyze",
     "append",
     "apply",
-    "archive",
     "ask",
     "assign",
     "attach",
@@ -80,10 +79,8 @@ const VERBS: &[&str] = &[
     "look",
     "mail",
     "make",
-    "mark",
     "measure",
     "merge",
-    "message",
     "move",
     "notify",
     "open",
@@ -106,7 +103,6 @@ const VERBS: &[&str] = &[
     "rank",
     "read",
     "recommend",
-    "record",
     "reduce",
     "remind",
     "remove",
@@ -154,7 +150,6 @@ const VERBS: &[&str] = &[
     "take",
     "tell",
     "test",
-    "text",
     "track",
     "transfer",
     "transform",
@@ -173,7 +168,7 @@ const VERBS: &[&str] = &[
 ];
 
 /// Words between steps.
-const BETWEEN: &[&str] = &["and", "then", "also", "afterwards", "finally", "next", "plus", "please", "to"];
+const BETWEEN: &[&str] = &["and", "then", "also", "afterwards", "finally", "next", "plus", "please"];
 
 /// How many steps are told apart.
 const MOST: usize = 8;
@@ -258,6 +253,7 @@ mod tests {
             ("Read data.json. Then send it to Ann and Bob", "Read data.json | send it to Ann and Bob"),
             ("list the files, sort them and count", "list the files | sort them | count"),
             ("the search and rescue team", "the search and rescue team"),
+            ("convert the PDF to text", "convert the PDF to text"),
             ("", ""),
             ("🙂", "🙂"),
         ] {

@@ -98,7 +98,7 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
         .collect();
     store.keep_vectors(&Principal::local(), model, kept.into_iter().collect())?;
     let memory = Arc::new(Memory::new(store.clone(), []));
-    let meaning = Meaning::new(store, Principal::local(), &Embedding::BuiltIn);
+    let meaning = Meaning::new(store, Arc::clone(&memory), Principal::local(), &Embedding::BuiltIn);
     meaning.remember_now()?;
     snapshot.index();
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;

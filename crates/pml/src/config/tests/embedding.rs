@@ -30,8 +30,8 @@ fn a_model_that_is_named_wrongly_is_told_with_its_place() {
         hint: give the `url` of the service, or remove it
         ~/pml/pml.toml:2:7: `embedding.url` stands without `name`
         hint: give the `name` of the model at that service
-        ~/pml/pml.toml:2:7: `embedding.url` is no address
-        hint: write it as `https://host/v1`
+        ~/pml/pml.toml:2:7: `embedding.url` is no plain address
+        hint: write it as `https://host/v1`; credentials go into `key`
         ~/pml/pml.toml:4:7: the variable `NOT_SET` is not set
         hint: set `NOT_SET` in the environment PML is started in
     "#]]

@@ -1,0 +1,91 @@
+//! Steps that become a DAG, one rule each.
+
+use pml_graph::graph::fields::{self, Definition as Fields};
+use pml_model::{Definition, ServerName, ToolId};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{Step, SuggestedDag, suggest};
+use crate::catalogue::Tool;
+
+fn tool(id: &str, properties: &Value, required: &Value, output: &Value) -> (Tool, fields::Tool) {
+    let (server, name) = id.split_once(':').unwrap();
+    let input = json!({ "type": "object", "properties": properties, "required": required });
+    let definition = json!({ "name": name, "inputSchema": input, "outputSchema": output });
+    let tool = Tool {
+        id: ToolId { server: ServerName::new(server).unwrap(), tool: name.to_owned() },
+        identifier: name.to_owned(),
+        exposed: name.to_owned(),
+        definition: Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
+        mirrored: Vec::new(),
+    };
+    let fields =
+        fields::Tool::read(&Fields { id, name, description: "", input: &input, output: Some(output) });
+    (tool, fields)
+}
+
+fn dag(intent: &str, context: &Value, steps: &[(&str, &(Tool, fields::Tool), bool)]) -> SuggestedDag {
+    let steps: Vec<Step<'_>> = steps
+        .iter()
+        .map(|(words, (tool, fields), reads)| Step {
+            words,
+            tool,
+            fields,
+            score: 0.9,
+            reads: *reads,
+            said: true,
+            others: Vec::new(),
+        })
+        .collect();
+    let context: Map<String, Value> = context.as_object().unwrap().clone();
+    suggest(intent, &context, &steps, |_| None, |_| Vec::new())
+}
+
+fn arguments(dag: &SuggestedDag, task: usize) -> &Value {
+    &dag.dag_structure["tasks"][task]["arguments"]
+}
+
+#[test]
+fn what_changes_something_waits_for_the_step_before() {
+    let text = json!({ "path": { "type": "string" } });
+    let make = tool("fs:mkdir", &text, &json!(["path"]), &json!({}));
+    let touch = tool("fs:touch", &text, &json!(["path"]), &json!({}));
+    let steps = [("create a folder", &make), ("touch a file", &touch)];
+    let with = |reads: bool| {
+        dag("create a folder, then touch a file", &json!({}), &steps.map(|(w, t)| (w, t, reads)))
+    };
+    assert_eq!(with(false).dag_structure["tasks"][1]["dependsOn"], json!(["t1"]));
+    assert_eq!(with(true).dag_structure["tasks"][1]["dependsOn"], json!([]));
+}
+
+#[test]
+fn what_is_given_by_name_counts_and_what_finds_no_place_keeps_it_from_running() {
+    let read = tool("fs:read", &json!({ "path": { "type": "string" } }), &json!(["path"]), &json!({}));
+    let step = [("read the file notes.txt", &read, true)];
+    let said = dag("read the file notes.txt", &json!({}), &step);
+    assert_eq!(arguments(&said, 0)["path"], "notes.txt");
+    assert!(said.complete, "{said:?}");
+    let given = dag("read the file notes.txt", &json!({ "path": "other.txt" }), &step);
+    assert_eq!(arguments(&given, 0)["path"], "other.txt");
+    assert!(!given.complete, "`notes.txt` has no place");
+    let unknown = dag("read the file notes.txt", &json!({ "colour": "red" }), &step);
+    assert!(!unknown.complete, "nobody takes `colour`");
+    let more = dag("read the file notes.txt from 2026-01-05", &json!({}), &step);
+    assert!(!more.complete, "the date has no place: {more:?}");
+}
+
+#[test]
+fn a_value_with_braces_is_meant_as_it_is_written() {
+    let render = tool("text:render", &json!({ "text": { "type": "string" } }), &json!(["text"]), &json!({}));
+    let given = dag("render it", &json!({ "text": "Hello {{name}}" }), &[("render it", &render, true)]);
+    assert_eq!(arguments(&given, 0)["text"], json!({ "$literal": "Hello {{name}}" }));
+}
+
+#[test]
+fn fields_are_referred_to_as_documents_write_them() {
+    for (path, expected) in
+        [("", ""), ("content", ".content"), ("items[].id", ".items[0].id"), ("full name", "[\"full name\"]")]
+    {
+        assert_eq!(super::steps_to(path), expected);
+    }
+}
