@@ -82,6 +82,10 @@ const MEANING: f32 = 0.6;
 const MEANING_OF_FEW: f32 = 20.0;
 const FEW_WORDS: usize = 3;
 
+/// Where all items mean nearly the same, how they differ is noise: this much, at least, counts as a standard deviation of
+/// what their meanings come to. Catalogues of different tools have twice as much.
+const ALL_ALIKE: f32 = 0.1;
+
 /// An item without a word of the request is found when it is at least this similar: texts that have
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
@@ -204,7 +208,7 @@ impl Fit {
         let index = evidence.lexical;
         let mut all = Measure::of_words(request, index);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
-        let deviation = all.scale();
+        let deviation = all.scale(0.0);
         let by_words = first_of(&all.sums());
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
         let likeness =
@@ -215,7 +219,7 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
-                meaning.scale();
+                meaning.scale(ALL_ALIKE);
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
                 likeness
             });
@@ -286,9 +290,10 @@ impl Measure {
     }
 
     /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
-    /// what the whole and the best part come to, which is given back.
-    fn scale(&mut self) -> f32 {
+    /// what the whole and the best part come to, or `least` where they hardly differ. Gives that back.
+    fn scale(&mut self, least: f32) -> f32 {
         let (mean, deviation) = spread_of(&self.sums());
+        let deviation = deviation.max(least);
         let mean = mean / (self.whole_weight() + PART_WEIGHT);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);

@@ -172,3 +172,25 @@ fn thousands_of_tools_that_are_alike_keep_their_order() {
     assert!(found.iter().map(|ranked| ranked.item).eq(0..2000));
     assert!(found.iter().all(|ranked| ranked.score.is_finite()));
 }
+
+#[test]
+fn the_one_that_is_named_is_found_among_very_many_that_mean_the_same() {
+    let names: Vec<String> = (0..2_000).map(|number| format!("tool_{number:04}")).collect();
+    let index = Index::build(names.iter().map(|name| Document {
+        server: "many",
+        name,
+        description: "Does one of very many things",
+        ..Document::default()
+    }));
+    // They differ by no more than chance.
+    let mut vectors = Vectors::default();
+    for number in 0..2_000_u32 {
+        let noise = f32::from(u8::try_from(number * 7_919 % 251).unwrap()) / 20_000.0;
+        vectors.push(Some(&[0.8 + noise, 0.6 - noise, 0.01]));
+    }
+    let whole = [0.3, 0.9, 0.2];
+    let parts = [whole.to_vec()];
+    let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
+    let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
+    assert_eq!(rank("run the 1234 tool", &evidence)[0].item, 1_234);
+}

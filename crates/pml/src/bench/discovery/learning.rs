@@ -94,12 +94,11 @@ impl ReadSet {
 fn tools(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
     let read = ReadSet::read(bench, "metatool")?;
     let tests: Vec<&Request> = read.set.requests.iter().filter(|row| row.has_role("test")).collect();
-    let upto = |known: u32| {
-        read.set
-            .requests
-            .iter()
-            .filter(move |row| row.has_role("trace") && row.k.is_some_and(|number| number <= known))
-    };
+    // In the order in which they were made: the first of each tool, then the second of each.
+    let mut traces: Vec<&Request> = read.set.requests.iter().filter(|row| row.has_role("trace")).collect();
+    traces.sort_by_key(|row| row.k);
+    let upto =
+        |known: u32| traces.iter().copied().filter(move |row| row.k.is_some_and(|number| number <= known));
     let mut figures = Vec::new();
     let (mut before, mut rising) = (0.0, true);
     for (known, least) in STEPS {
