@@ -27,7 +27,8 @@ fn confined(home: &Home) -> Command {
 
 #[test]
 fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
-    let home = ledger::home("");
+    // What is read in the background would take the room at any moment, also in the middle of a run.
+    let home = ledger::home("[embedding]\nmodel = \"none\"\n");
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let code = r#"return (await mcp.ledger.add({ id: args.id })).id + args.padding.length;"#;
     let first = gateway.run(code, &json!({ "id": "first", "padding": "" }));
