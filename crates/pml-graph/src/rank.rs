@@ -208,7 +208,7 @@ impl Fit {
         let index = evidence.lexical;
         let mut all = Measure::of_words(request, index);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
-        let deviation = all.scale(0.0);
+        let deviation = all.scale(0.0, |_| true);
         let by_words = first_of(&all.sums());
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
         let likeness =
@@ -219,7 +219,7 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
-                meaning.scale(ALL_ALIKE);
+                meaning.scale(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has(item)));
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
                 likeness
             });
@@ -290,9 +290,11 @@ impl Measure {
     }
 
     /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
-    /// what the whole and the best part come to, or `least` where they hardly differ. Gives that back.
-    fn scale(&mut self, least: f32) -> f32 {
-        let (mean, deviation) = spread_of(&self.sums());
+    /// what the whole and the best part come to for the items that count, or `least` where they hardly differ. Gives that
+    /// back.
+    fn scale(&mut self, least: f32, counts: impl Fn(usize) -> bool) -> f32 {
+        let sums = self.sums().into_iter().enumerate().filter(|(item, _)| counts(*item));
+        let (mean, deviation) = spread_of(&sums.map(|(_, sum)| sum).collect::<Vec<_>>());
         let deviation = deviation.max(least);
         let mean = mean / (self.whole_weight() + PART_WEIGHT);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {

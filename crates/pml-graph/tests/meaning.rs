@@ -182,15 +182,18 @@ fn the_one_that_is_named_is_found_among_very_many_that_mean_the_same() {
         description: "Does one of very many things",
         ..Document::default()
     }));
-    // They differ by no more than chance.
-    let mut vectors = Vectors::default();
-    for number in 0..2_000_u32 {
-        let noise = f32::from(u8::try_from(number * 7_919 % 251).unwrap()) / 20_000.0;
-        vectors.push(Some(&[0.8 + noise, 0.6 - noise, 0.01]));
-    }
     let whole = [0.3, 0.9, 0.2];
     let parts = [whole.to_vec()];
-    let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
-    let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
-    assert_eq!(rank("run the 1234 tool", &evidence)[0].item, 1_234);
+    for read in [2_000, 20, 1] {
+        // They differ by no more than chance, and only some were read.
+        let mut vectors = Vectors::default();
+        for number in 0..2_000_u32 {
+            let noise = f32::from(u8::try_from(number * 7_919 % 251).unwrap()) / 20_000.0;
+            let vector = [0.8 + noise, 0.6 - noise, 0.01];
+            vectors.push((number < read).then_some(&vector[..]));
+        }
+        let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
+        let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
+        assert_eq!(rank("run the 1234 tool", &evidence)[0].item, 1_234, "{read} were read");
+    }
 }
