@@ -131,7 +131,11 @@ pub(crate) fn procedure(
     (sanitiser, catalogue, cacheable): (&Sanitiser, &Catalogue, bool),
 ) -> Option<Procedure> {
     let hint: Hint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
-    let (source, structure) = source(plan, learn, sanitiser, catalogue)?;
+    let Kept { source, structure, literals } = source(plan, learn, sanitiser, catalogue)?;
+    let mut schema = parameters(learn, &values(plan, learn, sanitiser), sanitiser);
+    if literals == Literals::Fixed {
+        without(&mut schema, &learn.literals);
+    }
     let tools = tools(plan);
     let names: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
     let intent = sanitiser.text(&plan.intent);
@@ -147,7 +151,7 @@ pub(crate) fn procedure(
         analysis_version: plan.analysis_version,
         tools_used: tools,
         dependencies: dependencies(plan),
-        parameters_schema: parameters(learn, &values(plan, learn, sanitiser), sanitiser),
+        parameters_schema: schema,
         static_structure: structure,
         origin: Origin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
@@ -189,12 +193,22 @@ fn tool_of(node: &pml_model::structure::Node) -> Option<&str> {
 }
 
 /// What is run and what it can do, without secrets.
-fn source(
-    plan: &Plan,
-    learn: &Learn,
-    sanitiser: &Sanitiser,
-    catalogue: &Catalogue,
-) -> Option<(Source, Structure)> {
+struct Kept {
+    source: Source,
+    structure: Structure,
+    literals: Literals,
+}
+
+/// What becomes of the literals of a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literals {
+    /// They are parameters.
+    Given,
+    /// They stay what they are, whatever is given.
+    Fixed,
+}
+
+fn source(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser, catalogue: &Catalogue) -> Option<Kept> {
     let has_secret = learn.literals.iter().any(|literal| is_secret(literal, sanitiser))
         || matches!(sanitiser.text(&plan.source), std::borrow::Cow::Owned(_));
     let form = match &plan.work {
@@ -203,18 +217,31 @@ fn source(
             let asked = Fields::parse(&plan.source).ok()?;
             let tool_id: String = asked.read("tool")?;
             let default_args = sanitiser.json(asked.get("arguments")?).value;
-            return Some((Source::Tool { tool_id, default_args }, plan.structure.clone()));
+            let source = Source::Tool { tool_id, default_args };
+            return Some(Kept { source, structure: plan.structure.clone(), literals: Literals::Given });
         }
         Work::Dag(_) => Form::Dag,
     };
     let template = template::of(form, &plan.source, &learn.literals, &plan.structure, catalogue);
     if !has_secret {
-        let template = template.map(|(text, _)| text);
-        return Some((written(form, plan.source.clone(), template)?, plan.structure.clone()));
+        let literals = if template.is_some() { Literals::Given } else { Literals::Fixed };
+        let source = written(form, plan.source.clone(), template.map(|(text, _)| text))?;
+        return Some(Kept { source, structure: plan.structure.clone(), literals });
     }
     let (text, structure) = template?;
     let clean = matches!(sanitiser.text(&text), std::borrow::Cow::Borrowed(_));
-    clean.then(|| written(form, text, None)).flatten().map(|source| (source, structure))
+    let source = clean.then(|| written(form, text, None)).flatten()?;
+    Some(Kept { source, structure, literals: Literals::Given })
+}
+
+/// A source that cannot take its literals from `args` must not seem to: it would run on what it was written with.
+fn without(schema: &mut Value, literals: &[Literal]) {
+    for Literal { name, .. } in literals {
+        if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            members.remove(name);
+        }
+        without_required(schema, name);
+    }
 }
 
 fn written(form: Form, text: String, template: Option<String>) -> Option<Source> {

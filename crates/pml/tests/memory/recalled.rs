@@ -55,6 +55,21 @@ fn a_document_serves_a_similar_intent_with_other_arguments_too() {
 }
 
 #[test]
+fn what_cannot_be_given_another_value_is_no_parameter() {
+    let mut place = Place::start(ALL);
+    notes(&place);
+    let code = "const f = async (args: any) => mcp.fs.read({ path: 'notes/a.txt' });\nconst file = await f({}); return file.content;";
+    let first = place.run("read notes/a.txt", code, &json!({}));
+    assert_eq!(first["result"], "one two three", "{first}");
+    let other = place.wish("read notes/b.txt");
+    assert_eq!(other["status"], "suggestions", "it would read the first file: {other}");
+    let same = place.wish("read notes/a.txt");
+    assert_eq!(same["result"], "one two three", "{same}");
+    let procedure = place.capability().procedure;
+    assert_eq!(procedure.parameters_schema["properties"], json!({}), "{procedure:?}");
+}
+
+#[test]
 fn a_document_with_a_secret_is_kept_without_it() {
     let mut place = Place::start(ALL);
     let secret = "canary-x9QzK7wPtL3vB8mR";
