@@ -36,8 +36,8 @@ pub(super) struct Request<'a> {
 enum Outcome {
     Value(Value, From),
     Missing(String),
-    /// It has a default that no intent ever spoke of.
-    Unsaid(Value),
+    /// It has a default that no intent ever spoke of, and why that is not enough.
+    Unsaid(Value, String),
     Absent,
 }
 
@@ -172,11 +172,31 @@ impl Request<'_> {
                     show(default),
                     self.first.intent
                 )),
-                Some(default) if self.procedure.reads_only => Outcome::Value(default.clone(), From::Default),
-                Some(default) => Outcome::Unsaid(default.clone()),
+                Some(default) => self.unsaid(name, default),
                 None if self.required(name) => Outcome::Missing(format!("`{name}` has no value yet")),
                 None => Outcome::Absent,
             },
+        }
+    }
+
+    /// What becomes of a default that the first intent does not speak of.
+    fn unsaid(&self, name: &str, default: &Value) -> Outcome {
+        let was = show(default);
+        if !self.procedure.reads_only {
+            let why = format!(
+                "`{name}` was {was} before; a plan that changes something does not run on a value that was not said"
+            );
+            return Outcome::Unsaid(default.clone(), why);
+        }
+        match self.first.instead_of(default) {
+            Some(said) => {
+                let why = format!(
+                    "`{name}` was {was} before, though \"{}\" says `{said}`; it is not known what it is now",
+                    self.first.intent
+                );
+                Outcome::Unsaid(default.clone(), why)
+            }
+            None => Outcome::Value(default.clone(), From::Default),
         }
     }
 
@@ -299,13 +319,7 @@ impl Request<'_> {
                 binding.sources.push((name.to_owned(), from));
             }
             Outcome::Missing(why) => self.miss(name, schema, why, None, binding),
-            Outcome::Unsaid(default) => {
-                let why = format!(
-                    "`{name}` was {} before; a plan that changes something does not run on a value that was not said",
-                    show(&default)
-                );
-                self.miss(name, schema, why, Some(default), binding);
-            }
+            Outcome::Unsaid(default, why) => self.miss(name, schema, why, Some(default), binding),
             Outcome::Absent => {}
         }
     }

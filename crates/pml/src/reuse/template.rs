@@ -94,6 +94,23 @@ impl Template {
         }
     }
 
+    /// What the intent says that no parameter takes, so that it may be what stood where `default` stands. A procedure may
+    /// be left with the defaults of a run that this was not the intent of: one that failed, or one it was merged with.
+    pub(super) fn instead_of(&self, default: &Value) -> Option<&str> {
+        if matches!(default, Value::Bool(_) | Value::Null) {
+            return None;
+        }
+        let taken = |at: &usize| {
+            self.slots.iter().any(|slot| slot.range.contains(at))
+                || self.links.values().any(|link| matches!(link, Link::Made { of, .. } if of.contains(at)))
+        };
+        let mut literals = self.tokens.iter().enumerate().filter_map(|(at, token)| match token {
+            Token::Literal(literal) if !taken(&at) => Some(literal.text.as_str()),
+            Token::Literal(_) | Token::Word(_) => None,
+        });
+        literals.next()
+    }
+
     /// The slot that begins at a token.
     pub(super) fn slot_at(&self, token: usize) -> Option<usize> {
         self.slots.iter().position(|slot| slot.range.start == token)

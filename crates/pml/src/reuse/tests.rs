@@ -206,6 +206,23 @@ fn a_later_intent_is_as_good_as_the_first() {
 }
 
 #[test]
+fn a_default_that_the_first_intent_contradicts_is_not_run() {
+    let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
+    let intents = ["read b.txt", "show c.txt"];
+    let examples = BTreeMap::from([("path".to_owned(), vec![json!("b.txt"), json!("c.txt")])]);
+    let procedure =
+        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    assert_eq!(
+        told(&procedure, "read b.txt", json!({})),
+        "missing: `path` was `a.txt` before, though \"read b.txt\" says `b.txt`; it is not known what it is now \
+         [String(\"a.txt\"), String(\"b.txt\"), String(\"c.txt\")]\n\
+         runs: false"
+    );
+    assert_eq!(told(&procedure, "show d.txt", json!({})), "path = \"d.txt\" (Intent)\nruns: true");
+    assert!(told(&procedure, "read b.txt", json!({"path": "b.txt"})).ends_with("runs: true"));
+}
+
+#[test]
 fn a_parameter_nobody_spoke_of_can_be_given_by_name() {
     let parameters = json!({
         "properties": {"repo": {"type": "string", "default": "a/b"}, "limit": {"type": "integer", "default": 30}},
