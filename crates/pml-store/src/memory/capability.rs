@@ -261,7 +261,11 @@ impl NewProcedure {
         };
         // A person who allowed one procedure has not allowed another that it was merged into.
         let approved = approved && own;
-        let mut changed = connection
+        let mut changed = 0;
+        if own && promoted_at.is_some() {
+            changed += self.replace_plan(connection, number)?;
+        }
+        changed += connection
             .prepare_cached(
                 "UPDATE capability SET promoted_at = coalesce(promoted_at, ?2), approved = max(approved, ?3)
                  WHERE number = ?1 AND ((promoted_at IS NULL AND ?2 IS NOT NULL) OR approved < ?3)",
@@ -278,6 +282,17 @@ impl NewProcedure {
             touch(connection, number)?;
         }
         Ok((number, own))
+    }
+
+    /// What never worked gives way to what did: both mean the same, but the defaults are of the run that is remembered
+    /// by its intent.
+    fn replace_plan(&self, connection: &Connection, number: i64) -> rusqlite::Result<usize> {
+        connection
+            .prepare_cached(
+                "UPDATE capability_procedure SET procedure = ?2 WHERE capability = ?1 AND procedure <> ?2
+                 AND (SELECT promoted_at IS NULL FROM capability WHERE number = ?1)",
+            )?
+            .execute(params![number, self.procedure])
     }
 
     /// Stores it as a new capability under a name that is free.

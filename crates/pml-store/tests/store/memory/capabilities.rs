@@ -131,6 +131,21 @@ fn definitions_are_those_it_last_worked_with() {
 }
 
 #[test]
+fn a_plan_that_never_worked_gives_way_to_the_first_that_does() {
+    let fixture = fixture();
+    let run = |trace: Trace, default: &str| {
+        let parameters_schema = json!({ "properties": { "path": { "default": default } } });
+        let procedure = Procedure { parameters_schema, ..procedure("p") };
+        remember(&fixture.store, Memory { procedure: Some(Box::new(procedure)), ..memory("p", trace) });
+        get(&fixture.store, "p").procedure.parameters_schema["properties"]["path"]["default"].clone()
+    };
+    assert_eq!(run(failed(1, "no"), "a.txt"), "a.txt");
+    assert_eq!(run(failed(2, "no"), "b.txt"), "a.txt");
+    assert_eq!(run(trace(3), "c.txt"), "c.txt");
+    assert_eq!(run(trace(4), "d.txt"), "c.txt", "its intent came first");
+}
+
+#[test]
 fn values_that_worked_become_examples() {
     let fixture = fixture();
     let run = |trace: Trace, value: serde_json::Value| {
