@@ -183,14 +183,18 @@ fn add_examples(schema: &mut Value, examples: Map<String, Value>) {
     }
 }
 
+/// The latest, and always the one that came first: the defaults are of that.
 fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Intent>> {
     let intent = |row: &Row<'_>| {
         Ok(Intent { text: row.get(0)?, count: row.get(1)?, first_at: row.get(2)?, last_at: row.get(3)? })
     };
     connection
         .prepare_cached(
-            "SELECT text, count, first_at, last_at FROM capability_intent
-             WHERE capability = ?1 ORDER BY last_at DESC, text LIMIT ?2",
+            "WITH own AS (SELECT text, count, first_at, last_at FROM capability_intent WHERE capability = ?1)
+             SELECT text, count, first_at, last_at FROM own
+             WHERE text IN (SELECT text FROM own ORDER BY last_at DESC, text LIMIT ?2)
+                OR text = (SELECT text FROM own ORDER BY first_at, text LIMIT 1)
+             ORDER BY last_at DESC, text",
         )?
         .query_map([capability, i64::from(INTENTS)], intent)?
         .collect()

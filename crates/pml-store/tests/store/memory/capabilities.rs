@@ -185,6 +185,18 @@ fn intents_are_counted_and_the_latest_comes_first() {
 }
 
 #[test]
+fn the_first_intent_is_told_however_many_came_after() {
+    let fixture = fixture();
+    for number in 1..=60 {
+        let intent = format!("read {number}.txt");
+        remember(&fixture.store, memory("p", Trace { intent, ..trace(number) }));
+    }
+    let intents = get(&fixture.store, "p").intents;
+    let told: Vec<&str> = intents.iter().map(|intent| intent.text.as_str()).collect();
+    assert_eq!((told.len(), told[0], told[50]), (51, "read 60.txt", "read 1.txt"));
+}
+
+#[test]
 fn changes_are_told_to_those_who_ask() {
     let fixture = fixture();
     let store = &fixture.store;
