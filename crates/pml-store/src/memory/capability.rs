@@ -225,6 +225,14 @@ pub(super) fn add_intent(
     if added > 0 { touch(connection, capability) } else { Ok(()) }
 }
 
+/// A person allowed what it did, and it worked.
+pub(super) fn approve(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+    let changed = connection
+        .prepare_cached("UPDATE capability SET approved = 1 WHERE number = ?1 AND approved = 0")?
+        .execute([capability])?;
+    if changed > 0 { touch(connection, capability) } else { Ok(()) }
+}
+
 /// A procedure to be stored, written out.
 pub(super) struct NewProcedure {
     pub(super) id: CapabilityId,

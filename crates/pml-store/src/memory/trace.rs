@@ -212,7 +212,18 @@ impl Remembered {
                 let promoted_at = self.activates.then_some(trace.created_at);
                 procedure.put(connection, promoted_at, approved, trace.created_at).map(Some)
             }
-            (None, Some(id)) => capability::resolve(connection, &trace.principal, id),
+            (None, Some(id)) => {
+                let found = capability::resolve(connection, &trace.principal, id)?;
+                // What was allowed is the run: of a capability that it called, nobody was asked by name.
+                if let Some((number, true)) = found
+                    && trace.approved
+                    && trace.parent_trace_id.is_none()
+                    && trace.status.evidence() == Some(true)
+                {
+                    capability::approve(connection, number)?;
+                }
+                Ok(found)
+            }
             (None, None) => Ok(None),
         }
     }

@@ -115,6 +115,25 @@ fn only_a_run_that_activates_makes_an_approved_capability() {
 }
 
 #[test]
+fn a_run_of_a_known_capability_that_was_approved_makes_it_approved() {
+    let fixture = fixture();
+    let again = |approved, trace: Trace| {
+        let trace = Trace { capability_id: Some(capability_id("p")), approved, ..trace };
+        remember(&fixture.store, Memory { procedure: None, ..memory("p", trace) });
+        get(&fixture.store, "p").approved
+    };
+    remember(&fixture.store, memory("p", trace(1)));
+    assert!(!again(false, trace(2)));
+    assert!(!again(true, failed(3, "no")));
+    let parent_trace_id = Some(trace(9).id);
+    assert!(!again(true, Trace { parent_trace_id, ..trace(6) }), "another was allowed, which called it");
+    let before = fixture.store.capability_version().unwrap();
+    assert!(again(true, trace(4)));
+    assert!(fixture.store.capability_version().unwrap() > before, "those who keep a copy are told");
+    assert!(again(false, trace(5)));
+}
+
+#[test]
 fn definitions_are_those_it_last_worked_with() {
     let fixture = fixture();
     let run = |trace: Trace, definition: &[u8]| {
