@@ -12,7 +12,7 @@ use pml_model::CapabilityId;
 use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
 use pml_model::json::{Fields, raw};
 use pml_model::name::shortened;
-use pml_model::structure::{NodeId, Step, Structure};
+use pml_model::structure::{Argument, NodeId, NodeKind, Step, Structure};
 use pml_model::{Digest, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -187,7 +187,7 @@ fn tools(plan: &Plan) -> Vec<ToolUse> {
 
 fn tool_of(node: &pml_model::structure::Node) -> Option<&str> {
     match &node.kind {
-        pml_model::structure::NodeKind::Task { tool, .. } if node.kind.is_call() => Some(tool),
+        NodeKind::Task { tool, .. } if node.kind.is_call() => Some(tool),
         _ => None,
     }
 }
@@ -218,7 +218,8 @@ fn source(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser, catalogue: &Catalog
             let tool_id: String = asked.read("tool")?;
             let default_args = sanitiser.json(asked.get("arguments")?).value;
             let source = Source::Tool { tool_id, default_args };
-            return Some(Kept { source, structure: plan.structure.clone(), literals: Literals::Given });
+            let structure = cleaned(&plan.structure, sanitiser)?;
+            return Some(Kept { source, structure, literals: Literals::Given });
         }
         Work::Dag(_) => Form::Dag,
     };
@@ -241,6 +242,33 @@ fn without(schema: &mut Value, literals: &[Literal]) {
             members.remove(name);
         }
         without_required(schema, name);
+    }
+}
+
+/// The structure of one call, whose arguments are all written in it, without the secrets among them.
+fn cleaned(structure: &Structure, sanitiser: &Sanitiser) -> Option<Structure> {
+    let mut structure = structure.clone();
+    for node in &mut structure.nodes {
+        if let NodeKind::Task { arguments, .. } = &mut node.kind {
+            let clean = sanitiser.json(&raw(&plain(arguments)?));
+            if clean.changed {
+                *arguments = Argument::Literal { value: serde_json::from_str(clean.value.get()).ok()? };
+            }
+        }
+    }
+    Some(structure)
+}
+
+/// The value of an argument that is written out; nothing where it has to be computed.
+fn plain(argument: &Argument) -> Option<Value> {
+    match argument {
+        Argument::Literal { value } => Some(value.clone()),
+        Argument::Object { fields, spreads } if spreads.is_empty() => {
+            let fields = fields.iter().map(|field| Some((field.name.clone(), plain(&field.value)?)));
+            fields.collect::<Option<Map<String, Value>>>().map(Value::Object)
+        }
+        Argument::Array { items } => items.iter().map(plain).collect::<Option<_>>().map(Value::Array),
+        _ => None,
     }
 }
 

@@ -39,6 +39,8 @@ fn canaries() -> Vec<(&'static str, String)> {
         "known value percent-encoded",
         "literal in the program",
         "in the intent",
+        "argument of one tool",
+        "written argument of one tool",
     ];
     places.iter().enumerate().map(|(number, place)| (*place, name(number))).collect()
 }
@@ -152,6 +154,16 @@ fn no_secret_is_found_again_in_any_spelling() {
         format!("return mcp.json.stringify({{ data: {{ password: '{}' }} }})", of("literal in the program"));
     let told = place.run(&format!("log in with password: {}", of("in the intent")), &literal, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
+    let login = |place: &str| json!({ "data": { "password": of(place) } });
+    for (intent, written, context) in [
+        ("spell a login", json!({}), login("argument of one tool")),
+        ("spell another login", login("written argument of one tool"), json!({})),
+    ] {
+        let tool = json!({ "type": "tool", "toolId": "json:stringify", "defaultArgs": written });
+        let asked = json!({ "intent": intent, "implementation": tool, "context": context });
+        let told = place.gateway.call("pml_execute", &asked);
+        assert_eq!(told["status"], "success", "{told}");
+    }
 
     let known = place.capabilities();
     assert!(known.len() >= 3, "there is something to look through");
