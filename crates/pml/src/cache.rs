@@ -111,15 +111,34 @@ pub(crate) fn ticket(app: &App, plan: &Plan, principal: &Principal) -> Option<Ti
 pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     plan.tools.iter().all(|granted| {
-        let changes_by_itself = {
-            let name = granted.id.tool.to_lowercase();
-            let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-            words.any(|word| CHANGING.contains(&word))
-        };
         let verdict: Option<Verdict> =
             snapshot.tool(&granted.id).ok().map(|tool| policy.of(&granted.id, &tool.definition.annotations));
-        verdict.is_some_and(|verdict| verdict.read_only) && !changes_by_itself
+        verdict.is_some_and(|verdict| verdict.read_only) && !changes_by_itself(&granted.id.tool)
     })
+}
+
+/// Whether the name of a tool tells of something that changes by itself.
+fn changes_by_itself(tool: &str) -> bool {
+    words(tool).iter().any(|word| CHANGING.contains(&word.as_str()))
+}
+
+/// The words of a name, however they are joined: `get_time`, `getTime`, `getUTCTime`.
+fn words(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let ends_capitals = letters.get(at + 1).is_some_and(char::is_ascii_lowercase);
+        let begins = letter.is_ascii_uppercase()
+            && before.is_some_and(|before| !before.is_ascii_uppercase() || ends_capitals);
+        if begins || !letter.is_ascii_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_ascii_alphanumeric()) {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words
 }
 
 /// How often was written on the servers of a plan, in words that other processes understand.
@@ -273,4 +292,21 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         }
     });
     app.memory.left();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_changes_by_itself_however_they_are_written() {
+        for name in
+            ["getCurrentTime", "get_time", "GetTime", "getUTCTime", "time", "list-latest.files", "UUID"]
+        {
+            assert!(changes_by_itself(name), "{name}");
+        }
+        for name in ["readFile", "getTimeline", "update_record", "statusless", "knowledge"] {
+            assert!(!changes_by_itself(name), "{name}");
+        }
+    }
 }
