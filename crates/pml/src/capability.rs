@@ -139,11 +139,13 @@ pub(crate) fn procedure(
     let tools = tools(plan);
     let names: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
     let intent = sanitiser.text(&plan.intent);
+    // What is left of a name that holds a secret names nothing.
+    let named = hint.name.filter(|name| matches!(sanitiser.text(name), std::borrow::Cow::Borrowed(_)));
     let said = hint.description.as_deref().map(|text| sanitiser.text(text).into_owned());
     Some(Procedure {
         id: CapabilityId::of(owner, &learn.identity),
         owner: owner.clone(),
-        suggested_name: reuse::name_for(hint.name.as_deref(), &intent, &names),
+        suggested_name: reuse::name_for(named.as_deref(), &intent, &names),
         description: shortened(&said.unwrap_or_else(|| intent.into_owned()), DESCRIPTION_CHARACTERS),
         source,
         code_hash: plan.code_hash.clone(),

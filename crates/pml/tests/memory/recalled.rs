@@ -250,6 +250,16 @@ fn what_stops_working_sinks_and_comes_back() {
 }
 
 #[test]
+fn a_name_that_holds_a_secret_is_not_taken() {
+    let mut place = Place::start(ALL);
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let code = "pml.hint({ name: args.called }); return mcp.math.evaluate({ expression: '1 + 1' })";
+    let told = place.run("add one to one", code, &json!({ "called": secret }));
+    assert_eq!(told["status"], "success", "{told}");
+    assert_eq!(place.capability().name, "addOneOne");
+}
+
+#[test]
 fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
     let mut place = Place::start(ALL);
     let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
