@@ -115,8 +115,10 @@ fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
 
 /// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.
 fn activates(over: &Over<'_>, status: Status) -> bool {
-    let undeclared = || {
-        matches!(over.plan.work, Work::Code(_)) && over.report.tasks.iter().any(|task| task.node_id.is_none())
+    let undeclared = || match over.plan.work {
+        Work::Code(_) => over.report.tasks.iter().any(|task| task.node_id.is_none()),
+        // The calls of a task are told as the task's, declared or not.
+        Work::Dag(_) => !over.plan.opaque.is_empty() && over.plan.codes().next().is_some(),
     };
     status.evidence() == Some(true) && !undeclared()
 }

@@ -260,6 +260,19 @@ fn a_name_that_holds_a_secret_is_not_taken() {
 }
 
 #[test]
+fn a_task_that_calls_what_it_does_not_declare_keeps_its_document_from_being_promoted() {
+    let mut place = Place::start(ALL);
+    let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
+    let tasks = json!({ "tasks": [{ "id": "sum", "code": code, "arguments": { "tool": "evaluate" } }] });
+    let asked =
+        json!({ "intent": "call something", "implementation": { "type": "dag", "dagStructure": tasks } });
+    let told = place.gateway.call("pml_execute", &asked);
+    assert_eq!(told["status"], "success", "{told}");
+    let known = place.capabilities();
+    assert!(known.iter().all(|capability| capability.state == State::Planned), "{known:?}");
+}
+
+#[test]
 fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
     let mut place = Place::start(ALL);
     let code = "const name = args.tool; return mcp.math[name]({ expression: '1 + 1' })";
