@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pml_model::ToolId;
 use pml_model::capability::State;
+use pml_model::trace::Trace;
 use pml_store::{Dropped, Order, Traces};
 
 use super::Known;
@@ -12,7 +13,10 @@ use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Snapshot;
 
 /// How many runs of a capability are tried on a changed tool.
-const RUNS: u32 = 5;
+const RUNS: usize = 5;
+/// How many are read at a time to find them, and how often: most of the latest may be uses of a result that was known.
+const PAGE: u32 = 50;
+const PAGES: usize = 20;
 
 /// Looks at every capability that works or used to.
 pub(crate) async fn check(app: &Arc<App>) {
@@ -76,13 +80,28 @@ async fn refused(
     tool: &crate::catalogue::Tool,
     known: &Known,
 ) -> Result<Option<String>, pml_store::Error> {
-    let (store, whose) = (app.store.clone(), known.owner.clone());
-    let wanted =
-        Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: RUNS, after: None };
-    let traces = blocking(move || store.traces(&whose, &wanted)).await?;
+    let traces = worked(app, known).await?;
     let name = tool.id.to_string();
     let calls = traces.iter().flat_map(|trace| &trace.body.task_results);
     let mut calls = calls.filter(|call| call.tool == name && call.success && !call.altered);
     let wrong = calls.find_map(|call| app.validators.check(&tool.id, &tool.definition, &call.args).err());
     Ok(wrong.map(|problem| format!("`{name}` changed: {}", problem.message)))
+}
+
+/// The latest runs of a capability that worked.
+async fn worked(app: &App, known: &Known) -> Result<Vec<Trace>, pml_store::Error> {
+    let (mut worked, mut after) = (Vec::new(), None);
+    for _ in 0..PAGES {
+        let (store, whose) = (app.store.clone(), known.owner.clone());
+        let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: PAGE, after };
+        let page = blocking(move || store.traces(&whose, &wanted)).await?;
+        after = page.last().map(|trace| trace.id.clone());
+        let ran = |trace: &Trace| !trace.cached && trace.status.evidence() == Some(true);
+        worked.extend(page.into_iter().filter(ran));
+        if after.is_none() || worked.len() >= RUNS {
+            break;
+        }
+    }
+    worked.truncate(RUNS);
+    Ok(worked)
 }

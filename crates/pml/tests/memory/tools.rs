@@ -38,7 +38,7 @@ fn place() -> Place {
     std::fs::write(home.path("weather.py"), SERVER).unwrap();
     std::fs::write(home.path("version"), "1").unwrap();
     home.configure(&format!(
-        "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n",
+        "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\", read_only = true }}\n",
         python("python"),
         home.path("weather.py"),
         home.path("")
@@ -56,6 +56,11 @@ fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recover
     assert_eq!(told["result"], 21, "{told}");
     let id = told["capabilityId"].as_str().unwrap().to_owned();
     assert_eq!(place.capability_of(&id).state, State::Active);
+    // Uses of a result that is known say nothing of what the tool was given.
+    for used in 0..60 {
+        let told = place.run_with("how warm is it in Oslo", CODE, &json!({}), &json!({}));
+        assert_eq!(told.get("cacheHit").is_some(), used > 0, "{told}");
+    }
     std::fs::write(place.home.path("version"), "2").unwrap();
     place.restart();
     // Being called starts the server, which tells of its tools.
