@@ -202,7 +202,8 @@ impl Cache {
         let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
             return;
         };
-        let worked = report.tasks.iter().all(|task| task.status == TaskStatus::Success);
+        let worked =
+            !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
         let steady = epoch(app, plan).as_ref() == Some(&ticket.epoch);
         if !worked
             || !steady

@@ -17,7 +17,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error_type;
-use crate::execute::{Failure, Path, Report, TaskStatus};
+use crate::execute::{Failure, Path, Report};
 use crate::sanitise::Sanitiser;
 
 /// The largest result that is kept whole.
@@ -314,11 +314,8 @@ fn task(call: &Call, about: &About<'_>) -> TaskResult {
 /// What a run says of its procedure.
 fn status(report: &Report, error: Option<&Failed>) -> Status {
     match report.state {
-        RunState::Done => {
-            let failed =
-                |task: &crate::execute::Task| matches!(task.status, TaskStatus::Error | TaskStatus::Unknown);
-            if report.tasks.iter().any(failed) { Status::Partial } else { Status::Success }
-        }
+        RunState::Done if report.has_failures() => Status::Partial,
+        RunState::Done => Status::Success,
         RunState::Cancelled | RunState::Aborted => Status::Cancelled,
         RunState::Expired => Status::Blocked,
         RunState::Failed | RunState::Running | RunState::Waiting | RunState::Interrupted => match error {

@@ -102,6 +102,12 @@ pub struct Failure {
 }
 
 impl Report {
+    /// Whether something in it failed, also where the run went on: a call, or a task that need not have made one.
+    pub(crate) fn has_failures(&self) -> bool {
+        let failed = |task: &Task| matches!(task.status, TaskStatus::Error | TaskStatus::Unknown);
+        self.tasks.iter().any(failed) || self.outcomes.iter().any(|outcome| outcome.status == "error")
+    }
+
     /// Of a run that waited longer than runs may.
     pub(super) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
         let failure = Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew");

@@ -164,6 +164,20 @@ fn a_capability_that_fails_as_a_task_has_failed() {
 }
 
 #[test]
+fn a_task_that_failed_without_a_call_counts_as_failed() {
+    let (mut place, _) = place();
+    let tasks = json!([
+        { "id": "odd", "code": "throw new Error('not today')", "safeToFail": true },
+        { "id": "sum", "tool": "math:evaluate", "arguments": { "expression": "1 + 1" } },
+    ]);
+    for _ in 0..2 {
+        let told = run(&mut place, &tasks, &json!({}));
+        assert_eq!(told.get("cacheHit"), None, "what failed may work the next time: {told}");
+        assert_eq!(place.trace(&told).status, Status::Partial, "{told}");
+    }
+}
+
+#[test]
 fn a_replay_of_other_code_says_beforehand_which_capability_was_not_recorded() {
     let (mut place, _) = place();
     let told = place.run("double it", DOUBLE, &json!({ "n": 4 }));
