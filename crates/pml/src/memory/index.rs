@@ -25,6 +25,8 @@ const WORDS: f64 = 0.5;
 /// How much it counts that an intent means nearly the same as one that was served: what sets two procedures apart is often a
 /// single word, which weighs little in what a sentence means.
 const MEANING: f64 = 0.8;
+/// Requests about the same kind of things are this much alike, whatever is wanted of the things.
+const UNLIKE: f64 = 0.4;
 /// What has less to do with an intent than this is not offered.
 const LEAST: f64 = 0.25;
 /// How many intents of a capability are kept in memory.
@@ -172,10 +174,15 @@ impl Meanings {
         let mut near: HashMap<&CapabilityId, f64> = HashMap::new();
         for (row, cosine) in self.rows.nearest(whole, 2 * CLOSELY) {
             let best = near.entry(&self.owners[row]).or_default();
-            *best = best.max(MEANING * f64::from(cosine).max(0.0));
+            *best = best.max(likely(f64::from(cosine)));
         }
         near
     }
+}
+
+/// How likely a capability is to serve where one of its intents means as nearly the same.
+fn likely(cosine: f64) -> f64 {
+    MEANING * ((cosine - UNLIKE) / (1.0 - UNLIKE)).max(0.0)
 }
 
 #[derive(Debug, Default)]
