@@ -66,7 +66,7 @@ pub async fn discover(
     };
     let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
     let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
+    let past = app.memory.hints(&snapshot, &wanted);
     let known = discover::Recalled {
         capabilities,
         observed: Some(&*observed),

@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use pml_graph::past::Hint;
 use pml_mcp::server::Change;
 use pml_model::capability::State;
 use pml_model::{CapabilityId, Digest, Principal};
@@ -21,6 +22,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::{App, blocking, now_ms};
+use crate::catalogue::Snapshot;
 use crate::meaning::{self, Meaning, Wanted};
 use crate::sanitise::Sanitiser;
 use experience::Experience;
@@ -136,6 +138,11 @@ impl Memory {
     /// The state of the database that the capabilities here are of.
     pub(crate) fn version(&self) -> i64 {
         self.index.read().unwrap_or_else(PoisonError::into_inner).version()
+    }
+
+    /// What past requests say of each tool of `snapshot`; nothing where they are not known for it yet.
+    pub(crate) fn hints(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Vec<Hint>> {
+        self.with_experience(|experience| experience.hints(snapshot, wanted)).flatten()
     }
 
     /// What served requests before, where there is any.

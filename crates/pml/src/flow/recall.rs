@@ -163,7 +163,7 @@ async fn by_intent(
     let wanted = app.meaning.wanted(&asked.intent).await;
     let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
     let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.with_experience(|experience| experience.hints(&snapshot, &wanted)).flatten();
+    let past = app.memory.hints(&snapshot, &wanted);
     let known = discover::Recalled {
         capabilities: Vec::new(),
         observed: Some(&*observed),
