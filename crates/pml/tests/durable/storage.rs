@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, execution, signal};
 use crate::harness::{Home, eventually, lives, python};
-use crate::journal::Journal;
+use crate::journal::{Journal, calls};
 use crate::ledger::{self, Ledger};
 use crate::resume::{listed, report, state};
 
@@ -38,7 +38,7 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
 
     let mut gateway = Gateway::start(confined(&home));
     let padding = "x".repeat(100_000);
-    let mut done = vec!["first".to_owned()];
+    let (mut done, mut unrecorded) = (vec!["first".to_owned()], 0);
     let refused = (0..40).find_map(|n| {
         let id = format!("run {n}");
         let reply = gateway.run(code, &json!({ "id": id, "padding": padding }));
@@ -54,7 +54,13 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
         "{reply}"
     );
     let ledger = Ledger::of(&home);
-    assert!(!ledger.ids("got").contains(&id), "it was sent without a record");
+    // Usually the run itself finds no room. What is learned of the one before may leave room for its beginning
+    // alone; then it was promised, sent, and is told.
+    if ledger.ids("got").contains(&id) {
+        assert_eq!(reply["tasks"][0]["tool"], "ledger:add", "{reply}");
+        done.push(id);
+        unrecorded = 1;
+    }
     // Reading goes on.
     let known = gateway.call("pml_continue", &json!({ "workflow_id": first["workflowId"] }));
     assert_eq!(known["result"], "first0", "{known}");
@@ -73,8 +79,20 @@ fn a_run_that_cannot_be_recorded_sends_nothing_and_is_not_called_done() {
     done.push("last".to_owned());
     assert_eq!(ledger.added(), done);
     gateway.kill();
+    let journal = Journal::of(&home);
+    let promised: Vec<String> = journal
+        .runs()
+        .iter()
+        .flat_map(|run| calls(&journal.load(&run.id)))
+        .filter(|call| call.ever_promised)
+        .map(|call| call.arguments)
+        .collect();
+    for id in ledger.ids("got") {
+        assert!(promised.contains(&json!({ "id": id }).to_string()), "{id} was sent without a record");
+    }
     let rows = listed(&home);
-    assert_eq!(rows.iter().filter(|row| row["state"] == "done").count(), done.len(), "{rows:?}");
+    let ended = rows.iter().filter(|row| row["state"] == "done").count();
+    assert_eq!(ended, done.len() - unrecorded, "{rows:?}");
     assert_eq!(report(&home, last["workflowId"].as_str().unwrap())["result"], "last100000");
 }
 
