@@ -7,6 +7,7 @@ use std::collections::hash_map::Entry;
 
 use crate::lexical::{FULL_MATCH, Field, Index};
 use crate::tokens::{self, Token};
+use crate::vectors;
 
 /// More parts than this are noise, and cost time.
 const MAX_PARTS: usize = 24;
@@ -126,6 +127,43 @@ pub fn parts(text: &str) -> Vec<&str> {
     if parts.is_empty() { vec![bare(text)] } else { parts }
 }
 
+/// From so many parts on they tell what the whole means: to read all of it once more costs as much as the parts together,
+/// and finds nothing else.
+const MANY_PARTS: usize = 4;
+
+/// The texts of a request whose vectors are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Texts<'t> {
+    whole: Option<&'t str>,
+    parts: Vec<&'t str>,
+}
+
+impl<'t> Texts<'t> {
+    /// Those of `request`.
+    pub fn of(request: &'t str) -> Texts<'t> {
+        let parts = parts(request);
+        Texts { whole: (parts.len() < MANY_PARTS).then_some(request), parts }
+    }
+
+    /// All of them, in the order in which [`meant`](Texts::meant) takes their vectors.
+    pub fn all(&self) -> impl Iterator<Item = &'t str> {
+        self.whole.into_iter().chain(self.parts.iter().copied())
+    }
+
+    /// What the whole and each of the parts mean, by the vectors of the texts; `None` where they are of other texts.
+    pub fn meant<V: AsRef<[f32]>>(&self, vectors: &[V]) -> Option<(Vec<f32>, Vec<Vec<f32>>)> {
+        if vectors.len() != self.all().count() {
+            return None;
+        }
+        let mut vectors: Vec<Vec<f32>> = vectors.iter().map(|vector| vector.as_ref().to_vec()).collect();
+        if self.whole.is_none() {
+            return Some((vectors::mean(&vectors), vectors));
+        }
+        let parts = vectors.split_off(1);
+        Some((vectors.pop()?, parts))
+    }
+}
+
 /// Whether there is more than one word, so that a part can be told from a greeting.
 fn is_part(tokens: &[Token<'_>]) -> bool {
     tokens.iter().filter(|token| !token.compound).nth(1).is_some()
@@ -174,6 +212,23 @@ fn is_numbered(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_of_many_parts_is_not_read_once_more_as_a_whole() {
+        let few = Texts::of("Buy some milk. Then send mail.");
+        assert_eq!(
+            few.all().collect::<Vec<_>>(),
+            ["Buy some milk. Then send mail.", "Buy some milk.", "Then send mail."]
+        );
+        let vectors = [[0.6_f32, 0.8], [1.0, 0.0], [0.0, 1.0]];
+        assert_eq!(few.meant(&vectors), Some((vec![0.6, 0.8], vec![vec![1.0, 0.0], vec![0.0, 1.0]])));
+        assert_eq!(few.meant(&vectors[1..]), None);
+        let many = Texts::of("Buy some milk. Send the mail. Book the flight home. Find a quiet hotel.");
+        assert_eq!(many.all().next(), Some("Buy some milk."));
+        let (whole, parts) = many.meant(&[[1.0_f32, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]).unwrap();
+        assert_eq!(parts.len(), 4);
+        assert!(whole.iter().all(|number| (number - 0.5_f32.sqrt()).abs() < 1e-6), "{whole:?}");
+    }
 
     #[test]
     fn a_request_falls_into_sentences_lines_and_points() {

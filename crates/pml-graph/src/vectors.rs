@@ -17,6 +17,19 @@ pub fn document_text(server: &str, name: &str, description: &str) -> String {
     text
 }
 
+/// What texts mean together: the direction of all their vectors, of length one.
+pub(crate) fn mean(vectors: &[Vec<f32>]) -> Vec<f32> {
+    let mut sum = vec![0.0; vectors.first().map_or(0, Vec::len)];
+    for vector in vectors {
+        sum.iter_mut().zip(vector).for_each(|(sum, number)| *sum += number);
+    }
+    let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();
+    if length > 0.0 {
+        sum.iter_mut().for_each(|number| *number /= length);
+    }
+    sum
+}
+
 /// One vector per item, in catalogue order. An item that has none yet keeps its place.
 #[derive(Debug, Clone, Default)]
 pub struct Vectors {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use pml_graph::french;
-use pml_graph::request::parts;
+use pml_graph::request::Texts;
 use pml_graph::vectors::Vectors;
 use pml_mcp::server::Change;
 use pml_model::{Digest, Principal};
@@ -114,6 +114,13 @@ pub(crate) struct Meant {
     pub(crate) parts: Vec<Vec<f32>>,
 }
 
+impl Meant {
+    fn of(texts: &Texts<'_>, read: &[Vector]) -> Option<Meant> {
+        let (whole, parts) = texts.meant(read)?;
+        Some(Meant { whole: whole.into(), parts })
+    }
+}
+
 /// How far reading has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
@@ -159,8 +166,8 @@ impl Meaning {
         if !reader.model.is_there() || reader.failed_lately() {
             return None;
         }
-        let mut texts = vec![beginning(text).to_owned()];
-        texts.extend(parts(text).into_iter().map(|part| beginning(part).to_owned()));
+        let of_request = Texts::of(text);
+        let mut texts: Vec<String> = of_request.all().map(|text| beginning(text).to_owned()).collect();
         if reader.model.is_elsewhere() {
             // What is kept has no secrets; nor has what is sent away.
             let sanitiser = self.memory.sanitiser();
@@ -168,10 +175,7 @@ impl Meaning {
         }
         let read = tokio::time::timeout(REQUEST, reader.request(&texts)).await;
         match read.unwrap_or_else(|_| Err("it takes too long to answer".to_owned())) {
-            Ok(mut vectors) => {
-                let parts = vectors.split_off(1).iter().map(|part| part.to_vec()).collect();
-                Some(Meant { whole: vectors.pop()?, parts })
-            }
+            Ok(vectors) => Meant::of(&of_request, &vectors),
             Err(trouble) => {
                 *reader.failed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 reader.failed(trouble);
@@ -222,10 +226,10 @@ impl Meaning {
         let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
         let reader = self.reader();
         let mut requests = reader.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = Arc::clone(requests.get(beginning(&text))?);
-        let part = |part: &str| requests.get(beginning(part)).map(|part| part.to_vec());
-        let parts = parts(&text).into_iter().map(part).collect::<Option<Vec<_>>>()?;
-        Some(Wanted { meant: Some(Meant { whole, parts }), text })
+        let of_request = Texts::of(&text);
+        let read = of_request.all().map(|text| requests.get(beginning(text)).map(Arc::clone));
+        let meant = Meant::of(&of_request, &read.collect::<Option<Vec<_>>>()?);
+        Some(Wanted { meant, text })
     }
 }
 

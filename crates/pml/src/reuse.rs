@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 
 pub use literals::{Class, Literal, literals};
 pub use name::name_for;
-pub use similar::similarity;
+pub use similar::Read;
 
 use request::{Form, Request};
 use template::{Link, Template};

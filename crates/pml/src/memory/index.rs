@@ -4,7 +4,7 @@
 //! one. Which of the words' owners are still there, and how they do, is looked up.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pml_graph::lexical::{self, Document};
 use pml_graph::rank::{self, Evidence};
@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::meaning::{self, Meaning, Wanted};
 use crate::reuse;
 
-/// How many of the best by their words are looked at more closely.
-const CLOSELY: usize = 40;
+/// How many of the best by their words, and how many of the best by what they mean, are looked at more closely.
+const CLOSELY: usize = 20;
 /// How much the words of a capability count beside the intents it served: it is the whole procedure that is wanted or not.
 const WORDS: f64 = 0.5;
 /// How much it counts that an intent means nearly the same as one that was served: what sets two procedures apart is often a
@@ -46,6 +46,8 @@ pub(crate) struct Known {
     pub(crate) intents: Vec<String>,
     /// What the intents are read by.
     pub(crate) read_as: Vec<Digest>,
+    /// The intents, ready to be compared; as soon as one is looked for that may be like them.
+    read: OnceLock<Vec<reuse::Read>>,
     pub(crate) parameters: Value,
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
@@ -78,6 +80,7 @@ impl From<Capability> for Known {
         let intents: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
         let (calls, links) = calls(&capability.procedure.static_structure);
         Known {
+            read: OnceLock::new(),
             read_as: intents.iter().map(|intent| Digest::of(meaning::of_intent(intent).as_bytes())).collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
@@ -343,8 +346,9 @@ impl Index {
         let usable = |known: &&Arc<Known>| known.owner == *principal && known.state == State::Active;
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
+        let asked = reuse::Read::new(intent);
         let mut candidates: Vec<Candidate> =
-            known.map(|(known, score)| candidate(known, intent, score, near.get(&known.id))).collect();
+            known.map(|(known, score)| candidate(known, &asked, score, near.get(&known.id))).collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
         candidates.sort_by(|one, other| {
             other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
@@ -353,14 +357,22 @@ impl Index {
     }
 }
 
-fn candidate(known: &Arc<Known>, intent: &str, words: f64, near: Option<&f64>) -> Candidate {
-    let alike = known.intents.iter().map(|served| (reuse::similarity(served, intent), served));
+/// What intents that are so similar are worth to each other. Much of what two unlike ones share is that they name a file or
+/// two, so what is not sure counts for less than it has in common.
+fn worth(similarity: f64) -> f64 {
+    if similarity >= reuse::SURE { similarity } else { similarity * similarity }
+}
+
+fn candidate(known: &Arc<Known>, asked: &reuse::Read, words: f64, near: Option<&f64>) -> Candidate {
+    let read = known.read.get_or_init(|| known.intents.iter().map(|text| reuse::Read::new(text)).collect());
+    let alike = read.iter().zip(&known.intents).map(|(read, served)| (read.similarity(asked), served));
     let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
     let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
     Candidate {
         known: Arc::clone(known),
         similarity,
         like: best.map(|(_, served)| served.clone()),
-        score: similarity.max(WORDS * words).max(near.copied().unwrap_or_default()) * known.reliability(),
+        score: worth(similarity).max(WORDS * words).max(near.copied().unwrap_or_default())
+            * known.reliability(),
     }
 }

@@ -10,12 +10,23 @@ use super::values::Strict;
 use super::vocabulary as table;
 use super::words::{Part, Token, concept, fold, tokens};
 
-/// How sure `a` and `b` ask for the same procedure, from 0 to 1. Literals count by their class.
-pub fn similarity(a: &str, b: &str) -> f64 {
-    compare(&plain(a), &plain(b), Strict::Reads)
+/// An intent that was read, to be compared with others.
+#[derive(Debug, Clone)]
+pub struct Read(Vec<Piece>);
+
+impl Read {
+    /// Reads `intent`.
+    pub fn new(intent: &str) -> Read {
+        Read(plain(intent))
+    }
+
+    /// How sure both ask for the same procedure, from 0 to 1. Literals count by their class.
+    pub fn similarity(&self, other: &Read) -> f64 {
+        compare(&self.0, &other.0, Strict::Reads)
+    }
 }
 
-/// As [`similarity`]; a request that changes something has to be put in the same words.
+/// As [`Read::similarity`]; a request that changes something has to be put in the same words.
 pub(super) fn similarity_of(a: &str, b: &str, strict: Strict) -> f64 {
     compare(&plain(a), &plain(b), strict)
 }
@@ -60,7 +71,7 @@ struct Outline {
     joins: bool,
 }
 
-/// As [`similarity`], for intents whose values have been found.
+/// As [`Read::similarity`], for intents whose values have been found.
 pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
     let (mine, theirs) = (outline(a, &vocabulary(b)), outline(b, &vocabulary(a)));
     let (only_mine, only_theirs, shared) = differences(&mine, &theirs);

@@ -7,6 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+fn similarity(one: &str, other: &str) -> f64 {
+    Read::new(one).similarity(&Read::new(other))
+}
+
 fn shown(intent: &str) -> String {
     let each = literals(intent).into_iter().map(|literal| match &literal.value {
         Value::String(value) if *value == literal.text => format!("{:?} {}", literal.class, literal.text),

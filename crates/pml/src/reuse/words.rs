@@ -68,6 +68,9 @@ impl Token {
     }
 }
 
+/// Words that belong together, and what they mean.
+type Phrase = (&'static [&'static str], &'static str);
+
 /// `intent` in pieces.
 pub(super) fn tokens(intent: &str) -> Vec<Token> {
     let mut found = Vec::new();
@@ -123,7 +126,7 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<Token>) 
         phrase.len() <= plain.len() && phrase.iter().zip(plain).all(|(word, (_, folded))| word == folded)
     };
     let longest =
-        table::PHRASES.iter().filter(|(phrase, _)| says(phrase)).max_by_key(|(phrase, _)| phrase.len());
+        phrases(&plain[0].1).iter().filter(|(phrase, _)| says(phrase)).max_by_key(|(phrase, _)| phrase.len());
     if let Some((phrase, meaning)) = longest {
         let span = plain[0].0.start..plain[phrase.len() - 1].0.end;
         for concept in meaning.split_whitespace() {
@@ -135,6 +138,18 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<Token>) 
     let (part, concept) = meaning(&intent[span.clone()], &folded);
     push(span, &concept, part);
     1
+}
+
+/// The phrases that begin with a word.
+fn phrases(first: &str) -> &'static [Phrase] {
+    static BY_WORD: LazyLock<HashMap<&str, Vec<Phrase>>> = LazyLock::new(|| {
+        let mut by_word: HashMap<&str, Vec<Phrase>> = HashMap::new();
+        for phrase in table::PHRASES {
+            by_word.entry(phrase.0[0]).or_default().push(*phrase);
+        }
+        by_word
+    });
+    BY_WORD.get(first).map_or(&[], Vec::as_slice)
 }
 
 /// What a word does and stands for.

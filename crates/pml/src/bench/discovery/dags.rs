@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use pml_graph::procedure::{Match, Memory, Request as Asked, ToolText, Trace, matches, suggest};
 use pml_graph::rank::{self, Dense, Evidence};
-use pml_graph::request::parts;
 use pml_graph::vectors::Vectors;
 use serde_json::json;
 
@@ -125,13 +124,10 @@ impl Read {
 
 /// Reads a request, with the tools that match it.
 pub(super) fn asked(reader: &mut Reader, set: &Set, items: &Vectors, query: &str) -> Result<Read, Problem> {
-    let mut texts = vec![query.to_owned()];
-    texts.extend(parts(query).into_iter().map(str::to_owned));
-    let read = reader.read(&texts)?;
-    let of_parts: Vec<Vec<f32>> = read[1..].iter().map(|part| part.to_vec()).collect();
-    let dense = Dense { items, whole: &read[0], parts: &of_parts };
+    let (whole, parts) = reader.request(query)?;
+    let dense = Dense { items, whole: &whole, parts: &parts };
     let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: None };
-    Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: read[0].clone() })
+    Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: whole.into() })
 }
 
 /// Learns what a row tells.

@@ -6,7 +6,6 @@ use pml_graph::lexical::{Document, Index};
 use pml_graph::past::workflow::{Workflow, scores};
 use pml_graph::past::{Hint, Intent, Past, Trace};
 use pml_graph::rank::{self, Dense, Evidence};
-use pml_graph::request::parts;
 use pml_graph::vectors::Vectors;
 use serde_json::json;
 
@@ -63,11 +62,10 @@ impl ReadSet {
     }
 
     fn ranked(&self, reader: &mut Reader, past: Option<&Past>, row: &Request) -> Result<Vec<usize>, Problem> {
-        let whole = &self.of[&row.query];
-        let of_parts = of_parts(reader, &row.query)?;
-        let dense = Dense { items: &self.vectors, whole, parts: &of_parts };
+        let (whole, parts) = reader.request(&row.query)?;
+        let dense = Dense { items: &self.vectors, whole: &whole, parts: &parts };
         let hints: Option<Vec<Hint>> = past.map(|past| {
-            let intent = Intent { text: &row.query, vector: Some(whole), parts: &of_parts };
+            let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
             past.hints(&intent, self.set.tools.len())
         });
         let evidence = Evidence { lexical: &self.set.index, dense: Some(dense), past: hints.as_deref() };
@@ -167,8 +165,8 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         let key = row.intent_key.as_deref().unwrap_or_default();
         let sequence = row.seq.as_deref().unwrap_or_default();
         let tools: Vec<usize> = sequence.iter().filter_map(|id| read.set.place(id)).collect();
-        let of_parts = of_parts(&mut bench.reader, &row.query)?;
-        let intent = Intent { text: &row.query, vector: Some(&read.of[&row.query]), parts: &of_parts };
+        let (_, parts) = bench.reader.request(&row.query)?;
+        let intent = Intent { text: &row.query, vector: Some(&read.of[&row.query]), parts: &parts };
         past.push(&Trace { items: &[known.len() as u32], intent, likeness: &[] });
         known.push(Learned { key, tools });
     }
@@ -184,15 +182,14 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         if !known.iter().any(|workflow| workflow.key == key) {
             continue;
         }
-        let of_parts = of_parts(&mut bench.reader, &row.query)?;
-        let whole = &read.of[&row.query];
-        let dense = Dense { items: &read.vectors, whole, parts: &of_parts };
+        let (whole, parts) = bench.reader.request(&row.query)?;
+        let dense = Dense { items: &read.vectors, whole: &whole, parts: &parts };
         let fits = rank::standard(
             &row.query,
             &Evidence { lexical: &read.set.index, dense: Some(dense), past: None },
         );
         let said = rank::standard(&row.query, &Evidence { lexical: &words, dense: None, past: None });
-        let intent = Intent { text: &row.query, vector: Some(whole), parts: &of_parts };
+        let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
         let recalled = past.recall(&intent, known.len());
         let workflows: Vec<Workflow> = known
             .iter()
@@ -233,9 +230,4 @@ impl Learned<'_> {
             self.tools.iter().filter_map(|tool| set.tools[*tool].description.as_deref()).collect();
         (names.join(" "), descriptions.join("\n"))
     }
-}
-
-fn of_parts(reader: &mut Reader, query: &str) -> Result<Vec<Vec<f32>>, Problem> {
-    let texts: Vec<String> = parts(query).into_iter().map(str::to_owned).collect();
-    Ok(reader.read(&texts)?.iter().map(|part| part.to_vec()).collect())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use pml_graph::request::Texts;
 use pml_model::{Digest, Principal};
 use pml_store::Store;
 
@@ -54,6 +55,13 @@ impl Reader {
             self.known.extend(read);
         }
         Ok(keys.iter().map(|key| Arc::clone(&self.known[key])).collect())
+    }
+
+    /// What a request and its parts mean.
+    pub(super) fn request(&mut self, request: &str) -> Result<(Vec<f32>, Vec<Vec<f32>>), Problem> {
+        let texts = Texts::of(request);
+        let read = self.read(&texts.all().map(str::to_owned).collect::<Vec<_>>())?;
+        texts.meant(&read).ok_or_else(|| failed("a text of a request has no vector"))
     }
 
     fn compute(&self, texts: &[(&Digest, &str)]) -> Result<Vec<(Digest, Vector)>, Problem> {

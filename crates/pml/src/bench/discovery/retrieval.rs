@@ -1,7 +1,6 @@
 //! Whether the right tools come first, whether what is said of that is true, and how much French costs.
 
 use pml_graph::rank::{self, Dense, Evidence, Ranked};
-use pml_graph::request::parts;
 use pml_graph::{french, vectors::Vectors};
 use serde::Deserialize;
 use serde_json::json;
@@ -94,11 +93,8 @@ pub(super) fn vectors(reader: &mut Reader, tools: &[data::Tool]) -> Result<Vecto
 fn ranked(reader: &mut Reader, set: &Set, items: &Vectors, request: &str) -> Result<Vec<Ranked>, Problem> {
     let gloss = french::gloss(request);
     let request = gloss.as_deref().unwrap_or(request);
-    let mut texts = vec![request.to_owned()];
-    texts.extend(parts(request).into_iter().map(str::to_owned));
-    let read = reader.read(&texts)?;
-    let of_parts: Vec<Vec<f32>> = read[1..].iter().map(|part| part.to_vec()).collect();
-    let dense = Dense { items, whole: &read[0], parts: &of_parts };
+    let (whole, parts) = reader.request(request)?;
+    let dense = Dense { items, whole: &whole, parts: &parts };
     Ok(rank::rank(request, &Evidence { lexical: &set.index, dense: Some(dense), past: None }))
 }
 
