@@ -136,6 +136,20 @@ const NUMBER_WORDS: &str = "two|three|four|five|six|seven|eight|nine|ten|eleven|
     fifty|sixty|hundred|deux|trois|quatre|cinq|sept|huit|dix|onze|douze|quinze|vingt|trente|quarante|cinquante|\
     soixante|cent";
 
+/// The letters, by the blocks that have them and hardly anything else: each class of Unicode's own takes a hundred kilobytes
+/// in every pattern that has it.
+const LETTERS: &str = r"A-Za-z\u{aa}\u{b5}\u{ba}\u{c0}-\u{d6}\u{d8}-\u{f6}\u{f8}-\u{1fff}\u{2c00}-\u{2dff}\u{3040}-\u{d7ff}\u{f900}-\u{fdff}\u{fe70}-\u{fefc}\u{ff21}-\u{ffdc}\u{10000}-\u{1efff}\u{20000}-\u{3ffff}";
+
+/// A pattern in which letters and digits, inside of a class, are those that are likely.
+fn regex(pattern: &str) -> Regex {
+    let pattern = pattern
+        .replace(r"\w", r"\p{L}\p{N}_")
+        .replace(r"\d", "[0-9]")
+        .replace(r"\p{L}", LETTERS)
+        .replace(r"\p{N}", "0-9");
+    Regex::new(&pattern).expect("the patterns are constant and tested")
+}
+
 static PATTERNS: LazyLock<Vec<(Class, Regex)>> = LazyLock::new(|| {
     let relative = format!(
         r"(?i)\b(?:(?:the )?day (?:before yesterday|after tomorrow)|yesterday|today|tonight|tomorrow|avant-hier|hier|\
@@ -173,7 +187,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
         (Class::Host, r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"),
         (Class::Version, r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:-[\w.]+)?\b"),
         (Class::Id, r"\b[A-Z][A-Z0-9]*-\d+\b|#\d+\b|\b[0-9a-f]{7,64}\b"),
-        (Class::Channel, r"#\p{L}[\p{L}\p{N}_-]*"),
+        (Class::Channel, r"#[\p{L}][\p{L}\p{N}_-]*"),
         (Class::Handle, r"@[\p{L}\p{N}_][\p{L}\p{N}_.-]*(?:/[\w-]+)?"),
         (Class::Path, r#"\b[A-Za-z]:\\[^\s"'«»]*"#),
         (Class::Path, r#"(?:^|[\s(\[='’])((?:~|\.{1,2})?/[^\s"'«»,;()]*)"#),
@@ -183,11 +197,11 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
         (Class::Ordinal, r"(?i)\b\d+(?:st|nd|rd|th|ère|ème|ième|er|e)\b|\b(?:third|fourth|fifth|troisième|quatrième|cinquième)\b"),
         (
             Class::Number,
-            r"[-+]?(?:[$€£]\s?)?\d{1,3}(?:[, \u{a0}\u{202f}]\d{3})+(?:\.\d+)?\b(?:\s?[%€$£])?|[-+]?(?:[$€£]\s?)?\d+(?:[.,]\d+)?(?:\s?[%€$£]|\p{L}{1,3}\b)?",
+            r"[-+]?(?:[$€£]\s?)?\d{1,3}(?:[, \u{a0}\u{202f}]\d{3})+(?:\.\d+)?\b(?:\s?[%€$£])?|[-+]?(?:[$€£]\s?)?\d+(?:[.,]\d+)?(?:\s?[%€$£]|[\p{L}]{1,3}\b)?",
         ),
         (Class::Number, &number_word),
     ]
-    .map(|(class, pattern)| (class, Regex::new(pattern).expect("the patterns are constant and tested")))
+    .map(|(class, pattern)| (class, regex(pattern)))
     .into()
 });
 
@@ -235,9 +249,7 @@ fn is_part_of_path(class: Class, intent: &str, span: &Range<usize>) -> bool {
 }
 
 /// The ending of the name of a file, after whatever stands before it.
-static FILE_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^[\p{L}\p{N}_.-]*\.[A-Za-z][A-Za-z0-9]{0,7}$").expect("the pattern is constant and tested")
-});
+static FILE_END: LazyLock<Regex> = LazyLock::new(|| regex(r"^[\p{L}\p{N}_.-]*\.[A-Za-z][A-Za-z0-9]{0,7}$"));
 
 /// A quoted text is what it would be without quotes, where that is more than words.
 fn quoted_text(text: &str, span: &Range<usize>, intent: &str) -> Option<Literal> {
@@ -328,8 +340,9 @@ pub(super) fn number(text: &str) -> Option<Value> {
 }
 
 static CAPITALISED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\p{Lu}[\p{L}\p{N}&_]*(?:[-’']\p{Lu}[\p{L}\p{N}]*)*(?: \p{Lu}[\p{L}\p{N}&_]*(?:-\p{Lu}[\p{L}\p{N}]*)*)*")
-        .expect("the pattern is constant and tested")
+    regex(
+        r"\p{Lu}[\p{L}\p{N}&_]*(?:[-’']\p{Lu}[\p{L}\p{N}]*)*(?: \p{Lu}[\p{L}\p{N}&_]*(?:-\p{Lu}[\p{L}\p{N}]*)*)*",
+    )
 });
 
 /// Capitalised words in the middle of a sentence. Formats, languages and the like are words: they are
