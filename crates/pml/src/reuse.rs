@@ -31,6 +31,11 @@ pub use literals::{Class, Literal, literals};
 pub use name::name_for;
 pub use similar::Read;
 
+/// The day that `text` names, as `2026-11-16`, where it says year, month and day and no more.
+pub fn day(text: &str) -> Option<String> {
+    dates::read(text).day
+}
+
 use request::{Form, Request};
 use template::{Link, Template};
 

@@ -7,6 +7,8 @@
 mod clauses;
 #[cfg(test)]
 mod tests;
+mod units;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,8 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::Tool;
 use crate::reuse::{self, Class, Literal};
+
+use values::Wanted;
 
 pub(crate) use clauses::clauses;
 
@@ -239,7 +243,10 @@ pub(crate) fn suggest(
         if task.arguments.contains_key(&given.parameter) {
             continue;
         }
-        if let Some(value) = value(literal, &intent[given.at.clone()], &schema) {
+        let after = literal.map_or(given.at.end, |literal| literal.span.end);
+        let other_unit = units::differ(&intent[after..], &schema);
+        let wanted = Wanted { name: &given.parameter, schema: &schema };
+        if let Some(value) = wanted.value(literal, &intent[given.at.clone()]).filter(|_| !other_unit) {
             task.arguments.insert(given.parameter.clone(), literally(value));
             unplaced.retain(|literal| !overlaps(&literal.span, &given.at));
         }
@@ -297,7 +304,7 @@ fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
     let [(number, name)] = places.as_slice() else { return false };
     let task = &mut tasks[*number];
     let schema = task.schema["properties"][name].clone();
-    match value(Some(literal), &literal.text, &schema) {
+    match (Wanted { name, schema: &schema }).value(Some(literal), &literal.text) {
         Some(value) => task.arguments.insert(name.clone(), literally(value)).is_none(),
         None => false,
     }
@@ -401,23 +408,6 @@ impl Task {
 
 fn overlaps(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
-}
-
-/// What the intent says, as a value that the parameter takes; nothing where it does not fit.
-fn value(literal: Option<&Literal>, written: &str, schema: &Value) -> Option<Value> {
-    let text = literal.map_or(written, |literal| literal.text.as_str());
-    if let Some(choices) = schema["enum"].as_array() {
-        let same = |choice: &&Value| choice.as_str().is_some_and(|choice| choice.eq_ignore_ascii_case(text));
-        return choices.iter().find(same).cloned();
-    }
-    match schema["type"].as_str() {
-        Some("integer") => literal?.value.as_i64().map(Value::from),
-        Some("number") => literal?.value.is_number().then(|| literal.map(|literal| literal.value.clone()))?,
-        Some("string") => Some(Value::from(text)),
-        Some(_) => None,
-        // Anything is taken: as it was written.
-        None => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
-    }
 }
 
 /// Gives one task what another one results in. Says whether only the first of several is taken.

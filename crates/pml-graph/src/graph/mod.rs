@@ -20,6 +20,7 @@ pub mod louvain;
 mod names;
 pub mod pagerank;
 pub mod paths;
+mod placing;
 pub mod provides;
 mod reading;
 pub mod spectral;

@@ -9,6 +9,7 @@ use super::feeds::{Calls, Order};
 use super::fields::{Input, Tool};
 use super::literals::{self, Literal, Look};
 use super::names;
+use super::placing;
 
 /// A value of the request that seems meant for a parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +120,11 @@ fn answers(
                 // What the verb is about goes where anything goes; what follows a preposition does not.
                 let role = if names::is_generic(input) == aside { 0.0 } else { 0.2 };
                 let required = if input.required { 0.1 } else { 0.0 };
-                let score = suits + literals::named_nearby(text, &literal.at, input) + role + required;
+                let score = suits
+                    + literals::named_nearby(text, &literal.at, input)
+                    + placing::placed(text, &literal.at, input)
+                    + role
+                    + required;
                 pairs.push((score, literal, input));
             }
         }

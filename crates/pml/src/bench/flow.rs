@@ -111,7 +111,7 @@ fn rows(data: &Path) -> Result<Vec<Row>, Problem> {
     Ok(rows)
 }
 
-fn catalogue(path: &Path) -> Result<Catalogue, Problem> {
+pub(super) fn catalogue(path: &Path) -> Result<Catalogue, Problem> {
     let mut catalogue = Catalogue::default();
     for line in json_lines::<ToolLine>(path)? {
         let id = ToolId { server: ServerName::new(&line.server).map_err(failed)?, tool: line.name };

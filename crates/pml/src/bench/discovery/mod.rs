@@ -3,6 +3,7 @@
 //! Data is read from a directory that the caller names. Predictions can be written, one JSON line each, in the form that the
 //! scorers of these sets read; the figures printed are the same.
 
+mod arguments;
 mod dags;
 mod data;
 mod latency;
@@ -63,7 +64,10 @@ pub(super) fn measure(settings: &Discovery, parts: &[Part]) -> Result<Vec<Figure
             Part::Learning => learning::measure(&mut bench),
             Part::Dags => dags::measure(&mut bench),
             Part::Next => next::measure(&mut bench),
-            Part::Provides => provides::measure(&mut bench),
+            Part::Provides => provides::measure(&mut bench).and_then(|mut figures| {
+                figures.extend(arguments::measure(&mut bench)?);
+                Ok(figures)
+            }),
             Part::Latency => latency::measure(&mut bench),
         }?);
     }
