@@ -261,11 +261,23 @@ pub struct Statistics {
     pub last_used: Option<i64>,
 }
 
+/// How likely something is to work that worked so often of the times it was tried.
+pub fn expected_success(worked: u64, tried: u64) -> f64 {
+    (worked as f64 + 1.6) / (tried as f64 + 2.0)
+}
+
+/// What is expected to be good enough to count fully.
+const GOOD: f64 = 0.8;
+
+/// How much of what it seems to promise something keeps, from 0 to 1, that worked so often of the times it was tried.
+pub fn reliability(worked: u64, tried: u64) -> f64 {
+    (expected_success(worked, tried) / GOOD).min(1.0)
+}
+
 impl Statistics {
     /// How likely it works, with what is expected of one nobody has tried: one success is enough to be believed.
     pub fn success(&self) -> f64 {
-        let tried = (self.success_count + self.failure_count) as f64;
-        (self.success_count as f64 + 1.6) / (tried + 2.0)
+        expected_success(self.success_count, self.success_count + self.failure_count)
     }
 
     /// How often it worked of the times it was tried.

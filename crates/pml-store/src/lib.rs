@@ -40,7 +40,7 @@ pub use catalogue::{
 pub use error::Error;
 pub use memory::{
     CacheDrop, CacheKey, CachedResult, Capabilities, CapabilityChanges, Dropped, Learned, LearnedEdge, Made,
-    Memory, ObservedSchema, Order, Renamed, Traces,
+    Memory, ObservedSchema, Order, Renamed, ToolUse, Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, NewRule};
 pub use run::{

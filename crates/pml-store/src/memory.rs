@@ -12,6 +12,7 @@ mod learn;
 mod lesson;
 mod manage;
 mod observed;
+mod tool_use;
 mod trace;
 
 use pml_model::capability::Procedure;
@@ -25,6 +26,7 @@ pub use edge::LearnedEdge;
 pub use learn::Learned;
 pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
+pub use tool_use::ToolUse;
 pub use trace::{Order, Traces};
 
 pub(crate) use manage::{forget_plans, old_plans};

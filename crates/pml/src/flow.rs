@@ -10,9 +10,11 @@ mod recall;
 mod replan;
 mod said;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pml_analysis::render::Report as Misread;
+use pml_graph::graph::closeness::Close;
 use pml_mcp::Caller;
 use pml_model::json::Fields;
 use pml_model::name::printable;
@@ -27,6 +29,8 @@ use crate::discover::{self, Page, Request};
 use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
 use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Report, Resumed, Standing};
+use crate::meaning;
+use crate::memory::Candidate;
 use crate::network::{View, Way, Woven};
 use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
@@ -51,7 +55,7 @@ pub use said::{Remembered, Said};
 /// The request cannot be understood.
 pub async fn discover(
     app: &App,
-    principal: &Principal,
+    (principal, session): (&Principal, Option<&str>),
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
@@ -64,19 +68,42 @@ pub async fn discover(
             app.memory.find(principal, &request.intent, &wanted, Some(&app.meaning)).await?
         }
     };
-    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
+    let close = session.map(|session| close_to(app, principal, session)).unwrap_or_default();
+    let mut page = found(app, &wanted, (capabilities, close), request, visible)?;
+    page.note(app.meaning.progress());
+    Ok(page)
+}
+
+/// What hangs together with what was just used in a session.
+fn close_to(app: &App, principal: &Principal, session: &str) -> HashMap<String, Close> {
+    let used = app.memory.context(principal, session);
+    let used: Vec<&str> = used.iter().map(String::as_str).collect();
+    let woven = app.network.current().filter(|_| !used.is_empty());
+    let close = woven.map(|woven| woven.close(&used)).unwrap_or_default();
+    close.into_iter().map(|close| (close.id.clone(), close)).collect()
+}
+
+/// The tools and capabilities for a request, with all that is remembered of them.
+fn found(
+    app: &App,
+    wanted: &meaning::Wanted,
+    (capabilities, close): (Vec<Candidate>, HashMap<String, Close>),
+    request: &Request,
+    visible: impl Fn(&Tool) -> bool,
+) -> Result<Page, Problem> {
+    let (snapshot, observed, uses) = (app.catalogue.snapshot(), app.memory.observed(), app.memory.uses());
     let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.hints(&snapshot, &wanted);
+    let past = app.memory.hints(&snapshot, wanted);
     let known = discover::Recalled {
         capabilities,
         observed: Some(&*observed),
-        wanted: Some(&wanted),
+        wanted: Some(wanted),
         vectors: Some(&*vectors),
         past: past.as_deref(),
+        uses: Some(&*uses),
+        close,
     };
-    let mut page = discover::find(&snapshot, &known, request, visible)?;
-    page.note(app.meaning.progress());
-    Ok(page)
+    discover::find(&snapshot, &known, request, visible)
 }
 
 /// How tools and capabilities hang together.

@@ -5,6 +5,7 @@
 //! and read again where the database says that they changed.
 
 mod check;
+mod context;
 pub(crate) mod experience;
 mod index;
 mod next;
@@ -17,7 +18,7 @@ use pml_graph::past::Hint;
 use pml_mcp::server::Change;
 use pml_model::capability::State;
 use pml_model::{CapabilityId, Digest, Principal};
-use pml_store::{Dropped, ObservedSchema, Store};
+use pml_store::{Dropped, ObservedSchema, Store, ToolUse};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -25,6 +26,7 @@ use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Snapshot;
 use crate::meaning::{self, Meaning, Wanted};
 use crate::sanitise::Sanitiser;
+use context::Contexts;
 use experience::Experience;
 pub(crate) use index::{Candidate, Known};
 use index::{Index, Meanings};
@@ -53,12 +55,17 @@ pub struct Memory {
     /// There is something to learn from.
     left: Notify,
     observed: RwLock<Arc<Observed>>,
+    uses: RwLock<Arc<Uses>>,
+    contexts: Contexts,
     meanings: Mutex<Option<Arc<Meanings>>>,
     experience: RwLock<Option<Experience>>,
 }
 
 /// What tools that do not say what they give were seen to give, by their definitions.
 pub(crate) type Observed = HashMap<(String, Digest), ObservedSchema>;
+
+/// How often tools were called and failed, by their ids.
+pub(crate) type Uses = HashMap<String, ToolUse>;
 
 impl Memory {
     /// What is kept in `store`, with `secrets` never kept.
@@ -72,6 +79,8 @@ impl Memory {
             compared: RwLock::default(),
             left: Notify::new(),
             observed: RwLock::default(),
+            uses: RwLock::default(),
+            contexts: Contexts::default(),
             meanings: Mutex::default(),
             experience: RwLock::default(),
         }
@@ -82,8 +91,25 @@ impl Memory {
         Arc::clone(&self.observed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads again what tools were seen to give.
+    /// How often tools were called and failed.
+    pub(crate) fn uses(&self) -> Arc<Uses> {
+        Arc::clone(&self.uses.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// These were used in a session, the most recent last.
+    pub(crate) fn used(&self, principal: &Principal, session: &str, tools: &[&str]) {
+        self.contexts.used(principal, session, tools, Instant::now());
+    }
+
+    /// What was just used in a session, the most recent last.
+    pub(crate) fn context(&self, principal: &Principal, session: &str) -> Vec<String> {
+        self.contexts.of(principal, session, Instant::now())
+    }
+
+    /// Reads again what became of the calls of tools.
     fn observe(&self, principal: &Principal) -> Result<(), pml_store::Error> {
+        let uses = self.store.tool_uses(principal)?.into_iter().collect();
+        *self.uses.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(uses);
         let seen = self.store.observed_all(principal)?.into_iter();
         let seen: Observed = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
         let mut observed = self.observed.write().unwrap_or_else(PoisonError::into_inner);

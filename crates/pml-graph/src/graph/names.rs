@@ -162,7 +162,7 @@ const OWNED: [usize; 2] = [4, 5];
 
 /// Words that stand for one thing in the names of fields, the vague groups first.
 const GROUPS: [&str; 12] = [
-    "content text body data json payload message input sentence value document string markdown html output \
+    "content text body data json csv xml yaml payload message input sentence value document string markdown html output \
      result",
     "amount number num total value price cost sum figure quantity result output",
     "path file filename filepath directory folder",

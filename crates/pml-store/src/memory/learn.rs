@@ -115,6 +115,7 @@ fn forget(connection: &Connection) -> rusqlite::Result<()> {
     forget_capabilities(connection, "", "", &[])?;
     connection.execute("DELETE FROM observed", params![])?;
     connection.execute("DELETE FROM edge", params![])?;
+    connection.execute("DELETE FROM tool_use", params![])?;
     connection.execute("UPDATE memory SET learned_to = 0", params![]).map(drop)
 }
 

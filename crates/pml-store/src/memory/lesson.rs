@@ -1,11 +1,15 @@
 //! What of a trace learning needs, made when the trace is stored so that learning reads no more than this.
 
+use std::collections::BTreeMap;
+
 use pml_model::Digest;
 use pml_model::observed::Shape;
 use pml_model::structure::NodeId;
 use pml_model::trace::{Body, Decision, EdgeKind, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::tool_use::{self, ToolUse};
 
 /// How large an example of a parameter may be, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
@@ -26,6 +30,9 @@ pub(super) struct Lesson {
     /// What tools returned.
     #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) seen: Vec<(String, Digest, Shape)>,
+    /// What became of the calls of tools.
+    #[serde(rename = "c", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) uses: BTreeMap<String, ToolUse>,
 }
 
 impl Lesson {
@@ -39,6 +46,7 @@ impl Lesson {
                 .filter(|(_, value)| value.to_string().len() <= LARGEST_VALUE)
                 .collect(),
             seen: seen(body),
+            uses: tool_use::uses(body),
         }
     }
 }

@@ -136,7 +136,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
              DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
              DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
-             DROP TABLE vector;
+             DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed;
              PRAGMA user_version = 1",
         )
@@ -170,7 +170,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
              DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
              DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
-             DROP TABLE vector;
+             DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed;
              DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
              DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;

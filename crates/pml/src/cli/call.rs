@@ -166,7 +166,7 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
     };
     app.get_acquainted().await;
     meaning::read_for(&app, READING).await;
-    let page = flow::discover(&app, &app.principal, &request, |_| true).await;
+    let page = flow::discover(&app, (&app.principal, None), &request, |_| true).await;
     app.close().await;
     let page = page?;
     if here.json {

@@ -5,10 +5,13 @@
 
 pub mod signature;
 
+use std::collections::HashMap;
+
+use pml_graph::graph::closeness::Close;
 use pml_graph::past::Hint;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
-use pml_model::capability::Source;
+use pml_model::capability::{Source, reliability};
 use pml_model::json::without_hidden;
 use pml_model::name::{is_plain, shortened};
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
 use crate::meaning::{Progress, Wanted};
-use crate::memory::{Candidate, Observed};
+use crate::memory::{Candidate, Observed, Uses};
 use crate::problem::{Code, Problem};
 
 /// What is looked for.
@@ -140,6 +143,12 @@ pub struct Found {
     /// The schemas as the server gives them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schemas: Option<Schemas>,
+    /// How often it worked of the times it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success_rate: Option<f64>,
+    /// How often it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_count: Option<u64>,
     /// Of a capability: what there is to know beside that.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub learned: Option<Learned>,
@@ -151,11 +160,6 @@ pub struct Found {
 pub struct Learned {
     /// The beginning of what it runs.
     pub source: String,
-    /// How often it worked of the times it was tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub success_rate: Option<f64>,
-    /// How often it was used.
-    pub usage_count: u64,
     /// What it takes; with full detail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<serde_json::Value>,
@@ -193,8 +197,15 @@ pub(crate) fn find(
     let evidence = evidence(snapshot, known.vectors, wanted, known.past);
     let tools = rank::rank(&wanted.text, &evidence).into_iter();
     let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
-    let tools = tools.map(|found| (found.score, Item::Tool(found.item)));
-    let capabilities = known.capabilities.iter().map(|found| (found.score, Item::Capability(found)));
+    let priors = known.priors(snapshot);
+    let tools = tools.map(|found| {
+        let prior = priors.get(&found.item).copied().unwrap_or_default();
+        (prior.apply(found.score), Item::Tool(found.item))
+    });
+    let capabilities = known
+        .capabilities
+        .iter()
+        .map(|found| (known.prior(found.known.id.as_str()).apply(found.score), Item::Capability(found)));
     let asked_for = |item: &Item<'_>| match request.filter.kind {
         Kind::All => true,
         Kind::Tool => matches!(item, Item::Tool(_)),
@@ -211,9 +222,9 @@ pub(crate) fn find(
             Item::Tool(item) => {
                 let reasons = rank::reasons(&wanted.text, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                describe(&snapshot.tools[*item], known.observed, *score, reasons, request.detail)
+                describe(&snapshot.tools[*item], known, *score, reasons, request.detail)
             }
-            Item::Capability(found) => learned(found, request.detail),
+            Item::Capability(found) => learned(found, known, *score, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
@@ -262,6 +273,59 @@ pub(crate) struct Recalled<'m> {
     pub(crate) vectors: Option<&'m Vectors>,
     /// What past requests say of each tool, in the order of the snapshot.
     pub(crate) past: Option<&'m [Hint]>,
+    /// How often tools were called and failed.
+    pub(crate) uses: Option<&'m Uses>,
+    /// What hangs together with what was just used, by id.
+    pub(crate) close: HashMap<String, Close>,
+}
+
+/// How much it can add that something hangs together with what was just used.
+const CLOSE: f64 = 0.15;
+/// What adds less than this is not told.
+const TOLD: f64 = 0.2;
+
+/// What speaks for something or against it, whatever the request.
+#[derive(Debug, Clone, Copy)]
+struct Prior {
+    /// How much of what it seems to promise it keeps.
+    works: f64,
+    /// How close it is to what was just used.
+    close: f64,
+}
+
+impl Default for Prior {
+    fn default() -> Prior {
+        Prior { works: 1.0, close: 0.0 }
+    }
+}
+
+impl Prior {
+    /// How likely something is wanted that is so likely by the request alone. What hardly has to do with the request stays
+    /// where it is.
+    fn apply(self, score: f64) -> f64 {
+        let score = score * self.works;
+        score + (1.0 - score) * score.sqrt() * CLOSE * self.close
+    }
+}
+
+impl Recalled<'_> {
+    fn prior(&self, id: &str) -> Prior {
+        let works = self.uses.and_then(|uses| uses.get(id));
+        let works =
+            works.map_or(1.0, |uses| reliability(uses.calls.saturating_sub(uses.failures), uses.calls));
+        Prior { works, close: self.close.get(id).map_or(0.0, |close| close.score) }
+    }
+
+    /// The priors of tools that have one, by their places.
+    fn priors(&self, snapshot: &Snapshot) -> HashMap<usize, Prior> {
+        let known = self.uses.into_iter().flat_map(HashMap::keys).chain(self.close.keys());
+        known.filter_map(|id| Some((snapshot.place(id)?, self.prior(id)))).collect()
+    }
+
+    /// Why something may be wanted next.
+    fn closeness(&self, id: &str) -> Option<String> {
+        self.close.get(id).filter(|close| close.score >= TOLD).map(|close| close.reason.clone())
+    }
 }
 
 /// Something that was found.
@@ -273,7 +337,7 @@ enum Item<'c> {
 /// How many characters of what a capability runs are shown.
 const SOURCE_CHARACTERS: usize = 400;
 
-fn learned(found: &Candidate, detail: Detail) -> Found {
+fn learned(found: &Candidate, recalled: &Recalled<'_>, score: f64, detail: Detail) -> Found {
     let known = &found.known;
     let statistics = &known.statistics;
     let mut reasons = Vec::new();
@@ -284,6 +348,7 @@ fn learned(found: &Candidate, detail: Detail) -> Found {
     if tried > 0 {
         reasons.push(format!("worked {} of {tried} times", statistics.success_count));
     }
+    reasons.extend(recalled.closeness(known.id.as_str()));
     let source = match &known.source {
         Source::Code { code, .. } => code.clone(),
         Source::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
@@ -294,14 +359,14 @@ fn learned(found: &Candidate, detail: Detail) -> Found {
         id: known.id.to_string(),
         name: known.name.clone(),
         description: shorten(&known.description),
-        score: shown(found.score),
+        score: shown(score),
         reasons,
+        success_rate: statistics.success_rate(),
+        usage_count: Some(statistics.usage_count),
         signature: signature::capability(&known.name, &known.description, &known.parameters),
         schemas: None,
         learned: Some(Learned {
             source: shortened(&source, SOURCE_CHARACTERS),
-            success_rate: statistics.success_rate(),
-            usage_count: statistics.usage_count,
             parameters: (detail == Detail::Full).then(|| known.parameters.clone()),
         }),
     }
@@ -327,13 +392,18 @@ pub(crate) fn check(request: &Request) -> Result<(), Problem> {
 
 fn describe(
     tool: &Tool,
-    observed: Option<&Observed>,
+    recalled: &Recalled<'_>,
     score: f64,
-    reasons: Vec<String>,
+    mut reasons: Vec<String>,
     detail: Detail,
 ) -> Found {
     let definition = &tool.definition;
-    let seen = || observed?.get(&(tool.id.to_string(), definition.digest.clone()));
+    let id = tool.id.to_string();
+    let uses = recalled.uses.and_then(|uses| uses.get(&id)).filter(|uses| uses.calls > 0);
+    reasons.extend(recalled.closeness(&id));
+    let failed = uses.filter(|uses| uses.failures > 0);
+    reasons.extend(failed.map(|uses| format!("failed {} of {} times", uses.failures, uses.calls)));
+    let seen = || recalled.observed?.get(&(tool.id.to_string(), definition.digest.clone()));
     let seen = match definition.output_schema {
         Some(_) => None,
         None => seen(),
@@ -344,7 +414,7 @@ fn describe(
     });
     Found {
         kind: Kind::Tool,
-        id: tool.id.to_string(),
+        id,
         name: tool.exposed.clone(),
         description: shorten(definition.description.as_deref().unwrap_or_default()),
         score: shown(score),
@@ -356,6 +426,8 @@ fn describe(
             seen.map(|seen| (&seen.schema, seen.count)),
         ),
         schemas,
+        success_rate: uses.map(|uses| 1.0 - uses.failures as f64 / uses.calls as f64),
+        usage_count: uses.map(|uses| uses.calls),
         learned: None,
     }
 }

@@ -155,6 +155,7 @@ pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report)
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());
     report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last);
     let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
+    app.memory.used(&trace.principal, &trace.session, &used);
     let like = app.memory.next_like(&app.meaning, &trace.intent, &used);
     crate::memory::add_next(&mut report.next, like);
     if let Some(woven) = app.network.current().filter(|_| !used.is_empty()) {

@@ -161,17 +161,10 @@ async fn by_intent(
     let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
     discover::check(&request)?;
     let wanted = app.meaning.wanted(&asked.intent).await;
-    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
-    let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.hints(&snapshot, &wanted);
-    let known = discover::Recalled {
-        capabilities: Vec::new(),
-        observed: Some(&*observed),
-        wanted: Some(&wanted),
-        vectors: Some(&*vectors),
-        past: past.as_deref(),
-    };
-    let tools = discover::find(&snapshot, &known, &request, |tool: &Tool| visible(&tool.id))?.results;
+    let snapshot = app.catalogue.snapshot();
+    let close = super::close_to(app, &asked.principal, &asked.session);
+    let seen = |tool: &Tool| visible(&tool.id);
+    let tools = super::found(app, &wanted, (Vec::new(), close), &request, seen)?.results;
     let mut found = app.memory.find(&asked.principal, &asked.intent, &wanted, Some(&app.meaning)).await?;
     found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
     found.truncate(LOOKED_AT);

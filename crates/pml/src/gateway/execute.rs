@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::meta_tools::session_of;
 use super::reply::{refusal, reply, suggestions};
 use super::runs::read;
 use super::{Door, ask, is_callable};
@@ -209,7 +210,7 @@ pub(super) async fn execute(
     let config = app.config();
     let execution = Execution {
         principal: request.client.principal.clone(),
-        session: format!("{}/{}", request.client.name, request.caller.session()),
+        session: session_of(request),
         intent: asked.intent,
         work,
         arguments: asked.context.unwrap_or_else(empty_object),

@@ -175,8 +175,9 @@ async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &
         Ok(request) => request,
         Err(error) => return wrong(format!("wrong: {error}")),
     };
-    match flow::discover(app, &asked.client.principal, &request, |tool| is_callable(&tool.id, exposure)).await
-    {
+    let session = session_of(asked);
+    let whose = (&asked.client.principal, Some(session.as_str()));
+    match flow::discover(app, whose, &request, |tool| is_callable(&tool.id, exposure)).await {
         Ok(page) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page) })]));
@@ -186,6 +187,11 @@ async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &
         }
         Err(problem) => problem.to_tool_result(),
     }
+}
+
+/// The session that a request is made in, by which its runs are known.
+pub(super) fn session_of(request: &Incoming) -> String {
+    format!("{}/{}", request.client.name, request.caller.session())
 }
 
 /// A page as a model reads it.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
+use super::meta_tools::session_of;
 use super::reply::{of_dag, refusal, reply, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
@@ -293,7 +294,8 @@ async fn candidates(
     let wanted: crate::discover::Request = serde_json::from_value(json!({ "intent": requirement }))
         .map_err(|error| Problem::new(Code::InvalidArguments, error.to_string()))?;
     let whose = &request.client.principal;
-    let page = flow::discover(app, whose, &wanted, |tool| visible(&tool.id)).await?;
+    let session = session_of(request);
+    let page = flow::discover(app, (whose, Some(&session)), &wanted, |tool| visible(&tool.id)).await?;
     let dag = flow::suggest_dag(app, whose, &wanted.intent, &visible).await;
     let names: Vec<&str> = page.results.iter().map(|found| found.id.as_str()).collect();
     let mut text = format!(

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use pml_graph::lexical::{self, Document};
 use pml_graph::rank::{self, Evidence};
 use pml_graph::vectors::Vectors;
-use pml_model::capability::{CacheConfig, Capability, Source, State, Statistics, ToolUse};
+use pml_model::capability::{CacheConfig, Capability, Source, State, Statistics, ToolUse, reliability};
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::CapabilityChanges;
@@ -33,8 +33,6 @@ const LEAST: f64 = 0.25;
 const MOST_INTENTS: usize = 20;
 /// How many may stand in the small index.
 const MOST_RECENT: usize = 128;
-/// What is expected to be good enough to count fully.
-const GOOD: f64 = 0.8;
 
 /// What is known of a capability to find it and to decide whether it can be used.
 #[derive(Debug, Clone)]
@@ -68,7 +66,8 @@ impl Known {
 
     /// How much of what it seems to promise it keeps, from 0 to 1.
     pub(crate) fn reliability(&self) -> f64 {
-        (self.statistics.success() / GOOD).min(1.0)
+        let Statistics { success_count: worked, failure_count: failed, .. } = self.statistics;
+        reliability(worked, worked + failed)
     }
 }
 

@@ -70,26 +70,26 @@ mod tests {
 
     use super::*;
 
-    fn said(intent: &str, name: &str, schema: Value) -> Option<Value> {
+    fn said(intent: &str, name: &str, schema: &Value) -> Option<Value> {
         let literals = reuse::literals(intent);
-        Wanted { name, schema: &schema }.value(literals.first(), intent)
+        Wanted { name, schema }.value(literals.first(), intent)
     }
 
     #[test]
     fn dates_are_written_as_they_are_wanted() {
         let string = |description: &str| json!({ "type": "string", "description": description });
-        assert_eq!(said("due January 31, 2025", "due_date", string("")), Some(json!("2025-01-31")));
-        assert_eq!(said("on January 31, 2025", "when", string("")), Some(json!("January 31, 2025")));
-        assert_eq!(said("on January 31, 2025", "when", string("as YYYY-MM-DD")), Some(json!("2025-01-31")));
-        assert_eq!(said("on 2025-01-31", "start", string("YYYY-MM-DD HH:MM")), None, "no time is said");
-        assert_eq!(said("tomorrow", "day", json!({ "type": "string", "format": "date" })), None);
+        assert_eq!(said("due January 31, 2025", "due_date", &string("")), Some(json!("2025-01-31")));
+        assert_eq!(said("on January 31, 2025", "when", &string("")), Some(json!("January 31, 2025")));
+        assert_eq!(said("on January 31, 2025", "when", &string("as YYYY-MM-DD")), Some(json!("2025-01-31")));
+        assert_eq!(said("on 2025-01-31", "start", &string("YYYY-MM-DD HH:MM")), None, "no time is said");
+        assert_eq!(said("tomorrow", "day", &json!({ "type": "string", "format": "date" })), None);
     }
 
     #[test]
     fn shares_are_numbers_or_decimals() {
         let number = |description: &str| json!({ "type": "number", "description": description });
-        assert_eq!(said("a tax of 7%", "rate", number("in percent")), Some(json!(7)));
-        assert_eq!(said("a tax of 7%", "rate", number("the rate as a decimal")), Some(json!(0.07)));
+        assert_eq!(said("a tax of 7%", "rate", &number("in percent")), Some(json!(7)));
+        assert_eq!(said("a tax of 7%", "rate", &number("the rate as a decimal")), Some(json!(0.07)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use pml_model::trace::{EdgeKind, ErrorType, Status};
 use serde_json::{Value, json};
 
+use crate::gateway::Gateway;
+use crate::harness::{Home, eventually, python};
 use crate::place::{ALL, Place};
 
 /// The example every description of the system uses.
@@ -190,4 +192,85 @@ fn what_usually_comes_next_is_told() {
     let confidence = next["confidence"].as_f64().unwrap();
     assert!((0.5..=1.0).contains(&confidence), "{next}");
     assert!(next["reason"].as_str().unwrap().contains("3 of the 3 times"), "{next}");
+}
+
+#[test]
+fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
+    let home = Home::new("");
+    std::fs::write(home.path("flaky.py"), FLAKY).unwrap();
+    let (program, script) = (python("python"), home.path("flaky.py"));
+    home.configure(&format!("{ALL}[servers.flaky]\ncommand = {program:?}\nargs = [{script:?}]\n"));
+    let gateway = Gateway::start(home.command(&["stdio"]));
+    let mut place = Place { home, gateway };
+    let found = |place: &mut Place, tool: &str| -> Value {
+        let page = place.gateway.call("pml_discover", &json!({ "intent": "the weather report of a town" }));
+        let all = page["results"].as_array().unwrap();
+        all.iter().find(|found| found["id"] == tool).unwrap_or_else(|| panic!("{page}")).clone()
+    };
+    let before = found(&mut place, "flaky:weather_report");
+    assert!(before.get("usageCount").is_none(), "{before}");
+    for number in 0..4 {
+        let code = format!(
+            "try {{ await mcp.flaky.weather_report({{ town: 'Oslo {number}' }}) }} catch {{ }}
+             try {{ await mcp.fs.read({{ path: 'there is no such file {number}' }}) }} catch {{ }}"
+        );
+        place.run("look at the weather", &code, &json!({}));
+    }
+    place.settled();
+    let mut after = Value::Null;
+    eventually("it is known that it fails", || {
+        after = found(&mut place, "flaky:weather_report");
+        after["usageCount"] == 4
+    });
+    assert_eq!(after["successRate"], 0.0, "{after}");
+    assert!(after["score"].as_f64() < before["score"].as_f64(), "{before} {after}");
+    let told = after["reasons"].as_array().unwrap().iter().any(|reason| reason == "failed 4 of 4 times");
+    assert!(told, "{after}");
+    let page = place.gateway.call("pml_discover", &json!({ "intent": "read a file" }));
+    let read = page["results"].as_array().unwrap().iter().find(|found| found["id"] == "fs:read").unwrap();
+    assert_eq!((&read["usageCount"], &read["successRate"]), (&json!(4), &json!(1.0)), "{read}");
+}
+
+/// A server that is out of order.
+const FLAKY: &str = r#"
+import json, sys
+schema = {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method = message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "flaky", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "weather_report", "description": "The weather report of a town", "inputSchema": schema}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "internal error: the station does not answer"}], "isError": True}
+    else:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn what_was_just_used_speaks_for_what_goes_with_it() {
+    // By words alone, which change no more while they are compared.
+    let mut place = Place::start(&format!("{ALL}[embedding]\nmodel = \"none\"\n"));
+    std::fs::write(place.home.path("a.csv"), "a,b\n1,2\n").unwrap();
+    let parse = |place: &mut Place| -> Value {
+        let page = place.gateway.call("pml_discover", &json!({ "intent": "parse the text" }));
+        let all = page["results"].as_array().unwrap();
+        all.iter().find(|found| found["id"] == "csv:parse").unwrap_or_else(|| panic!("{page}")).clone()
+    };
+    let told = |found: &Value| found["reasons"].to_string().contains("`fs:read`");
+    let before = parse(&mut place);
+    assert!(!told(&before), "{before}");
+    let mut after = Value::Null;
+    eventually("how tools hang together is known", || {
+        let run = place.run("read the table", "return mcp.fs.read({ path: 'a.csv' })", &json!({}));
+        assert_eq!(run["status"], "success", "{run}");
+        after = parse(&mut place);
+        told(&after)
+    });
+    assert!(after["score"].as_f64() > before["score"].as_f64(), "{before} {after}");
 }

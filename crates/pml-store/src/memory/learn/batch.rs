@@ -14,6 +14,7 @@ use crate::memory::edge::Edges;
 use crate::memory::lesson::Lesson;
 use crate::memory::next_version;
 use crate::memory::observed::Seen;
+use crate::memory::tool_use::Uses;
 use crate::memory::trace::status;
 
 /// How long after a run another in the same session follows it.
@@ -116,6 +117,7 @@ pub(super) struct Batch<'a> {
     sessions: HashMap<(String, String), Previous>,
     edges: Edges,
     seen: Seen,
+    uses: Uses,
 }
 
 impl<'a> Batch<'a> {
@@ -128,6 +130,7 @@ impl<'a> Batch<'a> {
             sessions: HashMap::new(),
             edges: Edges::default(),
             seen: Seen::default(),
+            uses: Uses::default(),
         }
     }
 
@@ -142,6 +145,9 @@ impl<'a> Batch<'a> {
         self.contain(trace)?;
         for (from, to, kind) in lesson.edges {
             self.edges.add(&trace.principal, from, to, kind);
+        }
+        for (tool, uses) in lesson.uses {
+            self.uses.add(&trace.principal, tool, uses);
         }
         for (tool, digest, shape) in lesson.seen {
             self.see(&trace.principal, tool, digest, &shape)?;
@@ -264,6 +270,7 @@ impl<'a> Batch<'a> {
     pub(super) fn store(self) -> rusqlite::Result<Vec<CapabilityId>> {
         self.edges.store(self.connection)?;
         self.seen.store(self.connection)?;
+        self.uses.store(self.connection)?;
         let mut changed = Vec::new();
         if !self.capabilities.is_empty() {
             let version = next_version(self.connection)?;

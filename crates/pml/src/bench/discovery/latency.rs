@@ -115,7 +115,7 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
                 observed: None,
                 wanted: Some(&wanted),
                 vectors: Some(&*vectors),
-                past: None,
+                ..Recalled::default()
             };
             discover::find(snapshot, &known, &request, |_| true)?;
             Ok(started.elapsed())
