@@ -10,8 +10,8 @@ use pml_graph::graph::closeness::{Close, closeness};
 use pml_graph::graph::fields::{self, Definition};
 use pml_graph::graph::insights::{Insights, capability_groups};
 use pml_graph::graph::provides::{Coverage, Provides};
-use pml_graph::graph::{EdgeType, Graph, NodeKind, Source, paths};
-use pml_model::json::raw;
+use pml_graph::graph::{self, EdgeType, Graph, NodeKind, Source, paths};
+use pml_model::json::{raw, without_hidden};
 use pml_model::trace::EdgeKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -127,38 +127,50 @@ impl Woven {
             community: self.insights.communities[node],
             group: groups.get(id.as_str()).copied(),
         });
-        let edges = self.graph.edges().into_iter().map(|edge| {
-            let link =
-                (edge.kind == EdgeType::Provides).then(|| self.provides.link(edge.from, edge.to)).flatten();
-            Edge {
-                from: edge.from.to_owned(),
-                to: edge.to.to_owned(),
-                kind: match edge.kind {
-                    EdgeType::Dependency => "dependency",
-                    EdgeType::Contains => "contains",
-                    EdgeType::Provides => "provides",
-                    EdgeType::Sequence => "sequence",
-                },
-                source: match edge.source {
-                    Source::Observed => "observed",
-                    Source::Inferred => "inferred",
-                    Source::Template => "template",
-                },
-                count: edge.count,
-                weight: edge.weight(),
-                coverage: link.as_ref().map(|link| match link.coverage {
-                    Coverage::Strict => "strict",
-                    Coverage::Partial => "partial",
-                    Coverage::Optional => "optional",
-                }),
-                mapping: link
-                    .into_iter()
-                    .flat_map(|link| link.mapping)
-                    .map(|mapping| Mapping { from: mapping.from, to: mapping.to, how: mapping.how.words() })
-                    .collect(),
-            }
-        });
+        let edges = self.graph.edges().into_iter().map(|edge| self.told(&edge, false));
         View { nodes: nodes.collect(), edges: edges.collect() }
+    }
+
+    /// An edge, for people; with the schemas of both ends where they are wanted.
+    fn told(&self, edge: &graph::Edge<'_>, with_schemas: bool) -> Edge {
+        let link =
+            (edge.kind == EdgeType::Provides).then(|| self.provides.link(edge.from, edge.to)).flatten();
+        Edge {
+            from: edge.from.to_owned(),
+            to: edge.to.to_owned(),
+            kind: match edge.kind {
+                EdgeType::Dependency => "dependency",
+                EdgeType::Contains => "contains",
+                EdgeType::Provides => "provides",
+                EdgeType::Sequence => "sequence",
+            },
+            source: match edge.source {
+                Source::Observed => "observed",
+                Source::Inferred => "inferred",
+                Source::Template => "template",
+            },
+            count: edge.count,
+            weight: edge.weight(),
+            coverage: link.as_ref().map(|link| match link.coverage {
+                Coverage::Strict => "strict",
+                Coverage::Partial => "partial",
+                Coverage::Optional => "optional",
+            }),
+            schemas: link.as_ref().filter(|_| with_schemas).and_then(|_| self.schemas(edge.from, edge.to)),
+            mapping: link
+                .into_iter()
+                .flat_map(|link| link.mapping)
+                .map(|mapping| Mapping { from: mapping.from, to: mapping.to, how: mapping.how.words() })
+                .collect(),
+        }
+    }
+
+    /// What the one tool gives and the other takes.
+    fn schemas(&self, from: &str, to: &str) -> Option<Schemas> {
+        let (snapshot, observed, _) = &self.of;
+        let tool = |id: &str| snapshot.place(id).map(|place| &snapshot.tools[place]);
+        let output = output_of(tool(from)?, observed).map(|schema| without_hidden(&schema));
+        Some(Schemas { output, input: without_hidden(&tool(to)?.definition.input_schema) })
     }
 
     /// The likeliest ways from one thing to another, best first.
@@ -166,8 +178,14 @@ impl Woven {
         let snapshot = &self.insights.snapshot;
         let (from, to) = (snapshot.node(from)?, snapshot.node(to)?);
         let found = paths::best(&snapshot.directed, from, to, WAYS);
+        let edge = |ends: &[usize]| {
+            let between = self.graph.between(&snapshot.ids[ends[0]], &snapshot.ids[ends[1]]);
+            let best = between.iter().max_by(|one, other| one.weight().total_cmp(&other.weight()))?;
+            Some(self.told(best, true))
+        };
         let way = |path: paths::Path| Way {
             through: path.nodes.iter().map(|node| self.name(&snapshot.ids[*node]).to_owned()).collect(),
+            edges: path.nodes.windows(2).filter_map(edge).collect(),
             cost: path.cost,
         };
         Some(found.into_iter().map(way).collect())
@@ -244,6 +262,21 @@ pub struct Edge {
     /// Of `provides`: what becomes what.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<Mapping>,
+    /// Of `provides`, on a way: what is given and taken.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub schemas: Option<Schemas>,
+}
+
+/// What one tool gives and another takes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Schemas {
+    /// JSON Schema of the result, declared or seen.
+    #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
+    pub output: Option<Box<RawValue>>,
+    /// JSON Schema of the arguments.
+    #[serde(rename = "inputSchema")]
+    pub input: Box<RawValue>,
 }
 
 /// A field of a result that can become an argument.
@@ -262,6 +295,8 @@ pub struct Mapping {
 pub struct Way {
     /// What it leads through, both ends included.
     pub through: Vec<String>,
+    /// What ties each of them to the next.
+    pub edges: Vec<Edge>,
     /// The less, the more its edges can be relied on, and the fewer they are.
     pub cost: f64,
 }

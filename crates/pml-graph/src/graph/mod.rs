@@ -28,5 +28,5 @@ pub mod spectral;
 #[cfg(test)]
 mod tests;
 
-pub use edges::{EdgeType, Graph, NodeKind, Snapshot, Source};
+pub use edges::{Edge, EdgeType, Graph, NodeKind, Snapshot, Source};
 pub use names::How;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Here, out};
 use crate::app::Role;
 use crate::flow;
-use crate::network::{Node, View, Way};
+use crate::network::{Edge, Node, View, Way};
 use crate::problem::Problem;
 
 /// How many members of a community are named.
@@ -58,6 +58,10 @@ fn tell_ways(ways: &[Way]) {
     for way in ways {
         let through: Vec<String> = way.through.iter().map(|name| printable(name)).collect();
         out::line(format!("{} {}{:.2}{}", through.join(" → "), out::DIM, way.cost, out::RESET));
+        for edge in &way.edges {
+            let ends = format!("{} → {}", printable(&edge.from), printable(&edge.to));
+            out::line(format!("  {ends} {}{}{}{}", out::DIM, edge.kind, out::RESET, mapped(edge)));
+        }
     }
 }
 
@@ -87,25 +91,30 @@ fn tell(view: &View, limit: usize) {
     let mut edges: Vec<_> = view.edges.iter().collect();
     edges.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count)));
     for edge in edges.into_iter().take(limit) {
-        let mapped: Vec<String> = edge
-            .mapping
-            .iter()
-            .map(|mapping| {
-                let from = if mapping.from.is_empty() { "the result" } else { &mapping.from };
-                format!("{} → {}", printable(from), printable(&mapping.to))
-            })
-            .collect();
-        let mapped = if mapped.is_empty() { String::new() } else { format!(" ({})", mapped.join(", ")) };
         out::line(format!(
-            "{} → {} {}{} {:.2}{}{mapped}",
+            "{} → {} {}{} {:.2}{}{}",
             name(view, &edge.from),
             name(view, &edge.to),
             out::DIM,
             edge.kind,
             edge.weight,
-            out::RESET
+            out::RESET,
+            mapped(edge)
         ));
     }
+}
+
+/// What becomes what, in brackets.
+fn mapped(edge: &Edge) -> String {
+    let mapped: Vec<String> = edge
+        .mapping
+        .iter()
+        .map(|mapping| {
+            let from = if mapping.from.is_empty() { "the result" } else { &mapping.from };
+            format!("{} → {}", printable(from), printable(&mapping.to))
+        })
+        .collect();
+    if mapped.is_empty() { String::new() } else { format!(" ({})", mapped.join(", ")) }
 }
 
 fn name(view: &View, id: &str) -> String {

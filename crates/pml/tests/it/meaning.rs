@@ -213,6 +213,11 @@ fn tools_and_what_was_learned_are_one_graph() {
     let ways = home.run(&["--json", "graph", "--from", "fs:read", "--to", "json:parse"]);
     let ways: Value = serde_json::from_str(&ways.stdout).unwrap();
     assert_eq!(ways["ways"][0]["through"], json!(["fs:read", "json:parse"]));
+    let edge = &ways["ways"][0]["edges"][0];
+    assert_eq!((&edge["type"], &edge["coverage"]), (&json!("provides"), &json!("strict")), "{ways}");
+    assert_eq!(edge["mapping"][0]["to"], "json", "{ways}");
+    assert!(edge["outputSchema"]["properties"]["content"].is_object(), "what is given: {ways}");
+    assert!(edge["inputSchema"]["properties"]["json"].is_object(), "what is taken: {ways}");
     let nobody = home.run(&["graph", "--from", "fs:read", "--to", "no:tool"]);
     assert_eq!(nobody.code, 1);
     assert!(nobody.stderr.contains("`no:tool` is no tool or capability"), "{nobody:?}");
