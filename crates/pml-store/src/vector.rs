@@ -65,6 +65,27 @@ impl Store {
         })
     }
 
+    /// Forgets what `model` gave for these texts.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn forget_vectors(
+        &self,
+        principal: &Principal,
+        model: &str,
+        texts: Vec<Digest>,
+    ) -> Result<(), Error> {
+        let (principal, model) = (principal.clone(), model.to_owned());
+        self.change(Urgency::Lazy, move |connection| {
+            let mut delete = connection
+                .prepare_cached("DELETE FROM vector WHERE principal = ?1 AND model = ?2 AND text = ?3")?;
+            for text in &texts {
+                delete.execute(params![principal.0, model, text.as_str()])?;
+            }
+            Ok(())
+        })
+    }
+
     /// Forgets what other models than `model` gave for texts of the principal; says how much that was.
     ///
     /// # Errors

@@ -42,6 +42,8 @@ const BEFORE_READING: Duration = Duration::from_millis(500);
 const REQUEST: Duration = Duration::from_secs(2);
 /// How long it is waited after a failure.
 const AGAIN: Duration = Duration::from_secs(30);
+/// How many texts that are gone may be known.
+const SPARE: usize = 10_000;
 /// How often it is looked whether there is something new to read.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -378,11 +380,17 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
     }
     loop {
         let reader = app.meaning.reader();
-        if of.as_ref().is_none_or(|of| !Arc::ptr_eq(of, &reader)) {
-            remember(&app, &reader).await;
-            of = Some(Arc::clone(&reader));
-        }
-        let read = read_all(&app, &reader).await;
+        let read = match of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &reader)) {
+            true => Ok(()),
+            false => remember(&app, &reader).await,
+        };
+        let read = match read {
+            Ok(()) => {
+                of = Some(Arc::clone(&reader));
+                read_all(&app, &reader).await
+            }
+            Err(trouble) => Err(trouble),
+        };
         let told = Arc::clone(&app);
         blocking(move || take_in(&told)).await;
         let pause = match read {
@@ -413,7 +421,7 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
 
 /// Lets what was read be used: by what served requests before, and by what hangs together.
 fn take_in(app: &App) {
-    experience::bring_up_to_date(app);
+    experience::bring_up_to_date(&app.memory, &app.meaning, app.catalogue.snapshot(), &app.principal);
     if let Err(error) = app.network.bring_up_to_date(app) {
         tracing::debug!(%error, "how tools hang together could not be read");
     }
@@ -422,8 +430,11 @@ fn take_in(app: &App) {
 /// Reads what there is, for at most that long: a command ends soon, and the next one goes on where it stopped.
 pub(crate) async fn read_for(app: &Arc<App>, patience: Duration) {
     let reader = app.meaning.reader();
-    remember(app, &reader).await;
-    match tokio::time::timeout(patience, read_all(app, &reader)).await {
+    let all = async {
+        remember(app, &reader).await?;
+        read_all(app, &reader).await
+    };
+    match tokio::time::timeout(patience, all).await {
         Ok(Ok(())) | Err(_) => {}
         Ok(Err(trouble)) => reader.failed(trouble),
     }
@@ -432,14 +443,10 @@ pub(crate) async fn read_for(app: &Arc<App>, patience: Duration) {
 }
 
 /// Takes in what the model read before.
-async fn remember(app: &Arc<App>, reader: &Arc<Reader>) {
-    if let Err(trouble) = reader.model.open().await {
-        return reader.failed(trouble);
-    }
+async fn remember(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
+    reader.model.open().await?;
     let app = Arc::clone(app);
-    if let Err(error) = blocking(move || app.meaning.remember_now()).await {
-        reader.failed(error.to_string());
-    }
+    blocking(move || app.meaning.remember_now()).await.map_err(|error| error.to_string())
 }
 
 /// Reads what was not read yet; ends early where the model is changed.
@@ -450,6 +457,7 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
     }
     let mut texts: Vec<String> = app.catalogue.snapshot().tools.iter().map(text).collect();
     texts.extend(app.memory.intents());
+    let wanted: HashSet<Digest> = texts.iter().map(|text| digest(text)).collect();
     let unread = |texts: Vec<String>| -> Vec<(Digest, String)> {
         let known = reader.known.read().unwrap_or_else(PoisonError::into_inner);
         let mut seen = reader.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -475,7 +483,39 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
     }
     *reader.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     forget_others(app, reader).await;
+    forget_gone(app, reader, &wanted).await;
     Ok(())
+}
+
+/// Forgets what texts mean that are gone, once there are many.
+async fn forget_gone(app: &Arc<App>, reader: &Arc<Reader>, wanted: &HashSet<Digest>) {
+    let gone = {
+        let known = reader.known.read().unwrap_or_else(PoisonError::into_inner);
+        too_many(known.keys(), wanted, SPARE)
+    };
+    if gone.is_empty() {
+        return;
+    }
+    let (store, principal, model) = (app.store.clone(), app.meaning.principal.clone(), reader.model.name());
+    let forgotten = gone.clone();
+    match blocking(move || store.forget_vectors(&principal, &model, forgotten)).await {
+        Ok(()) => {
+            let mut known = reader.known.write().unwrap_or_else(PoisonError::into_inner);
+            gone.iter().for_each(|text| drop(known.remove(text)));
+        }
+        Err(error) => tracing::debug!(%error, "what texts mean that are gone could not be forgotten"),
+    }
+}
+
+/// What is known and not wanted, where that is more than `spare` and more than what is wanted: a server that is away for a
+/// while need not be read again.
+fn too_many<'k>(
+    known: impl Iterator<Item = &'k Digest>,
+    wanted: &HashSet<Digest>,
+    spare: usize,
+) -> Vec<Digest> {
+    let gone: Vec<Digest> = known.filter(|text| !wanted.contains(*text)).cloned().collect();
+    if gone.len() > spare.max(wanted.len()) { gone } else { Vec::new() }
 }
 
 /// What other models read is of no use once this one has read it all.
@@ -502,6 +542,15 @@ pub(crate) fn restored(stored: &StoredVector) -> Vector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_gone_is_forgotten_once_it_is_much() {
+        let texts: Vec<Digest> = (0..10).map(|number| digest(&format!("text {number}"))).collect();
+        let wanted: HashSet<Digest> = texts[..3].iter().cloned().collect();
+        assert_eq!(too_many(texts.iter(), &wanted, 7), []);
+        assert_eq!(too_many(texts.iter(), &wanted, 6), texts[3..]);
+        assert_eq!(too_many(texts[..6].iter(), &wanted, 0), [], "as many may be gone as are there");
+    }
 
     #[test]
     fn a_vector_is_stored_with_little_loss() {

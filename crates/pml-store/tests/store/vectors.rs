@@ -41,3 +41,15 @@ fn a_vector_is_replaced_and_those_of_other_models_are_forgotten_together() {
     assert_eq!(at.store.vectors(&me(), "new").unwrap().len(), 1);
     assert_eq!(at.store.vectors(&ann(), "old").unwrap().len(), 1, "another principal's");
 }
+
+#[test]
+fn vectors_of_texts_that_are_gone_are_forgotten() {
+    let at = fixture();
+    let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+    for whose in [me(), ann()] {
+        at.store.keep_vectors(&whose, "m", vec![(one.clone(), vector(1)), (two.clone(), vector(2))]).unwrap();
+    }
+    at.store.forget_vectors(&me(), "m", vec![one.clone(), Digest::of(b"unknown")]).unwrap();
+    assert_eq!(at.store.vectors(&me(), "m").unwrap().into_keys().collect::<Vec<_>>(), [two]);
+    assert_eq!(at.store.vectors(&ann(), "m").unwrap().len(), 2);
+}

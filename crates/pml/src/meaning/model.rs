@@ -11,8 +11,8 @@ use crate::config::Embedding;
 #[derive(Debug)]
 pub(super) struct Model {
     embedding: Embedding,
-    /// Opened when first needed: a model from a directory takes its time.
-    local: Arc<OnceLock<Result<Local, String>>>,
+    /// Opened when first needed: a model from a directory takes its time. What cannot be opened is tried again.
+    local: Arc<OnceLock<Local>>,
     service: Option<Service>,
 }
 
@@ -58,7 +58,7 @@ impl Model {
     /// What tells it from every other model.
     pub(super) fn name(&self) -> String {
         match (&self.embedding, self.local.get()) {
-            (_, Some(Ok(local))) => local.model().id().to_owned(),
+            (_, Some(local)) => local.model().id().to_owned(),
             (Embedding::BuiltIn, _) => pml_embed::Model::embedded().id().to_owned(),
             (Embedding::None, _) => "none".to_owned(),
             (Embedding::Directory(path), _) => path.display().to_string(),
@@ -98,15 +98,18 @@ impl Model {
     }
 }
 
-fn opened(local: &OnceLock<Result<Local, String>>, embedding: &Embedding) -> Result<Local, String> {
-    let open = || match embedding {
+fn opened(local: &OnceLock<Local>, embedding: &Embedding) -> Result<Local, String> {
+    if let Some(known) = local.get() {
+        return Ok(known.clone());
+    }
+    let opened = match embedding {
         Embedding::Directory(path) => {
             let model = pml_embed::Model::open(path).map_err(|error| error.to_string())?;
-            Ok(Local::Opened(Arc::new(model)))
+            Local::Opened(Arc::new(model))
         }
         Embedding::BuiltIn | Embedding::None | Embedding::Endpoint(_) => {
-            Ok(Local::BuiltIn(pml_embed::Model::embedded()))
+            Local::BuiltIn(pml_embed::Model::embedded())
         }
     };
-    local.get_or_init(open).clone()
+    Ok(local.get_or_init(|| opened).clone())
 }

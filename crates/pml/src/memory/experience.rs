@@ -13,11 +13,10 @@ use pml_graph::rank;
 use pml_graph::vectors::Vectors;
 use pml_model::{CapabilityId, Digest, Principal};
 
-use super::Known;
-use crate::app::App;
+use super::{Known, Memory};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
-use crate::meaning::{Meant, Vector, Wanted};
+use crate::meaning::{Meaning, Meant, Vector, Wanted};
 
 /// How many comparisons of an intent with a tool are made at most: with many tools fewer intents count.
 const MOST_COMPARISONS: usize = 4_000_000;
@@ -163,39 +162,43 @@ struct Lesson {
 }
 
 /// Brings what served requests before up to date. Takes its time, and keeps nobody from looking meanwhile.
-pub(crate) fn bring_up_to_date(app: &App) {
-    let (snapshot, principal) = (app.catalogue.snapshot(), app.principal.clone());
-    let vectors = app.meaning.of_tools(&snapshot);
-    let model = app.meaning.version().0;
-    let lessons = lessons(app, &principal, MOST_COMPARISONS / snapshot.tools.len().max(1));
+pub(crate) fn bring_up_to_date(
+    memory: &Memory,
+    meaning: &Meaning,
+    snapshot: Arc<Snapshot>,
+    principal: &Principal,
+) {
+    let vectors = meaning.of_tools(&snapshot);
+    let model = meaning.version().0;
+    let lessons = lessons(memory, meaning, principal, MOST_COMPARISONS / snapshot.tools.len().max(1));
     let there: HashSet<&(CapabilityId, Digest)> = lessons.iter().map(|lesson| &lesson.key).collect();
-    let stands = app.memory.with_experience(|of| {
+    let stands = memory.with_experience(|of| {
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
-            && of.principal == principal
+            && of.principal == *principal
             // What was forgotten has no say any more.
             && of.known.iter().all(|known| there.contains(known))
     });
     if stands != Some(true) {
-        let mut fresh = Experience::new(snapshot, principal, model);
+        let mut fresh = Experience::new(snapshot, principal.clone(), model);
         lessons.iter().for_each(|lesson| fresh.take(lesson, &vectors));
-        *app.memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        *memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
         return;
     }
     for some in lessons.chunks(AT_ONCE) {
-        let mut experience = app.memory.experience.write().unwrap_or_else(PoisonError::into_inner);
+        let mut experience = memory.experience.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(experience) = experience.as_mut() {
             some.iter().for_each(|lesson| experience.take(lesson, &vectors));
         }
     }
 }
 
-fn lessons(app: &App, principal: &Principal, most: usize) -> Vec<Lesson> {
-    let without_model = app.meaning.progress().is_none();
+fn lessons(memory: &Memory, meaning: &Meaning, principal: &Principal, most: usize) -> Vec<Lesson> {
+    let without_model = meaning.progress().is_none();
     let mut lessons = Vec::new();
-    for known in app.memory.active(principal) {
+    for known in memory.active(principal) {
         for (intent, digest) in known.intents.iter().zip(&known.read_as).take(MOST_INTENTS) {
-            let vector = app.meaning.with_known(|read| read.get(digest).cloned());
+            let vector = meaning.with_known(|read| read.get(digest).cloned());
             if vector.is_none() && !without_model {
                 continue;
             }

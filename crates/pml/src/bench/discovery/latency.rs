@@ -8,7 +8,8 @@ use pml_graph::lexical::Entry;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
 use pml_model::Principal;
-use pml_store::Store;
+use pml_model::structure::{Argument, Letter, Node, NodeId, NodeKind, Position};
+use pml_store::{Memory as Stored, Store};
 
 use super::super::ingest::{self, Line};
 use super::super::memory::{intent, store_many, trace};
@@ -19,7 +20,7 @@ use crate::catalogue::{Naming, Snapshot};
 use crate::config::Embedding;
 use crate::discover::{self, Recalled, Request};
 use crate::meaning::{Meaning, Wanted, stored};
-use crate::memory::Memory;
+use crate::memory::{Memory, experience};
 use crate::problem::Problem;
 
 /// How many tools and capabilities there are.
@@ -85,7 +86,7 @@ fn reading(snapshot: &Snapshot) -> Figure {
 fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>, Problem> {
     let home = tempfile::tempdir().map_err(failed)?;
     let store = Store::open(&home.path().join("pml.db"))?;
-    store_many(&store, (0..EACH).map(|number| trace(number, number)))?;
+    store_many(&store, (0..EACH).map(|number| over(snapshot, number)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
     let mut texts: Vec<String> = snapshot.tools.iter().map(crate::meaning::text).collect();
     texts.extend((0..EACH).map(intent));
@@ -102,6 +103,9 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
     meaning.remember_now()?;
     snapshot.index();
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
+    // Otherwise done in the background.
+    runtime.block_on(memory.refresh())?;
+    experience::bring_up_to_date(&memory, &meaning, Arc::clone(snapshot), &Principal::local());
     let find = |intent: &str| -> Result<Duration, Problem> {
         let request = Request::new(intent.to_owned(), 10);
         runtime.block_on(async {
@@ -110,11 +114,13 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
             let principal = Principal::local();
             let capabilities = memory.find(&principal, intent, &wanted, Some(&meaning)).await?;
             let vectors = meaning.of_tools(snapshot);
+            let past = memory.hints(snapshot, &wanted);
             let known = Recalled {
                 capabilities,
                 observed: None,
                 wanted: Some(&wanted),
                 vectors: Some(&*vectors),
+                past: past.as_deref(),
                 ..Recalled::default()
             };
             discover::find(snapshot, &known, &request, |_| true)?;
@@ -141,6 +147,27 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
         target(Figure::of("a paragraph of six sentences", milliseconds(long)), long, 40),
         target(Figure::of("a sentence that was read before", milliseconds(known)), known, 2),
     ])
+}
+
+/// A run of a procedure over three tools of the snapshot.
+fn over(snapshot: &Snapshot, number: usize) -> Stored {
+    let mut stored = trace(number, number);
+    if let Some(procedure) = &mut stored.procedure {
+        procedure.static_structure.nodes = (1..=3)
+            .map(|call| Node {
+                id: NodeId { letter: Letter::N, number: call },
+                kind: NodeKind::Task {
+                    tool: snapshot.tools[(number * 3 + call as usize) % snapshot.tools.len()].id.to_string(),
+                    arguments: Argument::nothing(),
+                    code: None,
+                    pure: false,
+                },
+                at: Position::default(),
+                branches: Vec::new(),
+            })
+            .collect();
+    }
+    stored
 }
 
 /// One changed tool among many.
