@@ -11,6 +11,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::pairs::{Pair, Pairs};
 use crate::tokens;
 
 /// What is indexed of one tool.
@@ -55,6 +56,18 @@ pub enum Field {
     ParameterDescription,
     /// The result.
     Output,
+}
+
+impl Field {
+    /// Whether words side by side are looked for here. What is written about parameters and results is
+    /// long, and seldom said by a request.
+    fn has_pairs(self) -> bool {
+        !matches!(self, Field::ParameterDescription | Field::Output)
+    }
+
+    fn is_name(self) -> bool {
+        matches!(self, Field::Server | Field::Name)
+    }
 }
 
 const FIELDS: usize = 6;
@@ -107,6 +120,7 @@ pub struct Index {
     /// The postings of term `t` are those from `starts[t]` to `starts[t + 1]`, by rising item.
     starts: Vec<u32>,
     postings: Postings,
+    pairs: Pairs,
     /// Rarity per term.
     idf: Vec<f32>,
     /// Per item, the number of words in each field.
@@ -185,6 +199,13 @@ impl Index {
         Some(self.posting(term, range.start + offset))
     }
 
+    /// Which items have `first` and `second` side by side in that order, and what that is worth for each.
+    pub(crate) fn side_by_side(&self, first: u32, second: u32) -> impl Iterator<Item = (usize, f32)> {
+        let pairs = self.pairs.of(first, second);
+        let idf = idf(self.len(), pairs.len());
+        pairs.iter().map(move |pair| (pair.item(), idf * pair.share()))
+    }
+
     /// The summed rarity of the terms of an item's name.
     pub(crate) fn name_mass(&self, item: usize) -> f32 {
         self.name_mass[item]
@@ -259,6 +280,7 @@ struct Builder<'i> {
     words: HashMap<Box<str>, Option<u32>>,
     /// The terms of new items.
     counts: Vec<Count>,
+    pairs: Vec<Pair>,
     /// What has become of each item of the index before.
     moved: Vec<Option<u32>>,
     lengths: Vec<Lengths>,
@@ -274,6 +296,7 @@ impl<'i> Builder<'i> {
             terms: before.terms.clone(),
             words: HashMap::new(),
             counts: Vec::new(),
+            pairs: Vec::new(),
             moved: vec![None; before.len()],
             lengths: Vec::with_capacity(before.len()),
             seen: Vec::new(),
@@ -315,11 +338,18 @@ impl<'i> Builder<'i> {
     }
 
     fn read(&mut self, text: &str, field: Field, seen: &mut Vec<(u32, Field)>) {
+        let item = self.next();
+        let mut before = None;
         tokens::each_word(text, |word| {
             // Put together the words of a name would count twice in what a request covers of it.
-            let field = if word.compound && field == Field::Name { Field::Description } else { field };
-            if let Some(term) = self.term(word.text) {
-                seen.push((term, field));
+            let counted = if word.compound && field == Field::Name { Field::Description } else { field };
+            let Some(term) = self.term(word.text) else { return };
+            seen.push((term, counted));
+            if word.compound || !field.has_pairs() {
+                return;
+            }
+            if let Some(first) = before.replace(term).filter(|first| *first != term) {
+                self.pairs.push(Pair::new(first, term, item, field.is_name()));
             }
         });
     }
@@ -358,6 +388,7 @@ impl<'i> Builder<'i> {
             starts: Vec::with_capacity(self.terms.len() + 1),
             idf: Vec::with_capacity(self.terms.len()),
             postings: Postings::default(),
+            pairs: self.before.pairs.updated(&self.moved, self.pairs),
             name_mass: vec![0.0; items],
             server_mass: vec![0.0; items],
             terms: self.terms,
@@ -428,6 +459,7 @@ impl Index {
         kept.iter().zip(0..).for_each(|(term, number)| numbers[*term as usize] = Some(number));
         let all = self.terms.most.iter().chain(&self.terms.recent);
         let named = all.filter_map(|(name, term)| Some((name.clone(), numbers[*term as usize]?)));
+        self.pairs.renumber(|term| numbers[term as usize]);
         self.terms = Terms { most: Arc::new(named.collect()), recent: HashMap::new() };
         self.idf = kept.iter().map(|term| self.idf[*term as usize]).collect();
         // A term without postings starts where the next one does.

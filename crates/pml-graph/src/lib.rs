@@ -9,6 +9,7 @@ pub mod french;
 pub mod graph;
 pub mod lexical;
 pub mod next;
+mod pairs;
 pub mod past;
 pub mod procedure;
 pub mod rank;

@@ -255,6 +255,13 @@ impl Measure {
                 }
             }
         }
+        for pair in &request.pairs {
+            for (item, gained) in index.side_by_side(pair.first, pair.second) {
+                whole[item] += gained;
+                let parts = parts.iter_mut().enumerate().filter(|(part, _)| pair.stands_in(*part));
+                parts.for_each(|(_, worth)| worth[item] += gained);
+            }
+        }
         Measure { whole, parts }
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::mem;
 
 use crate::lexical::{FULL_MATCH, Field, Index};
 use crate::tokens::{self, Token};
@@ -31,8 +32,25 @@ const NAMED: f64 = 0.5;
 pub(crate) struct Request {
     /// Every term once, in the order of the request.
     pub(crate) terms: Vec<Term>,
+    /// Every pair of terms that stand side by side in a part, once.
+    pub(crate) pairs: Vec<Pair>,
     /// How many parts there are, at least one.
     pub(crate) parts: usize,
+}
+
+/// Two terms of a request that stand side by side, both of which some item has.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) first: u32,
+    pub(crate) second: u32,
+    /// As in [`Term`].
+    parts: u32,
+}
+
+impl Pair {
+    pub(crate) fn stands_in(&self, part: usize) -> bool {
+        self.parts & (1 << part) != 0
+    }
 }
 
 /// A term of a request.
@@ -55,15 +73,20 @@ impl Term {
 impl Request {
     /// Reads a request written for the items of `index`.
     pub(crate) fn read(text: &str, index: &Index) -> Request {
-        let mut request = Request { terms: Vec::new(), parts: 0 };
-        let mut known = HashMap::new();
+        let mut request = Request { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
+        let (mut known, mut known_pairs) = (HashMap::new(), HashMap::new());
         for piece in pieces(tokens::beginning(text, MAX_BYTES)) {
             let tokens = tokens::tokens(piece);
             let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
             request.parts += usize::from(is_part);
+            let mut before = None;
             for token in tokens {
-                request.add(token, part, &mut known, index);
+                let compound = token.compound;
+                let number = request.add(token, part, &mut known, index);
+                if !compound {
+                    request.add_pair(mem::replace(&mut before, number), number, part, &mut known_pairs);
+                }
             }
         }
         if request.parts == 0 {
@@ -73,19 +96,46 @@ impl Request {
         request
     }
 
-    fn add(&mut self, token: Token<'_>, part: u32, known: &mut HashMap<String, usize>, index: &Index) {
+    /// Adds a term, and tells its number in the index.
+    fn add(
+        &mut self,
+        token: Token<'_>,
+        part: u32,
+        known: &mut HashMap<String, usize>,
+        index: &Index,
+    ) -> Option<u32> {
         match known.entry(token.term) {
-            Entry::Occupied(at) => self.terms[*at.get()].parts |= part,
+            Entry::Occupied(at) => {
+                let term = &mut self.terms[*at.get()];
+                term.parts |= part;
+                term.number
+            }
             Entry::Vacant(free) => {
                 let number = index.term(free.key());
                 // Its two words are there already; put together they may be nobody's word.
-                if token.compound && number.is_none() {
-                    return;
+                if !token.compound || number.is_some() {
+                    self.terms.push(Term { number, idf: index.idf(number), parts: part });
+                    free.insert(self.terms.len() - 1);
                 }
-                self.terms.push(Term { number, idf: index.idf(number), parts: part });
-                free.insert(self.terms.len() - 1);
+                number
             }
         }
+    }
+
+    /// Adds two terms that follow each other, where items have both.
+    fn add_pair(
+        &mut self,
+        first: Option<u32>,
+        second: Option<u32>,
+        part: u32,
+        known: &mut HashMap<(u32, u32), usize>,
+    ) {
+        let Some((first, second)) = first.zip(second) else { return };
+        let at = *known.entry((first, second)).or_insert_with(|| {
+            self.pairs.push(Pair { first, second, parts: 0 });
+            self.pairs.len() - 1
+        });
+        self.pairs[at].parts |= part;
     }
 
     /// How well `item` alone answers the request, from 0 to 1: which share of the request, or of the

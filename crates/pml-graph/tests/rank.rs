@@ -61,6 +61,21 @@ fn rare_words_count_more_than_common_ones() {
 }
 
 #[test]
+fn words_side_by_side_count_more_than_the_same_words_apart() {
+    let index = index(&["a:one The value at present", "b:two The present value", "c:other Something else"]);
+    assert_eq!(items("What is its present value?", &index), [1, 0]);
+    // In the order of the request, and with nothing between them that says anything.
+    assert_eq!(items("What is its value at present?", &index), [0, 1]);
+}
+
+#[test]
+fn words_of_two_parts_do_not_stand_side_by_side() {
+    let index = index(&["a:one value present", "b:two present value", "c:other Something else"]);
+    assert_eq!(items("old present value new", &index), [1, 0]);
+    assert_eq!(items("old present. value new", &index), [0, 1]);
+}
+
+#[test]
 fn the_server_a_request_names_comes_first() {
     let index = index(&["gitlab:list_issues", "github:list_issues", "jira:list_issues"]);
     assert_eq!(items("list the issues on github", &index)[0], 1);
@@ -78,9 +93,9 @@ fn reasons_quote_the_request() {
     check(
         "Reading a File from disk",
         &expect![[r#"
-            0.82 fs:read_file: name matches `Reading`, `File`
-            0.26 fs:write_file: name matches `File`
-            0.20 fs:list_directory: description mentions `File`
+            0.83 fs:read_file: name matches `Reading`, `File`
+            0.25 fs:write_file: name matches `File`
+            0.19 fs:list_directory: description mentions `File`
             0.18 git:diff: description mentions `File`
         "#]],
     );
@@ -92,9 +107,9 @@ fn every_part_of_a_request_is_answered_early() {
         "Read the file report.txt and write the file copy.txt. Give me the weather forecast. Send an email to Ann.",
         &expect![[r#"
             0.84 weather:forecast: name matches `forecast`; server matches `weather`
-            0.61 mail:send_email: name matches `Send`, `email`
-            0.54 fs:read_file: name matches `Read`, `file`
-            0.46 fs:write_file: name matches `file`, `write`
+            0.66 mail:send_email: name matches `Send`, `email`
+            0.59 fs:read_file: name matches `Read`, `file`
+            0.50 fs:write_file: name matches `file`, `write`
         "#]],
     );
 }
