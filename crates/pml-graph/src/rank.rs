@@ -86,6 +86,13 @@ const FEW_WORDS: usize = 3;
 /// what their meanings come to. Catalogues of different tools have twice as much.
 const ALL_ALIKE: f32 = 0.1;
 
+/// How many of the items that are most like a part show how clearly it is answered: one alone may be so by
+/// chance.
+const PEAK: usize = 3;
+
+/// What stands out less than this, as a cosine, does not stand out.
+const LEAST_PEAK: f32 = 0.05;
+
 /// An item without a word of the request is found when it is at least this similar: texts that have
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
@@ -219,6 +226,7 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
+                meaning.level();
                 meaning.scale(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has(item)));
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
                 likeness
@@ -310,6 +318,19 @@ impl Measure {
         deviation
     }
 
+    /// Brings the parts nearer to each other. A part that is put in other words than any item's is much like
+    /// none of them, and yet asks for something: what stands out for it counts for more, halfway (by the
+    /// root) to where it would stand out as far as what stands out for the clearest part.
+    fn level(&mut self) {
+        let peaks: Vec<(f32, f32)> = self.parts.iter().map(|part| peak(part)).collect();
+        let Some(highest) = peaks.iter().map(|(_, height)| *height).reduce(f32::max) else { return };
+        let ground = peaks.iter().map(|(mean, _)| mean).sum::<f32>() / peaks.len() as f32;
+        for (part, (mean, height)) in self.parts.iter_mut().zip(peaks) {
+            let times = (highest / height).sqrt();
+            part.iter_mut().for_each(|number| *number = ground + (*number - mean) * times);
+        }
+    }
+
     fn add(&mut self, other: &Measure, weight: f32) {
         if self.parts.is_empty() && !other.parts.is_empty() {
             self.parts = vec![self.whole.clone(); other.parts.len()];
@@ -327,6 +348,22 @@ fn add_postings(worth: &mut [f32], term: u32, index: &Index) {
 
 fn add_weighted(numbers: &mut [f32], others: &[f32], weight: f32) {
     numbers.iter_mut().zip(others).for_each(|(number, other)| *number += weight * other);
+}
+
+/// The mean of `numbers`, and how far the best of them are above it, at least [`LEAST_PEAK`].
+fn peak(numbers: &[f32]) -> (f32, f32) {
+    let mean = numbers.iter().sum::<f32>() / numbers.len().max(1) as f32;
+    let mut best = [f32::NEG_INFINITY; PEAK];
+    for number in numbers {
+        // The lowest of the best so far is always the first.
+        if *number > best[0] {
+            best[0] = *number;
+            best.sort_unstable_by(f32::total_cmp);
+        }
+    }
+    let best: Vec<f32> = best.into_iter().filter(|number| number.is_finite()).collect();
+    let height = best.iter().sum::<f32>() / best.len().max(1) as f32 - mean;
+    (mean, height.max(LEAST_PEAK))
 }
 
 /// What each item gains by its name and its server's name.
@@ -541,6 +578,26 @@ mod tests {
         assert!((once - (4.0 * (1.0 - ANSWERED) + 2.0 * (1.0 - SAID))).abs() < 1e-6, "{once}");
         left.take(&same);
         assert!(same.lost(&left) > once);
+    }
+
+    #[test]
+    fn a_part_that_nothing_is_much_like_still_asks_for_something() {
+        let parts = vec![vec![0.9, 0.1, 0.1, 0.1], vec![0.1, 0.3, 0.1, 0.1]];
+        let mut measure = Measure { whole: vec![0.0; 4], parts };
+        let apart =
+            |measure: &Measure, part: usize, item: usize| measure.parts[part][item] - measure.parts[part][3];
+        let (clear, faint) = (apart(&measure, 0, 0), apart(&measure, 1, 1));
+        measure.level();
+        assert!((apart(&measure, 0, 0) - clear).abs() < 1e-6);
+        assert!(apart(&measure, 1, 1) > 1.1 * faint && apart(&measure, 1, 1) < clear);
+    }
+
+    #[test]
+    fn the_best_three_show_how_clearly_a_part_is_answered() {
+        let (mean, height) = peak(&[0.5, 0.1, 0.0, 0.3, 0.1]);
+        assert!((mean - 0.2).abs() < 1e-6 && (height - 0.1).abs() < 1e-6, "{mean} {height}");
+        assert_eq!(peak(&[0.4, 0.4]), (0.4, LEAST_PEAK));
+        assert_eq!(peak(&[]).1, LEAST_PEAK);
     }
 
     #[test]

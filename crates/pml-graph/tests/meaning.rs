@@ -101,10 +101,10 @@ fn every_part_has_its_own_meaning() {
     check(
         "Will it be sunny tomorrow? Read my document. Post a letter.",
         &expect![[r#"
-            0.87 read_file: name matches `Read`; means nearly what is asked (1.00)
-            0.56 write_file: means nearly what is asked (1.00)
-            0.54 forecast: means nearly what is asked (1.00)
-            0.54 send_email: means nearly what is asked (0.99)
+            0.84 read_file: name matches `Read`; means nearly what is asked (1.00)
+            0.72 forecast: means nearly what is asked (1.00)
+            0.72 send_email: means nearly what is asked (0.99)
+            0.55 write_file: means nearly what is asked (1.00)
         "#]],
     );
 }
