@@ -8,6 +8,7 @@ mod confidence;
 pub mod french;
 pub mod graph;
 pub mod lexical;
+mod measure;
 pub mod next;
 mod pairs;
 pub mod past;

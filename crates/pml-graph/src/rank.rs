@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::confidence::{self, Signs};
 use crate::lexical::{Field, Index};
+use crate::measure::{Measure, PART_WEIGHT, add_weighted, spread_of};
 use crate::past::Hint;
 use crate::request::{MAX_BYTES, Request, Term};
 use crate::tokens;
@@ -65,10 +66,6 @@ pub enum Reason {
     Served(u32),
 }
 
-/// The best part of the request counts this many times the whole of a request of one part. The more
-/// parts there are, the less the whole says about any one of them: it counts by the root of their number.
-const PART_WEIGHT: f32 = 1.5;
-
 /// What an item gains when the best part of the request has every word of its name, in standard
 /// deviations.
 const NAME_COVERAGE: f32 = 0.8;
@@ -85,13 +82,6 @@ const FEW_WORDS: usize = 3;
 /// Where all items mean nearly the same, how they differ is noise: this much, at least, counts as a standard deviation of
 /// what their meanings come to. Catalogues of different tools have twice as much.
 const ALL_ALIKE: f32 = 0.1;
-
-/// How many of the items that are most like a part show how clearly it is answered: one alone may be so by
-/// chance.
-const PEAK: usize = 3;
-
-/// What stands out less than this, as a cosine, does not stand out.
-const LEAST_PEAK: f32 = 0.05;
 
 /// An item without a word of the request is found when it is at least this similar: texts that have
 /// nothing to do with each other mostly are less.
@@ -242,130 +232,6 @@ impl Fit {
     }
 }
 
-/// How well each item fits a request and its parts, by one kind of evidence.
-struct Measure {
-    whole: Vec<f32>,
-    /// Per part; none where the whole is the only part.
-    parts: Vec<Vec<f32>>,
-}
-
-impl Measure {
-    fn of_words(request: &Request, index: &Index) -> Measure {
-        let mut whole = vec![0.0; index.len()];
-        let only = request.parts == 1 && request.terms.iter().all(|term| term.stands_in(0));
-        let mut parts = vec![vec![0.0; index.len()]; if only { 0 } else { request.parts }];
-        for term in &request.terms {
-            let Some(number) = term.number else { continue };
-            add_postings(&mut whole, number, index);
-            for (part, worth) in parts.iter_mut().enumerate() {
-                if term.stands_in(part) {
-                    add_postings(worth, number, index);
-                }
-            }
-        }
-        for pair in &request.pairs {
-            for (item, gained) in index.side_by_side(pair.first, pair.second) {
-                whole[item] += gained;
-                let parts = parts.iter_mut().enumerate().filter(|(part, _)| pair.stands_in(*part));
-                parts.for_each(|(_, worth)| worth[item] += gained);
-            }
-        }
-        Measure { whole, parts }
-    }
-
-    /// `None` where the vectors of the request cannot be compared with those of the items.
-    fn of_meaning(dense: &Dense<'_>, parts: usize) -> Option<Measure> {
-        let whole = dense.items.similarities(dense.whole)?;
-        // Parts of another number are those of another text.
-        let same = dense.parts.len() != parts || dense.parts.iter().all(|part| part == dense.whole);
-        let parts = if same { &[] } else { dense.parts };
-        let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| dense.items.similarities(part)).collect();
-        Some(Measure { whole, parts: parts? })
-    }
-
-    /// How much the whole counts.
-    fn whole_weight(&self) -> f32 {
-        1.0 / (self.parts.len().max(1) as f32).sqrt()
-    }
-
-    fn part(&self, part: usize) -> &[f32] {
-        self.parts.get(part).unwrap_or(&self.whole)
-    }
-
-    /// How well `item` fits the part that it fits best.
-    fn best(&self, item: usize) -> f32 {
-        let parts = self.parts.iter().map(|part| part[item]);
-        parts.reduce(f32::max).unwrap_or(self.whole[item])
-    }
-
-    /// What the whole and the best part come to for each item.
-    fn sums(&self) -> Vec<f32> {
-        let weight = self.whole_weight();
-        (0..self.whole.len()).map(|item| weight * self.whole[item] + PART_WEIGHT * self.best(item)).collect()
-    }
-
-    /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
-    /// what the whole and the best part come to for the items that count, or `least` where they hardly differ. Gives that
-    /// back.
-    fn scale(&mut self, least: f32, counts: impl Fn(usize) -> bool) -> f32 {
-        let sums = self.sums().into_iter().enumerate().filter(|(item, _)| counts(*item));
-        let (mean, deviation) = spread_of(&sums.map(|(_, sum)| sum).collect::<Vec<_>>());
-        let deviation = deviation.max(least);
-        let mean = mean / (self.whole_weight() + PART_WEIGHT);
-        for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
-            numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);
-        }
-        deviation
-    }
-
-    /// Brings the parts nearer to each other. A part that is put in other words than any item's is much like
-    /// none of them, and yet asks for something: what stands out for it counts for more, halfway (by the
-    /// root) to where it would stand out as far as what stands out for the clearest part.
-    fn level(&mut self) {
-        let peaks: Vec<(f32, f32)> = self.parts.iter().map(|part| peak(part)).collect();
-        let Some(highest) = peaks.iter().map(|(_, height)| *height).reduce(f32::max) else { return };
-        let ground = peaks.iter().map(|(mean, _)| mean).sum::<f32>() / peaks.len() as f32;
-        for (part, (mean, height)) in self.parts.iter_mut().zip(peaks) {
-            let times = (highest / height).sqrt();
-            part.iter_mut().for_each(|number| *number = ground + (*number - mean) * times);
-        }
-    }
-
-    fn add(&mut self, other: &Measure, weight: f32) {
-        if self.parts.is_empty() && !other.parts.is_empty() {
-            self.parts = vec![self.whole.clone(); other.parts.len()];
-        }
-        for (part, numbers) in self.parts.iter_mut().enumerate() {
-            add_weighted(numbers, other.part(part), weight);
-        }
-        add_weighted(&mut self.whole, &other.whole, weight);
-    }
-}
-
-fn add_postings(worth: &mut [f32], term: u32, index: &Index) {
-    index.postings(term).for_each(|posting| worth[posting.item] += posting.worth);
-}
-
-fn add_weighted(numbers: &mut [f32], others: &[f32], weight: f32) {
-    numbers.iter_mut().zip(others).for_each(|(number, other)| *number += weight * other);
-}
-
-/// The mean of `numbers`, and how far the best of them are above it, at least [`LEAST_PEAK`].
-fn peak(numbers: &[f32]) -> (f32, f32) {
-    let mean = numbers.iter().sum::<f32>() / numbers.len().max(1) as f32;
-    let mut best = [f32::NEG_INFINITY; PEAK];
-    for number in numbers {
-        // The lowest of the best so far is always the first.
-        if *number > best[0] {
-            best[0] = *number;
-            best.sort_unstable_by(f32::total_cmp);
-        }
-    }
-    let best: Vec<f32> = best.into_iter().filter(|number| number.is_finite()).collect();
-    let height = best.iter().sum::<f32>() / best.len().max(1) as f32 - mean;
-    (mean, height.max(LEAST_PEAK))
-}
-
 /// What each item gains by its name and its server's name.
 fn names(request: &Request, index: &Index) -> Vec<f32> {
     let mut gained = vec![0.0_f32; index.len()];
@@ -386,14 +252,6 @@ fn names(request: &Request, index: &Index) -> Vec<f32> {
 fn each_named(term: &Term, index: &Index, field: Field, each: impl FnMut(usize)) {
     let postings = term.number.into_iter().flat_map(|number| index.postings(number));
     postings.filter(|posting| posting.fields.contains(field)).map(|posting| posting.item).for_each(each);
-}
-
-/// The mean, and the standard deviation; 1 where all are equal, so that one can divide by it.
-fn spread_of(values: &[f32]) -> (f32, f32) {
-    let number = values.len().max(1) as f64;
-    let mean = values.iter().map(|value| f64::from(*value)).sum::<f64>() / number;
-    let variance = values.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>() / number;
-    (mean as f32, if variance > f64::EPSILON { variance.sqrt() as f32 } else { 1.0 })
 }
 
 /// Reorders `ranked` so that everything that is asked is answered early: the best item is taken again and
@@ -578,26 +436,6 @@ mod tests {
         assert!((once - (4.0 * (1.0 - ANSWERED) + 2.0 * (1.0 - SAID))).abs() < 1e-6, "{once}");
         left.take(&same);
         assert!(same.lost(&left) > once);
-    }
-
-    #[test]
-    fn a_part_that_nothing_is_much_like_still_asks_for_something() {
-        let parts = vec![vec![0.9, 0.1, 0.1, 0.1], vec![0.1, 0.3, 0.1, 0.1]];
-        let mut measure = Measure { whole: vec![0.0; 4], parts };
-        let apart =
-            |measure: &Measure, part: usize, item: usize| measure.parts[part][item] - measure.parts[part][3];
-        let (clear, faint) = (apart(&measure, 0, 0), apart(&measure, 1, 1));
-        measure.level();
-        assert!((apart(&measure, 0, 0) - clear).abs() < 1e-6);
-        assert!(apart(&measure, 1, 1) > 1.1 * faint && apart(&measure, 1, 1) < clear);
-    }
-
-    #[test]
-    fn the_best_three_show_how_clearly_a_part_is_answered() {
-        let (mean, height) = peak(&[0.5, 0.1, 0.0, 0.3, 0.1]);
-        assert!((mean - 0.2).abs() < 1e-6 && (height - 0.1).abs() < 1e-6, "{mean} {height}");
-        assert_eq!(peak(&[0.4, 0.4]), (0.4, LEAST_PEAK));
-        assert_eq!(peak(&[]).1, LEAST_PEAK);
     }
 
     #[test]
