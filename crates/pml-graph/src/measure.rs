@@ -94,6 +94,15 @@ impl Measure {
         deviation
     }
 
+    /// Takes from each item what is said to be `usual` for it; less where there are many parts, each of which
+    /// is less like the usual request.
+    pub(crate) fn take_usual(&mut self, usual: &[f32]) {
+        let weight = -self.whole_weight();
+        for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
+            add_weighted(numbers, usual, weight);
+        }
+    }
+
     /// Brings the parts nearer to each other. A part that is put in other words than any item's is much like
     /// none of them, and yet asks for something: what stands out for it counts for more, halfway (by the
     /// root) to where it would stand out as far as what stands out for the clearest part.

@@ -3,8 +3,9 @@
 //! A run that succeeded says which items (tools, or capabilities) served an intent. [`Past`] grows by one
 //! such trace at a time and answers, for a request, with a [`Hint`] per item. A hint speaks for an item as
 //! well as against it: a request that is less like the item's past intents than these are like each other
-//! lowers it. That is what keeps learning from hurting: an item without traces has no hint and stays where
-//! its description puts it, and items with traces pass it only if the request is one of theirs.
+//! lowers it. That is what keeps learning from hurting: nothing is said for or against an item without
+//! traces, and items with traces pass it only if the request is one of theirs. Of every item is said how
+//! like it past intents are on the whole, so that ranking can tell what is usual from what is meant.
 //!
 //! Vectors are handed in, and may be missing; then the words of past intents speak alone. Items are
 //! numbered by the caller. Nothing here knows what a description says.
@@ -54,6 +55,9 @@ const TRUST: f32 = 0.5;
 /// With how many traces half of that is reached.
 const HALF_TRUST: f32 = 4.0;
 
+/// After how many intents half of what is usual for all of them is believed.
+const HALF_HEARD: f32 = 50.0;
+
 /// How many failures in a row, without a success, lower an item by half a standard deviation.
 const PATIENCE: f32 = 4.0;
 
@@ -90,6 +94,11 @@ pub struct Hint {
     pub evidence: f32,
     /// The cosine of the nearest intent the item has served; 0 if there is none to compare with.
     pub nearest: f32,
+    /// How like the item's own vector past intents are, whether it served them or not: the mean of their
+    /// cosines, believed as far as `heard` says.
+    pub usual: f32,
+    /// From 0 to below 1 with the number of intents that were compared with the item.
+    pub heard: f32,
 }
 
 impl Hint {
@@ -122,6 +131,8 @@ pub struct Past {
     parted: Vec<Parted>,
     /// Failed runs per item.
     failures: HashMap<u32, u32>,
+    /// Per item, the summed cosines of all intents with its own vector, and how many they are.
+    likeness: Vec<(f32, u32)>,
 }
 
 /// An intent in parts.
@@ -144,6 +155,10 @@ impl Past {
         self.words.push(&slots, trace.intent.text);
         let Some(vector) = trace.intent.vector.filter(|vector| self.learned.takes(vector)) else { return };
         self.learned.push(&items, &self.slots, vector, trace.likeness);
+        self.likeness.resize(self.likeness.len().max(trace.likeness.len()), (0.0, 0));
+        for ((sum, number), likeness) in self.likeness.iter_mut().zip(trace.likeness) {
+            (*sum, *number) = (*sum + likeness, *number + 1);
+        }
         let start = self.parts.len();
         self.comparable(&trace.intent).into_iter().for_each(|part| self.parts.push(part));
         self.parted.push(Parted { slots, rows: start..self.parts.len() });
@@ -167,6 +182,10 @@ impl Past {
                 *hint = told.map_or_else(|| spoken(*heard, traces), |told| known(told, *heard));
                 hint.traces = traces;
             }
+        }
+        for (hint, (sum, number)) in hints.iter_mut().zip(&self.likeness) {
+            hint.usual = sum / (*number as f32 + HALF_HEARD);
+            hint.heard = grown(*number as f32, HALF_HEARD);
         }
         for (item, failures) in &self.failures {
             if let Some(hint) = hints.get_mut(*item as usize) {
@@ -226,6 +245,7 @@ fn known(told: Told, heard: Heard) -> Hint {
         trust: TRUST * grown(traces, HALF_TRUST),
         evidence: pull + grown(traces, HALF_BELIEVED) * alike,
         nearest: told.nearest.max(0.0),
+        ..Hint::default()
     }
 }
 

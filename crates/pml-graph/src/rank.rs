@@ -83,6 +83,9 @@ const FEW_WORDS: usize = 3;
 /// what their meanings come to. Catalogues of different tools have twice as much.
 const ALL_ALIKE: f32 = 0.1;
 
+/// How much of what is usual for an item is taken from what it means to a request of one part.
+const USUAL: f32 = 0.5;
+
 /// An item without a word of the request is found when it is at least this similar: texts that have
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
@@ -158,7 +161,7 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
 /// standard deviation.
 pub fn standard(request: &str, evidence: &Evidence<'_>) -> Vec<f32> {
     let request = Request::read(request, evidence.lexical);
-    let mut values = Fit::measure(&request, evidence).values();
+    let mut values = Fit::measure(&request, &Evidence { past: None, ..*evidence }).values();
     let (mean, deviation) = spread_of(&values);
     values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
     values
@@ -216,6 +219,9 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
+                if let Some(usual) = dense.zip(evidence.past).and_then(|(dense, past)| usual(&dense, past)) {
+                    meaning.take_usual(&usual);
+                }
                 meaning.level();
                 meaning.scale(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has(item)));
                 all.add(&meaning, MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32);
@@ -230,6 +236,18 @@ impl Fit {
         add_weighted(&mut values, &self.names, 1.0);
         values
     }
+}
+
+/// How much more each item is like any request than it is like any other item, as past requests tell;
+/// 0 is usual. Requests are put otherwise than descriptions, so an item that is put like a request is like
+/// many requests, and that says nothing of this one.
+fn usual(dense: &Dense<'_>, past: &[Hint]) -> Option<Vec<f32>> {
+    let common = dense.items.commonness().filter(|common| common.len() == past.len())?;
+    let more = past.iter().zip(common).map(|(hint, common)| USUAL * (hint.usual - hint.heard * common));
+    let mut more: Vec<f32> = more.collect();
+    let (mean, _) = spread_of(&more);
+    more.iter_mut().for_each(|more| *more -= mean);
+    Some(more)
 }
 
 /// What each item gains by its name and its server's name.

@@ -39,6 +39,8 @@ pub struct Vectors {
     rows: Vec<i8>,
     /// What the numbers of a row are multiplied by; 0 where there is no vector.
     scales: Vec<f32>,
+    /// The sum of all vectors, each of length 1.
+    sum: Vec<f32>,
 }
 
 impl Vectors {
@@ -81,11 +83,13 @@ impl Vectors {
     /// # Panics
     /// If there is no such item, or the vector has another length than those before it.
     pub fn replace(&mut self, item: usize, vector: Option<&[f32]>) {
+        self.sum_up(item, -1.0);
         self.scales[item] = 0.0;
         let Some(vector) = vector else { return };
         if self.dimensions == 0 {
             self.dimensions = vector.len();
             self.rows = vec![0; self.len() * self.dimensions];
+            self.sum = vec![0.0; self.dimensions];
         }
         assert_eq!(vector.len(), self.dimensions, "vectors of one table have one length");
         let step = largest(vector) / f32::from(i8::MAX);
@@ -97,6 +101,16 @@ impl Vectors {
         row.iter_mut().zip(vector).for_each(|(small, number)| *small = (number / step).round() as i8);
         let length = row.iter().map(|small| f32::from(*small).powi(2)).sum::<f32>().sqrt();
         self.scales[item] = 1.0 / length;
+        self.sum_up(item, 1.0);
+    }
+
+    /// Adds the vector of an item to the sum, `times` over.
+    fn sum_up(&mut self, item: usize, times: f32) {
+        let times = times * self.scales[item];
+        if times != 0.0 {
+            let row = &self.rows[item * self.dimensions..(item + 1) * self.dimensions];
+            self.sum.iter_mut().zip(row).for_each(|(sum, small)| *sum += times * f32::from(*small));
+        }
     }
 
     /// Removes an item; those behind it move up.
@@ -104,6 +118,7 @@ impl Vectors {
     /// # Panics
     /// If there is no such item.
     pub fn remove(&mut self, item: usize) {
+        self.sum_up(item, -1.0);
         self.scales.remove(item);
         self.rows.drain(item * self.dimensions..(item + 1) * self.dimensions);
     }
@@ -134,6 +149,15 @@ impl Vectors {
         let usual = found.iter().sum::<f32>() / there.max(1) as f32;
         let absent = found.iter_mut().zip(&self.scales).filter(|(_, scale)| **scale == 0.0);
         absent.for_each(|(similarity, _)| *similarity = usual);
+        Some(found)
+    }
+
+    /// How like all items each item is: the mean of its cosines with all of them.
+    pub(crate) fn commonness(&self) -> Option<Vec<f32>> {
+        let mut found = self.similarities(&self.sum)?;
+        let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
+        let length = self.sum.iter().map(|number| number.powi(2)).sum::<f32>().sqrt() / there.max(1) as f32;
+        found.iter_mut().for_each(|similarity| *similarity *= length);
         Some(found)
     }
 
@@ -217,6 +241,21 @@ mod tests {
         vectors.push(Some(&[f32::NAN, 1.0]));
         let all = vectors.similarities(&x).unwrap_or_default();
         assert!(close(all.get(2).copied(), 0.5), "{all:?}");
+    }
+
+    #[test]
+    fn commonness_is_the_mean_of_all_cosines() {
+        let mut vectors = Vectors::default();
+        assert_eq!(vectors.commonness(), None);
+        vectors.push(Some(&[1.0, 1.0]));
+        vectors.push(Some(&[3.0, 0.0]));
+        vectors.push(Some(&[0.0, 2.0]));
+        vectors.replace(0, Some(&[2.0, 0.0]));
+        let all = vectors.commonness().unwrap_or_default();
+        assert!(close(all.first().copied(), 2.0 / 3.0) && close(all.get(2).copied(), 1.0 / 3.0), "{all:?}");
+        vectors.remove(1);
+        let all = vectors.commonness().unwrap_or_default();
+        assert!(close(all.first().copied(), 0.5), "{all:?}");
     }
 
     #[test]

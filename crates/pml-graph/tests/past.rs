@@ -2,7 +2,8 @@
 
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::{Hint, Intent, Past, Trace};
-use pml_graph::rank::{Evidence, rank, reasons, standard};
+use pml_graph::rank::{Dense, Evidence, rank, reasons, standard};
+use pml_graph::vectors::Vectors;
 
 fn index() -> Index {
     let tools = [
@@ -59,4 +60,33 @@ fn the_standard_fit_is_that_of_words_whatever_the_past_says() {
     assert!(
         standard("", &Evidence { lexical: &index, dense: None, past: None }).iter().all(|fit| *fit == 0.0)
     );
+}
+
+/// The first axis is how a request is put, the others are what is meant.
+#[test]
+fn an_item_that_is_like_all_past_requests_is_no_more_meant_for_it() {
+    let index =
+        Index::build(["one", "two", "three", "four"].map(|name| Document { name, ..Document::default() }));
+    let mut items = Vectors::default();
+    for item in [[0.9, 0.4, 0.0, 0.0], [0.0, 0.9, 0.4, 0.0], [0.0, 0.0, 0.4, 0.9], [0.0, 0.0, 0.9, 0.4]] {
+        items.push(Some(&item));
+    }
+    let request = [0.7, 0.7, 0.0, 0.0];
+    let dense = Dense { items: &items, whole: &request, parts: &[] };
+    let asked = |past: &Past| {
+        let hints = past.hints(&Intent { text: "an old request", vector: Some(&request), parts: &[] }, 4);
+        assert!(hints[..3].iter().all(|hint| hint.traces == 0 && hint.evidence == 0.0), "{hints:?}");
+        let evidence = Evidence { lexical: &index, dense: Some(dense), past: Some(&hints) };
+        let found = rank("an old request", &evidence).into_iter().map(|found| found.item);
+        found.filter(|item| *item < 2).collect::<Vec<_>>()
+    };
+    let mut past = Past::default();
+    assert_eq!(asked(&past), [0, 1]);
+    for _ in 0..200 {
+        let vector = [0.95, 0.0, 0.0, 0.3];
+        let likeness = items.similarities(&vector).unwrap_or_default();
+        let intent = Intent { text: "another thing", vector: Some(&vector), parts: &[] };
+        past.push(&Trace { items: &[3], intent, likeness: &likeness });
+    }
+    assert_eq!(asked(&past), [1, 0]);
 }
