@@ -30,13 +30,13 @@ const USUAL: f32 = 0.45;
 const EARLY: f32 = 0.5;
 
 /// How much the nearest past intent counts, by its cosine.
-const NEAREST: f32 = 2.5;
+const NEAREST: f32 = 3.5;
 
 /// How much the words of past intents count, by the share of the request they cover.
 const WORDS: f32 = 5.0;
 
 /// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
-const CHANCE: f32 = 2.1;
+const CHANCE: f32 = 2.55;
 
 /// ... and how much more with every e times as many traces: among many, one is near by chance.
 const CHANCE_GROWTH: f32 = 0.2;
