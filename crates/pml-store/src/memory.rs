@@ -15,7 +15,7 @@ mod observed;
 mod tool_use;
 mod trace;
 
-use pml_model::capability::Procedure;
+use pml_model::capability::{Procedure, ToolUse};
 use pml_model::trace::Trace;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -41,6 +41,8 @@ pub struct Memory {
     pub procedure: Option<Box<Procedure>>,
     /// This run makes the procedure active.
     pub activates: bool,
+    /// The definitions that its tools had; where it worked, they are the ones it is known to work with.
+    pub tools: Vec<ToolUse>,
     /// What the parameters were given, by name; kept as examples where it worked.
     pub values: Map<String, Value>,
     /// What happened.

@@ -283,6 +283,7 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
     let memory = Memory {
         procedure: None,
         activates: false,
+        tools: Vec::new(),
         values: serde_json::Map::new(),
         trace: Box::new(trace),
         nested: Vec::new(),

@@ -176,7 +176,7 @@ struct Hint {
 }
 
 /// The tools it calls: those it declares, and of one whose calls cannot be known, none but the granted ones it names.
-fn tools(plan: &Plan) -> Vec<ToolUse> {
+pub(crate) fn tools(plan: &Plan) -> Vec<ToolUse> {
     let declared: BTreeSet<&str> = plan.structure.nodes.iter().filter_map(tool_of).collect();
     let mut seen = BTreeSet::new();
     plan.tools

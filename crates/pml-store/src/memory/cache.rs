@@ -1,13 +1,10 @@
 //! Results of capabilities that need not be worked out again.
 
-use std::collections::HashSet;
-
-use pml_model::capability::{Procedure, ToolUse};
 use pml_model::{CapabilityId, Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::value::RawValue;
 
-use super::capability::{capability_id, json, resolve};
+use super::capability::resolve;
 use crate::catalogue::unexpected;
 use crate::{Error, Store, Urgency};
 
@@ -40,8 +37,6 @@ pub struct CachedResult {
 pub enum Dropped<'a> {
     /// Those of a capability.
     Capability(&'a CapabilityId),
-    /// Those of capabilities that call this tool, `server:tool`.
-    Tool(&'a str),
     /// All.
     All,
     /// Those that were kept long enough.
@@ -55,7 +50,7 @@ pub struct CacheDrop {
     pub at: i64,
     /// Why.
     pub because: String,
-    /// Which: the id of a capability, a tool, `all` or `expired`.
+    /// Which: the id of a capability, `all` or `expired`.
     pub what: String,
     /// How many.
     pub entries: u64,
@@ -144,7 +139,6 @@ impl Store {
 /// As [`Dropped`], for the thread that writes.
 enum OwnedDropped {
     Capability(CapabilityId),
-    Tool(String),
     All,
     Expired,
 }
@@ -153,7 +147,6 @@ impl From<Dropped<'_>> for OwnedDropped {
     fn from(which: Dropped<'_>) -> OwnedDropped {
         match which {
             Dropped::Capability(id) => OwnedDropped::Capability(id.clone()),
-            Dropped::Tool(tool) => OwnedDropped::Tool(tool.to_owned()),
             Dropped::All => OwnedDropped::All,
             Dropped::Expired => OwnedDropped::Expired,
         }
@@ -164,7 +157,6 @@ impl OwnedDropped {
     fn borrowed(&self) -> Dropped<'_> {
         match self {
             OwnedDropped::Capability(id) => Dropped::Capability(id),
-            OwnedDropped::Tool(tool) => Dropped::Tool(tool),
             OwnedDropped::All => Dropped::All,
             OwnedDropped::Expired => Dropped::Expired,
         }
@@ -230,8 +222,7 @@ pub(super) fn drop_results(
     now: i64,
 ) -> rusqlite::Result<u64> {
     let (what, entries) = match which {
-        Dropped::Capability(id) => (id.as_str(), drop_of(connection, principal, std::slice::from_ref(id))?),
-        Dropped::Tool(tool) => (tool, drop_of(connection, principal, &users(connection, principal, tool)?)?),
+        Dropped::Capability(id) => (id.as_str(), drop_of(connection, principal, id)?),
         Dropped::All => ("all", drop_until(connection, principal, i64::MAX)?),
         Dropped::Expired => ("expired", drop_until(connection, principal, now)?),
     };
@@ -245,69 +236,20 @@ pub(super) fn drop_results(
     Ok(entries as u64)
 }
 
-/// Drops the results of capabilities and of those that were merged into them.
-fn drop_of(
-    connection: &Connection,
-    principal: &Principal,
-    capabilities: &[CapabilityId],
-) -> rusqlite::Result<usize> {
-    let mut delete = connection.prepare_cached(
-        "DELETE FROM cached_result WHERE principal = ?1 AND (capability = ?2 OR capability IN (
-            SELECT capability_alias.id FROM capability_alias
-            JOIN capability ON capability.number = capability_alias.capability
-            WHERE capability.id = ?2 AND capability.principal = ?1))",
-    )?;
-    capabilities.iter().map(|id| delete.execute([principal.0.as_str(), id.as_str()])).sum()
+/// Drops the results of a capability and of those that were merged into it.
+fn drop_of(connection: &Connection, principal: &Principal, id: &CapabilityId) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached(
+            "DELETE FROM cached_result WHERE principal = ?1 AND (capability = ?2 OR capability IN (
+                SELECT capability_alias.id FROM capability_alias
+                JOIN capability ON capability.number = capability_alias.capability
+                WHERE capability.id = ?2 AND capability.principal = ?1))",
+        )?
+        .execute([principal.0.as_str(), id.as_str()])
 }
 
 fn drop_until(connection: &Connection, principal: &Principal, time: i64) -> rusqlite::Result<usize> {
     connection
         .prepare_cached("DELETE FROM cached_result WHERE principal = ?1 AND expires_at <= ?2")?
         .execute(params![principal.0, time])
-}
-
-/// The capabilities with results that call a tool, themselves or through others.
-fn users(connection: &Connection, principal: &Principal, tool: &str) -> rusqlite::Result<Vec<CapabilityId>> {
-    let cached: Vec<CapabilityId> = connection
-        .prepare_cached("SELECT DISTINCT capability FROM cached_result WHERE principal = ?1")?
-        .query_map([&principal.0], |row| capability_id(row, 0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut users = Vec::new();
-    for id in cached {
-        if calls(connection, principal, &id, tool)? {
-            users.push(id);
-        }
-    }
-    Ok(users)
-}
-
-/// Whether a capability calls a tool. Of one that is not there itself that cannot be told, so it may.
-fn calls(
-    connection: &Connection,
-    principal: &Principal,
-    id: &CapabilityId,
-    tool: &str,
-) -> rusqlite::Result<bool> {
-    let (mut seen, mut waiting) = (HashSet::new(), vec![id.clone()]);
-    while let Some(id) = waiting.pop() {
-        if !seen.insert(id.clone()) {
-            continue;
-        }
-        let procedure = connection
-            .prepare_cached(
-                "SELECT tools, procedure FROM capability
-                 JOIN capability_procedure ON capability_procedure.capability = capability.number
-                 WHERE capability.id = ?1 AND capability.principal = ?2",
-            )?
-            .query_row([id.as_str(), &principal.0], |row| {
-                Ok((json::<Vec<ToolUse>>(row, 0)?, json::<Procedure>(row, 1)?))
-            })
-            .optional()?;
-        let Some((tools, procedure)) = procedure else { return Ok(true) };
-        if tools.iter().any(|used| used.id == tool) {
-            return Ok(true);
-        }
-        waiting.extend(procedure.dependencies);
-    }
-    Ok(false)
 }

@@ -233,6 +233,27 @@ pub(super) fn approve(connection: &Connection, capability: i64) -> rusqlite::Res
     if changed > 0 { touch(connection, capability) } else { Ok(()) }
 }
 
+/// It worked with these definitions of its tools.
+pub(super) fn works_with(
+    connection: &Connection,
+    capability: i64,
+    definitions: &[ToolUse],
+) -> rusqlite::Result<()> {
+    let before: Vec<ToolUse> = connection
+        .prepare_cached("SELECT tools FROM capability_procedure WHERE capability = ?1")?
+        .query_row([capability], |row| json(row, 0))?;
+    let now = |tool: &ToolUse| definitions.iter().find(|other| other.id == tool.id).unwrap_or(tool).clone();
+    let tools: Vec<ToolUse> = before.iter().map(now).collect();
+    if tools == before {
+        return Ok(());
+    }
+    let tools = serde_json::to_string(&tools).expect("names and digests are plain data");
+    connection
+        .prepare_cached("UPDATE capability_procedure SET tools = ?2 WHERE capability = ?1")?
+        .execute(params![capability, tools])?;
+    touch(connection, capability)
+}
+
 /// A procedure to be stored, written out.
 pub(super) struct NewProcedure {
     pub(super) id: CapabilityId,

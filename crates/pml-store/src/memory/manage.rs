@@ -176,22 +176,26 @@ impl Store {
         })
     }
 
-    /// Takes back what [`Store::degrade`] did, and says whether there was anything to take back. One that
-    /// failed too often stays degraded until it works again.
+    /// What [`Store::degrade`] told of is over, and says whether that is news. It stays degraded, for the reason
+    /// given here, until a run of it works: that its tools are there shows nothing.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn recover(&self, principal: &Principal, id: &CapabilityId) -> Result<bool, Error> {
-        let (principal, id) = (principal.clone(), id.clone());
+    pub fn may_work_again(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        because: &str,
+    ) -> Result<bool, Error> {
+        let (principal, id, because) = (principal.clone(), id.clone(), because.to_owned());
         self.write(move |connection| {
             let changed = connection
                 .prepare_cached(
-                    "UPDATE capability SET outside_because = NULL
-                     WHERE id = ?1 AND principal = ?2 AND outside_because IS NOT NULL
-                        AND worked_seq <= outside_seq
+                    "UPDATE capability SET outside_because = ?3
+                     WHERE id = ?1 AND principal = ?2 AND outside_because <> ?3 AND worked_seq <= outside_seq
                      RETURNING number",
                 )?
-                .query_row([id.as_str(), &principal.0], |row| row.get(0))
+                .query_row([id.as_str(), &principal.0, &because], |row| row.get(0))
                 .optional()?;
             let Some(number) = changed else { return Ok(false) };
             touch(connection, number)?;

@@ -1,6 +1,6 @@
 //! Stores traces with the procedures they are of, and gives them back.
 
-use pml_model::capability::CapabilityId;
+use pml_model::capability::{CapabilityId, ToolUse};
 use pml_model::trace::{Body, Failed, Status, Trace, TraceId};
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -147,12 +147,13 @@ pub(crate) struct Remembered {
     error: Option<String>,
     procedure: Option<NewProcedure>,
     activates: bool,
+    tools: Vec<ToolUse>,
     nested: Vec<Remembered>,
 }
 
 impl Remembered {
     pub(crate) fn of(memory: Memory) -> Result<Remembered, Error> {
-        let Memory { procedure, activates, values, trace, nested } = memory;
+        let Memory { procedure, activates, tools, values, trace, nested } = memory;
         let text = |value: serde_json::Result<String>| value.expect("what a run leaves is plain data");
         let body = text(serde_json::to_string(&trace.body));
         let bytes = body.len();
@@ -164,18 +165,23 @@ impl Remembered {
             lesson: text(serde_json::to_string(&Lesson::of(&trace.body, values))),
             error: trace.error.as_ref().map(|error| text(serde_json::to_string(error))),
             procedure: procedure.map(|procedure| NewProcedure::of(*procedure)),
-            nested: nested.into_iter().map(Remembered::part).collect::<Result<_, Error>>()?,
+            nested: nested
+                .into_iter()
+                .map(|trace| Remembered::part(trace, tools.clone()))
+                .collect::<Result<_, Error>>()?,
             body,
             activates,
+            tools,
             trace,
         })
     }
 
     /// What a part of a run leaves behind.
-    fn part(trace: Trace) -> Result<Remembered, Error> {
+    fn part(trace: Trace, tools: Vec<ToolUse>) -> Result<Remembered, Error> {
         Remembered::of(Memory {
             procedure: None,
             activates: false,
+            tools,
             values: serde_json::Map::new(),
             trace: Box::new(trace),
             nested: Vec::new(),
@@ -214,17 +220,27 @@ impl Remembered {
             }
             (None, Some(id)) => {
                 let found = capability::resolve(connection, &trace.principal, id)?;
-                // What was allowed is the run: of a capability that it called, nobody was asked by name.
                 if let Some((number, true)) = found
-                    && trace.approved
-                    && trace.parent_trace_id.is_none()
                     && trace.status.evidence() == Some(true)
                 {
-                    capability::approve(connection, number)?;
+                    self.confirm(connection, number)?;
                 }
                 Ok(found)
             }
             (None, None) => Ok(None),
+        }
+    }
+
+    /// Notes of a capability what a run of it that worked shows beside the numbers.
+    fn confirm(&self, connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+        // What was allowed is the run: of a capability that it called, nobody was asked by name.
+        if self.trace.approved && self.trace.parent_trace_id.is_none() {
+            capability::approve(connection, capability)?;
+        }
+        if self.tools.is_empty() {
+            Ok(())
+        } else {
+            capability::works_with(connection, capability, &self.tools)
         }
     }
 

@@ -106,6 +106,7 @@ pub(crate) fn memory(identity: &str, trace: Trace) -> Memory {
     Memory {
         procedure: Some(procedure),
         activates,
+        tools: Vec::new(),
         values: Map::new(),
         trace: Box::new(trace),
         nested: Vec::new(),

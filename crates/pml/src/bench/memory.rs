@@ -170,6 +170,7 @@ pub(super) fn trace(number: usize, capability: usize) -> Stored {
     Stored {
         procedure: Some(Box::new(procedure)),
         activates: true,
+        tools: Vec::new(),
         values,
         trace: Box::new(trace),
         nested: Vec::new(),

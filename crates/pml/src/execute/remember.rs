@@ -74,6 +74,7 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
     Some(Box::new(Memory {
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
+        tools: capability::tools(over.plan),
         values: capability::values(over.plan, learn, &sanitiser),
         nested: parts(over, &digest, &sanitiser),
         trace: Box::new(trace),

@@ -1,5 +1,5 @@
 //! Compares what was learned with the tools there are now: a capability that would fail is marked before a user meets it,
-//! and taken back when its tools are there again.
+//! and taken back when its tools are there again and it has worked with them.
 
 use std::sync::Arc;
 
@@ -18,6 +18,10 @@ const RUNS: usize = 5;
 const PAGE: u32 = 50;
 const PAGES: usize = 20;
 
+/// Why a capability whose tools are back is not found yet.
+const BACK: &str =
+    "its tools are there again, and it has not worked since; a run of it by name that works makes it active";
+
 /// Looks at every capability that works or used to.
 pub(crate) async fn check(app: &Arc<App>) {
     let Ok(all) = app.memory.all().await else { return };
@@ -30,10 +34,13 @@ pub(crate) async fn check(app: &Arc<App>) {
                 return;
             }
         };
+        if because.is_none() && known.state == State::Active {
+            continue;
+        }
         let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
         let marked = blocking(move || match because {
             Some(because) => store.degrade(&whose, &id, &because, now_ms()),
-            None => store.recover(&whose, &id),
+            None => store.may_work_again(&whose, &id, BACK),
         });
         if let Err(error) = marked.await {
             tracing::warn!(%error, capability = %known.id, "a capability could not be marked");
@@ -67,11 +74,12 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
     Ok(None)
 }
 
-/// Results that another tool gave say nothing of this one.
+/// Results that another tool gave say nothing of this one. Those of other capabilities stay: they may have been got with the
+/// tool as it is now.
 async fn forget_results(app: &App, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
-    let (store, whose, tool) = (app.store.clone(), known.owner.clone(), tool.to_owned());
+    let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
     let because = format!("the definition of `{tool}` changed");
-    blocking(move || store.drop_cached(&whose, Dropped::Tool(&tool), &because, now_ms())).await.map(drop)
+    blocking(move || store.drop_cached(&whose, Dropped::Capability(&id), &because, now_ms())).await.map(drop)
 }
 
 /// Why a tool would not take what it was given in earlier runs.

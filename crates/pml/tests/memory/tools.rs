@@ -11,10 +11,12 @@ const SERVER: &str = r#"
 import json, os, sys
 def tools():
     version = open("version").read().strip()
-    field = {"1": "city", "2": "town"}.get(version)
+    field = {"1": "city", "2": "town", "3": "city"}.get(version)
     if field is None:
         return []
     schema = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field], "additionalProperties": False}
+    if version == "3":
+        schema["properties"]["units"] = {"type": "string"}
     return [{"name": "report", "description": "the weather", "inputSchema": schema, "annotations": {"readOnlyHint": True}}]
 for line in sys.stdin:
     message = json.loads(line)
@@ -69,10 +71,62 @@ fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recover
     eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
     let because = place.capability_of(&id).degraded_because.unwrap();
     assert!(because.contains("`weather:report` changed"), "{because}");
+    goes_back_to_its_old_form(&mut place, &id);
+}
+
+/// The tool takes again what it took, which makes nothing active; one run that works does.
+fn goes_back_to_its_old_form(place: &mut Place, id: &str) {
     std::fs::write(place.home.path("version"), "1").unwrap();
     place.restart();
+    let wish = "how warm is it in Oslo";
     place.run("look", "return mcp.weather.report({ town: 'Oslo' })", &json!({}));
-    eventually("it is taken back", || place.capability_of(&id).state == State::Active);
+    let because = |place: &Place| place.capability_of(id).degraded_because.unwrap_or_default();
+    eventually("it is known to be back", || because(place).contains("are there again"));
+    assert_eq!(place.capability_of(id).state, State::Degraded);
+    let told = place.wish(wish);
+    assert_eq!(told["status"], "suggestions", "nobody has seen it work: {told}");
+    assert!(!told["suggestions"]["candidates"].to_string().contains(id), "{told}");
+    let by_name = json!({ "intent": wish, "implementation": { "type": "capability", "id": id } });
+    let told = place.gateway.call("pml_execute", &by_name);
+    assert_eq!(told["result"], 21, "{told}");
+    eventually("it is found again", || place.capability_of(id).state == State::Active);
+    let told = place.wish(wish);
+    assert_eq!(
+        (told["status"].as_str(), told["capabilityId"].as_str()),
+        (Some("success"), Some(id)),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_capability_is_known_to_work_with_the_definitions_it_last_worked_with() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap().to_owned();
+    let digest = |place: &Place| place.capability_of(&id).procedure.tools_used[0].digest.clone();
+    let first = digest(&place);
+    std::fs::write(place.home.path("version"), "3").unwrap();
+    place.restart();
+    // Being called starts the server, which tells of its tools.
+    let other = "return mcp.weather.report({ city: 'Rome' })";
+    place.run("look", other, &json!({}));
+    let by_name =
+        json!({ "intent": "how warm is it in Oslo", "implementation": { "type": "capability", "id": id } });
+    let told = place.gateway.call("pml_execute", &by_name);
+    assert_eq!(told["result"], 21, "{told}");
+    assert_ne!(digest(&place), first, "it works with what is there now");
+    // It is the server that tells of its tools anew, so everything is compared once more; the result is still known.
+    place.gateway.hang_up();
+    assert_eq!(place.gateway.ends_within(std::time::Duration::from_secs(60)), 0, "what it knows is stored");
+    place.restart();
+    place.run("look", other, &json!({}));
+    let told = place.gateway.call("pml_execute", &by_name);
+    assert_eq!(
+        (told["result"].as_i64(), told["cacheHit"].as_str()),
+        (Some(21), Some("capability")),
+        "{told}"
+    );
+    assert_eq!(place.capability_of(&id).state, State::Active);
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use std::sync::mpsc::sync_channel;
 
-use pml_model::capability::{Procedure, ToolUse};
 use pml_model::{Digest, Principal};
-use pml_store::{CacheDrop, CacheKey, Dropped, Memory, Store};
+use pml_store::{CacheDrop, CacheKey, Dropped, Store};
 
-use super::{capability_id, failed, learn, memory, procedure, remember, trace};
+use super::{capability_id, failed, learn, memory, remember, trace};
 use crate::{ann, fixture, me, raw};
 
 fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
@@ -79,43 +78,29 @@ fn results_are_dropped_for_a_reason_that_is_logged() {
     let fixture = fixture();
     let store = &fixture.store;
     remember(store, memory("p", trace(1)));
-    let writes = vec![ToolUse { id: "fs:write".to_owned(), digest: Digest::of(b"write") }];
-    let through = Procedure {
-        tools_used: Vec::new(),
-        dependencies: vec![capability_id("q"), capability_id("through")],
-        ..procedure("through")
-    };
-    for (number, procedure) in (2..).zip([Procedure { tools_used: writes, ..procedure("q") }, through]) {
-        let memory = Memory { procedure: Some(Box::new(procedure)), ..memory("", trace(number)) };
-        remember(store, memory);
-    }
+    remember(store, memory("q", trace(2)));
     let fill = || {
-        for identity in ["p", "q", "through"] {
+        for identity in ["p", "q"] {
             keep(store, &key(identity, "a", "e"), "1", 10);
             keep(store, &key(identity, "b", "e"), "1", 20);
         }
     };
     let kept = || -> Vec<&str> {
         let is_kept = |identity: &&str| found(store, &key(identity, "b", "e"), 50).is_some();
-        ["p", "q", "through"].into_iter().filter(is_kept).collect()
+        ["p", "q"].into_iter().filter(is_kept).collect()
     };
     let drop = |who: &Principal, which, at| store.drop_cached(who, which, "because", at).unwrap();
     let p = capability_id("p");
     fill();
     assert_eq!(drop(&ann(), Dropped::All, 1), 0);
-    assert_eq!(drop(&me(), Dropped::Tool("fs:other"), 1), 0);
-    assert_eq!(drop(&me(), Dropped::Tool("fs:write"), 1), 4);
-    assert_eq!(kept(), ["p"]);
-    fill();
     assert_eq!(drop(&me(), Dropped::Capability(&p), 2), 2);
-    assert_eq!(kept(), ["q", "through"]);
-    assert_eq!(drop(&me(), Dropped::Expired, 110), 2);
-    assert_eq!(drop(&me(), Dropped::All, 4), 2);
+    assert_eq!(kept(), ["q"]);
+    assert_eq!(drop(&me(), Dropped::Expired, 110), 1);
+    assert_eq!(drop(&me(), Dropped::All, 4), 1);
     let log = [
-        dropped(4, "because", "all", 2),
-        dropped(110, "because", "expired", 2),
+        dropped(4, "because", "all", 1),
+        dropped(110, "because", "expired", 1),
         dropped(2, "because", p.as_str(), 2),
-        dropped(1, "because", "fs:write", 4),
     ];
     assert_eq!(store.cache_log(&me(), 9).unwrap(), log);
     assert_eq!(store.cache_log(&me(), 1).unwrap(), log[..1]);

@@ -147,6 +147,25 @@ fn definitions_are_those_it_last_worked_with() {
     assert_eq!(used(), Digest::of(b"first"));
     remember(&fixture.store, run(trace(3), b"third"));
     assert_eq!(used(), Digest::of(b"third"));
+    // Runs of what is known, by itself or within another, bring nothing but the definitions.
+    let known = |trace: Trace, definition: &[u8]| {
+        let tool = |id: &str| ToolUse { id: id.to_owned(), digest: Digest::of(definition) };
+        let trace = Trace { capability_id: Some(capability_id("p")), ..trace };
+        Memory { procedure: None, tools: vec![tool("fs:write"), tool("fs:read")], ..memory("p", trace) }
+    };
+    let version = || fixture.store.capability_version().unwrap();
+    let before = version();
+    remember(&fixture.store, known(failed(4, "no"), b"fourth"));
+    assert_eq!((used(), version()), (Digest::of(b"third"), before));
+    remember(&fixture.store, known(trace(5), b"fifth"));
+    assert_eq!(used(), Digest::of(b"fifth"));
+    assert!(version() > before, "those who keep a copy are told");
+    assert_eq!(get(&fixture.store, "p").procedure.tools_used.len(), 1, "it calls what it called");
+    let part = Trace { capability_id: Some(capability_id("p")), ..trace(7) };
+    let outer = Memory { nested: vec![part], ..known(trace(6), b"sixth") };
+    let outer = Memory { trace: Box::new(Trace { capability_id: None, ..*outer.trace }), ..outer };
+    remember(&fixture.store, outer);
+    assert_eq!(used(), Digest::of(b"sixth"));
 }
 
 #[test]
@@ -244,7 +263,7 @@ fn changes_are_told_to_those_who_ask() {
     store.degrade(&me(), &p, "gone", 1).unwrap();
     assert_eq!(changed(since).0, std::slice::from_ref(&p));
     since = changed(since).2;
-    store.recover(&me(), &p).unwrap();
+    store.may_work_again(&me(), &p, "back").unwrap();
     assert_eq!(changed(since).0, std::slice::from_ref(&p));
     since = changed(since).2;
     store.delete_capability(&me(), &p, 1).unwrap();
@@ -279,39 +298,48 @@ fn a_capability_can_be_made_by_hand() {
 }
 
 #[test]
-fn degrading_and_recovering_follow_what_is_known() {
+fn a_capability_that_was_marked_is_active_again_once_it_works_again() {
     let fixture = fixture();
     let (store, p) = (&fixture.store, capability_id("p"));
     let stands = || (get(store, "p").state, get(store, "p").degraded_because);
-    let gone = || (State::Degraded, Some("`fs:read` is gone".to_owned()));
+    let degraded = |because: &str| (State::Degraded, Some(because.to_owned()));
+    let (gone, back) = ("`fs:read` is gone", "it has to work again");
     remember(store, memory("p", trace(1)));
-    assert!(!store.recover(&me(), &p).unwrap());
-    assert!(store.degrade(&me(), &p, "`fs:read` is gone", 1).unwrap());
-    assert!(!store.degrade(&me(), &p, "`fs:read` is gone", 1).unwrap());
-    assert!(!store.degrade(&ann(), &p, "hers", 1).unwrap() && !store.recover(&ann(), &p).unwrap());
+    assert!(!store.may_work_again(&me(), &p, back).unwrap(), "nothing was wrong");
+    assert!(store.degrade(&me(), &p, gone, 1).unwrap());
+    assert!(!store.degrade(&me(), &p, gone, 1).unwrap());
+    assert!(!store.degrade(&ann(), &p, "hers", 1).unwrap());
+    assert!(!store.may_work_again(&ann(), &p, back).unwrap());
     // That it worked before says nothing.
     learn(store);
-    assert_eq!(stands(), gone());
+    assert_eq!(stands(), degraded(gone));
     store.relearn(1).unwrap();
-    assert_eq!(stands(), gone());
-    assert!(store.recover(&me(), &p).unwrap());
-    assert_eq!(stands(), (State::Active, None));
-    assert!(store.degrade(&me(), &p, "`fs:read` is gone", 1).unwrap());
-    remember(store, memory("p", trace(2)));
+    assert_eq!(stands(), degraded(gone));
+    assert!(store.may_work_again(&me(), &p, back).unwrap());
+    assert!(!store.may_work_again(&me(), &p, back).unwrap(), "that is known");
+    learn(store);
+    assert_eq!(stands(), degraded(back), "that the tool is back shows nothing");
+    remember(store, memory("p", failed(2, "no")));
+    learn(store);
+    assert_eq!(stands(), degraded(back), "it did not work");
+    remember(store, memory("p", trace(3)));
     learn(store);
     assert_eq!(stands(), (State::Active, None), "it works now");
-    assert!(!store.recover(&me(), &p).unwrap());
-    assert!(store.degrade(&me(), &p, "`fs:read` is gone", 1).unwrap());
-    assert_eq!(stands(), gone());
-
-    for number in 3..=5 {
+    assert!(!store.may_work_again(&me(), &p, back).unwrap());
+    assert!(store.degrade(&me(), &p, gone, 1).unwrap());
+    assert_eq!(stands(), degraded(gone));
+    assert!(store.may_work_again(&me(), &p, back).unwrap());
+    assert!(store.degrade(&me(), &p, gone, 1).unwrap(), "it went once more");
+    assert_eq!(stands(), degraded(gone));
+    for number in 4..=6 {
         remember(store, memory("p", failed(number, "no")));
     }
     learn(store);
-    assert_eq!(stands(), gone());
-    assert!(store.recover(&me(), &p).unwrap());
-    assert_eq!(stands(), (State::Degraded, Some("3 failures in a row: no".to_owned())));
-    remember(store, memory("plan", failed(6, "no")));
+    assert_eq!(stands(), degraded(gone));
+    remember(store, memory("p", trace(7)));
+    learn(store);
+    assert_eq!(stands(), (State::Active, None));
+    remember(store, memory("plan", failed(8, "no")));
     assert!(!store.degrade(&me(), &capability_id("plan"), "gone", 1).unwrap());
 }
 
