@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use crate::keeping::{CacheChange, CacheConfig, Invalidation, KeyStrategy};
 use crate::learning::Learning;
 use crate::structure::Structure;
 use crate::{Digest, Principal};
@@ -295,24 +296,6 @@ impl Statistics {
     /// How good a suggestion it is, from 0 to 1.
     pub fn quality(&self) -> f64 {
         0.6 * self.success() + 0.4 * self.usage()
-    }
-}
-
-/// Whether results of a capability may be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub struct CacheConfig {
-    /// Whether they may at all.
-    pub cacheable: bool,
-    /// For how long.
-    pub ttl_seconds: u32,
-    /// How many.
-    pub max_entries: u32,
-}
-
-impl Default for CacheConfig {
-    fn default() -> CacheConfig {
-        CacheConfig { cacheable: true, ttl_seconds: 30 * 60, max_entries: 10 }
     }
 }
 

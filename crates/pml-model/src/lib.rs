@@ -5,6 +5,7 @@
 
 pub mod capability;
 pub mod json;
+mod keeping;
 pub mod learning;
 pub mod name;
 pub mod observed;

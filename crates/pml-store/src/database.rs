@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005_memory.sql"),
     include_str!("../migrations/0006_allowed.sql"),
     include_str!("../migrations/0007_vectors.sql"),
+    include_str!("../migrations/0008_results.sql"),
     include_str!("../migrations/0009_tools.sql"),
 ];
 

@@ -20,7 +20,7 @@ use pml_model::trace::Trace;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
 
-pub use cache::{CacheDrop, CacheKey, CachedResult, Dropped};
+pub use cache::{CacheDrop, CacheKey, CacheUse, CachedResult, Dropped, NewResult};
 pub use capability::{Capabilities, CapabilityChanges};
 pub use edge::LearnedEdge;
 pub use learn::Learned;

@@ -2,27 +2,34 @@
 //!
 //! Two places, looked at in this order: what this process ran with exactly the same source and arguments in the last minutes,
 //! and what anybody on this database got from a capability with the same arguments. A result is only used while the write
-//! epoch of every server it came from is what it was before the first of them was read.
+//! epoch of every server it came from is what it was before the first of them was read, and while nobody had results dropped.
+//!
+//! A third place is never an answer: what came of nearly the same intent is only shown, where that is wanted.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
+use pml_model::capability::{CacheConfig, Invalidation, KeyStrategy};
 use pml_model::json::canonical;
 use pml_model::trace::{Body, Status, Trace};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, TraceId};
-use pml_store::{CacheKey, Memory, Urgency};
+use pml_store::{CacheKey, Memory, NewResult, Urgency};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::app::{App, blocking, now_ms};
 use crate::approve::Verdict;
 use crate::execute::{Plan, Report, TaskStatus};
+use crate::reuse;
 
 /// How many results this process keeps, and for how long.
 const MOST: NonZeroUsize = NonZeroUsize::new(500).expect("500 is not 0");
 const TIME: Duration = Duration::from_secs(5 * 60);
+/// For how long a result is shown for nearly the same intent, and how alike the two must be.
+const SHOWN_MS: i64 = 60 * 60 * 1000;
+const ALIKE: f64 = 0.95;
 /// The largest result that is kept.
 const MOST_BYTES: usize = 256 * 1024;
 
@@ -39,19 +46,23 @@ const UNSTEADY: &[&str] = &["Date", "random", "setTimeout", "setInterval"];
 #[derive(Debug)]
 pub struct Cache {
     results: Mutex<LruCache<Digest, Kept>>,
+    /// How often anybody had results dropped, and the state of the database that was read in.
+    heard: Mutex<Option<(i64, i64)>>,
 }
 
 #[derive(Debug, Clone)]
 struct Kept {
     epoch: String,
+    drops: i64,
     since: Instant,
+    until: i64,
     result: Arc<RawValue>,
     run: RunId,
 }
 
 impl Default for Cache {
     fn default() -> Cache {
-        Cache { results: Mutex::new(LruCache::new(MOST)) }
+        Cache { results: Mutex::new(LruCache::new(MOST)), heard: Mutex::default() }
     }
 }
 
@@ -61,8 +72,18 @@ pub(crate) struct Ticket {
     key: Digest,
     /// How often was written when nothing had been read yet.
     epoch: String,
+    /// How often results had been dropped then.
+    drops: i64,
     principal: Principal,
-    capability: Option<(CapabilityId, Digest)>,
+    /// Whose result it is, and how those are kept.
+    capability: Option<CapabilityId>,
+    config: CacheConfig,
+    /// Digest of what the capability was given, where it is one that is run.
+    parameters: Option<Digest>,
+    /// Digest of the tools and capabilities that are called, as they are.
+    definitions: Digest,
+    /// What was asked for, where the result may be shown for nearly the same.
+    intent: Option<String>,
 }
 
 /// A result that was known.
@@ -72,6 +93,17 @@ pub(crate) struct Hit {
     pub(crate) from: Source,
     /// The run it is of, where that is known.
     pub(crate) run: Option<RunId>,
+}
+
+/// A result of nearly the same intent.
+#[derive(Debug, Clone)]
+pub(crate) struct Alike {
+    pub(crate) result: Box<RawValue>,
+    /// What was asked for then.
+    pub(crate) intent: String,
+    /// How alike the two are.
+    pub(crate) similarity: f64,
+    pub(crate) age_ms: i64,
 }
 
 /// Where a result was kept.
@@ -84,37 +116,81 @@ pub struct Source {
     pub age_ms: i64,
 }
 
-/// What the result of a plan may be kept under, if it may be kept.
-pub(crate) fn ticket(app: &App, plan: &Plan, principal: &Principal) -> Option<Ticket> {
-    let steady = plan.opaque.is_empty() && plan.question.is_none() && !plan.pauses();
-    let sources = || std::iter::once(&plan.source).chain(plan.nested.iter().map(|nested| &nested.source));
-    let words = |word: &&str| sources().any(|source| source.contains(*word));
-    if !steady || UNSTEADY.iter().any(words) || !only_reads(app, plan) {
+/// What the result of a plan may be kept under, if it may be kept. `named` is the capability that is run, where that is known.
+pub(crate) async fn ticket(
+    app: &App,
+    plan: &Plan,
+    principal: &Principal,
+    named: Option<&CapabilityId>,
+) -> Option<Ticket> {
+    if unsteady(app, plan).is_some() || plan.question.is_some() || plan.pauses() {
+        return None;
+    }
+    let drops = app.cache.drops(app).await?;
+    let learned = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
+    let capability = learned.or_else(|| named.cloned());
+    let known = capability.as_ref().and_then(|id| app.memory.called(principal, id.as_str()));
+    let config = known.map(|known| known.cache.clone()).unwrap_or_default();
+    if !config.keeps() {
         return None;
     }
     let arguments = canonical(plan.arguments.get()).ok()?;
     let tools: Vec<String> = plan.tools.iter().map(|tool| format!("{} {}", tool.id, tool.digest)).collect();
     // What is called is what it is now, whatever was called by the same name before.
     let called = plan.nested.iter().map(|nested| format!("{} {}", nested.id, nested.code_hash));
-    let tools = tools.into_iter().chain(called).collect::<Vec<_>>().join("\n");
-    let key = Digest::of(format!("{principal}\n{}\n{tools}\n{arguments}", plan.code_hash).as_bytes());
-    let capability = plan.learn.as_ref().and_then(|learn| learn.capability.clone());
+    let called = called.collect::<Vec<_>>().join("\n");
+    let definitions = format!("{}\n{called}", tools.join("\n"));
+    let counts = if config.goes_with(Invalidation::ToolSchemaChange) { &definitions } else { &called };
+    let given = Digest::of(format!("{counts}\n{arguments}").as_bytes());
     Some(Ticket {
-        key,
+        key: Digest::of(format!("{principal}\n{}\n{definitions}\n{arguments}", plan.code_hash).as_bytes()),
         epoch: epoch(app, plan)?,
+        drops,
         principal: principal.clone(),
-        capability: capability.map(|id| (id, Digest::of(format!("{tools}\n{arguments}").as_bytes()))),
+        parameters: plan.learn.as_ref().and_then(|learn| learn.capability.as_ref()).map(|_| given),
+        definitions: Digest::of(definitions.as_bytes()),
+        intent: is_shown(app, &config).then(|| told(app, &plan.intent)).flatten(),
+        capability,
+        config,
     })
 }
 
-/// Whether a plan changes nothing and depends on nothing that changes by itself, as far as its tools go.
-pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
+/// Whether a result is shown for nearly the same intent.
+pub(crate) fn is_shown(app: &App, config: &CacheConfig) -> bool {
+    config.keeps()
+        && (app.config().memory.earlier_results || config.key_strategy == KeyStrategy::IntentSimilarity)
+}
+
+/// An intent that can be kept as it is.
+fn told(app: &App, intent: &str) -> Option<String> {
+    let whole = matches!(app.memory.sanitiser().text(intent), std::borrow::Cow::Borrowed(_));
+    (whole && !intent.is_empty()).then(|| intent.to_owned())
+}
+
+/// Why the result of a plan may be another one the next time, though nothing was written.
+pub(crate) fn unsteady(app: &App, plan: &Plan) -> Option<String> {
+    if let Some(what) = plan.opaque.first() {
+        return Some(format!("it may call tools that cannot be known before it runs: {what}"));
+    }
+    let sources = || std::iter::once(&plan.source).chain(plan.nested.iter().map(|nested| &nested.source));
+    if let Some(word) = UNSTEADY.iter().find(|word| sources().any(|source| source.contains(**word))) {
+        return Some(format!("it uses `{word}`"));
+    }
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-    plan.tools.iter().all(|granted| {
+    plan.tools.iter().find_map(|granted| {
         let verdict: Option<Verdict> =
             snapshot.tool(&granted.id).ok().map(|tool| policy.of(&granted.id, &tool.definition.annotations));
-        verdict.is_some_and(|verdict| verdict.read_only) && !changes_by_itself(&granted.id.tool)
+        if verdict.is_none_or(|verdict| !verdict.read_only) {
+            return Some(format!("`{}` may change something", granted.id));
+        }
+        let changes = changes_by_itself(&granted.id.tool);
+        changes.then(|| format!("what `{}` gives changes by itself, as its name says", granted.id))
     })
+}
+
+/// Whether a plan changes nothing and depends on nothing that changes by itself.
+pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
+    unsteady(app, plan).is_none()
 }
 
 /// Whether the name of a tool tells of something that changes by itself.
@@ -183,7 +259,10 @@ impl Cache {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = results.get(&ticket.key)?;
         let age = kept.since.elapsed();
-        if age > TIME || kept.epoch != ticket.epoch {
+        let counts = age <= TIME
+            && kept.until > now_ms()
+            && (kept.drops, &kept.epoch) == (ticket.drops, &ticket.epoch);
+        if !counts {
             results.pop(&ticket.key);
             return None;
         }
@@ -197,6 +276,53 @@ impl Cache {
         })
     }
 
+    /// How often results were dropped. What was set for capabilities until then is known afterwards.
+    async fn drops(&self, app: &App) -> Option<i64> {
+        let looked = async {
+            let version = app.store.data_version()?;
+            let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, drops)) = heard.filter(|(seen, _)| *seen == version) {
+                return Ok(drops);
+            }
+            // One number, read in less time than another thread takes to begin.
+            let drops = app.store.cache_drops()?;
+            if heard.is_none_or(|(_, before)| before != drops) {
+                app.memory.refresh().await?;
+            }
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, drops));
+            Ok::<i64, pml_store::Error>(drops)
+        };
+        match looked.await {
+            Ok(drops) => Some(drops),
+            Err(error) => {
+                tracing::debug!(%error, "nothing is kept: nobody knows what was dropped");
+                None
+            }
+        }
+    }
+
+    /// What came of nearly the same intent that named the same values.
+    pub(crate) async fn alike(&self, app: &App, ticket: &Ticket) -> Option<Alike> {
+        let (Some(capability), Some(asked)) = (ticket.capability.clone(), ticket.intent.clone()) else {
+            return None;
+        };
+        let (store, principal, epoch) = (app.store.clone(), ticket.principal.clone(), ticket.known_by());
+        let kept =
+            blocking(move || store.cached_for_intents(&principal, &capability, &epoch, now_ms())).await;
+        let kept = kept
+            .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
+            .ok()?;
+        let alike = kept.into_iter().map(|(intent, kept)| Alike {
+            similarity: reuse::similarity(&intent, &asked),
+            age_ms: (now_ms() - kept.at).max(0),
+            result: kept.result,
+            intent,
+        });
+        let alike = alike.filter(|one| one.similarity > ALIKE && reuse::same_literals(&one.intent, &asked));
+        // Of those that are as much alike, the latest.
+        alike.reduce(|best, one| if one.similarity > best.similarity { one } else { best })
+    }
+
     /// Keeps the result of a run, if nothing failed in it, nothing was written since it began and there is no secret in it.
     pub(crate) fn put(&self, app: &App, plan: &Plan, ticket: &Ticket, run: &RunId, report: &Report) {
         let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
@@ -204,7 +330,8 @@ impl Cache {
         };
         let worked =
             !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
-        let steady = epoch(app, plan).as_ref() == Some(&ticket.epoch);
+        let steady = epoch(app, plan).as_ref() == Some(&ticket.epoch)
+            && app.store.cache_drops().is_ok_and(|drops| drops == ticket.drops);
         if !worked
             || !steady
             || report.contents().next().is_some()
@@ -212,28 +339,23 @@ impl Cache {
         {
             return;
         }
+        let (at, until) = (now_ms(), ticket.config.until(now_ms()));
         let kept = Kept {
             epoch: ticket.epoch.clone(),
+            drops: ticket.drops,
             since: Instant::now(),
+            until,
             result: Arc::from(result.clone()),
             run: run.clone(),
         };
         self.results.lock().unwrap_or_else(PoisonError::into_inner).put(ticket.key.clone(), kept);
+        let new = NewResult { result, intent: None, at, expires_at: until, most: ticket.config.max_entries };
         if let Some(key) = ticket.stored() {
-            let config = app
-                .memory
-                .known(&ticket.principal, &key.capability)
-                .map(|known| known.cache)
-                .unwrap_or_default();
-            if !config.cacheable {
-                return;
-            }
-            let expires_at = now_ms() + i64::from(config.ttl_seconds) * 1_000;
-            app.store.cache(&key, result, now_ms(), expires_at, config.max_entries, |stored| {
-                if let Err(error) = stored {
-                    tracing::debug!(%error, "a result could not be kept");
-                }
-            });
+            store(app, &key, &new);
+        }
+        if let (Some(key), Some(intent)) = (ticket.told(), &ticket.intent) {
+            let expires_at = until.min(at.saturating_add(SHOWN_MS));
+            store(app, &key, &NewResult { intent: Some(intent), expires_at, ..new });
         }
     }
 
@@ -246,14 +368,36 @@ impl Cache {
 impl Ticket {
     /// The key in the database, where it is a capability's.
     fn stored(&self) -> Option<CacheKey> {
-        let (capability, parameters) = self.capability.clone()?;
         Some(CacheKey {
             principal: self.principal.clone(),
-            capability,
-            parameters,
+            capability: self.capability.clone()?,
+            parameters: self.parameters.clone()?,
             epoch: self.epoch.clone(),
         })
     }
+
+    /// The key of what is shown for nearly the same intent.
+    fn told(&self) -> Option<CacheKey> {
+        Some(CacheKey {
+            principal: self.principal.clone(),
+            capability: self.capability.clone()?,
+            parameters: Digest::of(format!("intent\n{}", self.intent.as_ref()?).as_bytes()),
+            epoch: self.known_by(),
+        })
+    }
+
+    /// What tells results for intents apart that are of another time or of other tools.
+    fn known_by(&self) -> String {
+        format!("{} {}", self.epoch, self.definitions)
+    }
+}
+
+fn store(app: &App, key: &CacheKey, new: &NewResult<'_>) {
+    app.store.cache(key, new, |stored| {
+        if let Err(error) = stored {
+            tracing::debug!(%error, "a result could not be kept");
+        }
+    });
 }
 
 /// Notes that a result was used once more, though nothing ran.

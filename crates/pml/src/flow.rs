@@ -41,8 +41,8 @@ pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
 pub use capabilities::{
     Contained, NewCapability, Record, capabilities, capability, delete_capability, drop_results,
-    dropped_results, make_capability, merge_capabilities, recent_traces, record, relearn, rename_capability,
-    trace, traces,
+    dropped_results, keep_results, make_capability, merge_capabilities, recent_traces, record, relearn,
+    rename_capability, trace, traces,
 };
 use recall::Recalled;
 pub use recall::{Earlier, Missing, Suggested, Suggestion};
@@ -252,9 +252,12 @@ pub async fn execute(
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
-    let Execution { principal, session, caller, idempotency, patience, cache, .. } = asked;
+    let Execution { principal, session, caller, idempotency, patience, capability, cache, .. } = asked;
     approvals::by_rules(app, &principal, &mut plan).await?;
-    let ticket = if cache { cache::ticket(app, &plan, &principal) } else { None };
+    let ticket = match cache {
+        true => cache::ticket(app, &plan, &principal, capability.as_ref()).await,
+        false => None,
+    };
     if let Some(ticket) = &ticket
         && let Some(hit) = app.cache.get(app, ticket).await
     {

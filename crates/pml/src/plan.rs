@@ -36,6 +36,7 @@ use crate::problem::{Code, Problem};
 use nested::Nest;
 
 /// A program to be run.
+#[derive(Clone)]
 pub struct Execution {
     /// Who asks.
     pub principal: Principal,

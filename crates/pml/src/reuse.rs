@@ -164,6 +164,12 @@ pub fn mentions(intent: &str, value: &Value) -> bool {
     }
 }
 
+/// Whether two intents name the same values in the same order.
+pub fn same_literals(one: &str, other: &str) -> bool {
+    let (one, other) = (literals(one), literals(other));
+    one.len() == other.len() && one.iter().zip(&other).all(|(mine, theirs)| mine.same(theirs))
+}
+
 fn too_long() -> Binding {
     let unplaced = vec![format!("an intent of more than {LONGEST} bytes")];
     Binding { unplaced, ..Binding::default() }

@@ -1,10 +1,12 @@
 //! Results of capabilities that need not be worked out again.
 
+use pml_model::capability::Invalidation;
 use pml_model::{CapabilityId, Digest, Principal};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::capability::resolve;
+use super::capability::{cache_config, resolve};
 use crate::catalogue::unexpected;
 use crate::{Error, Store, Urgency};
 
@@ -19,6 +21,30 @@ pub struct CacheKey {
     pub parameters: Digest,
     /// What had been written until then; with another, the result may be another.
     pub epoch: String,
+}
+
+/// A result to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct NewResult<'r> {
+    /// What came out.
+    pub result: &'r RawValue,
+    /// What was asked for, where it is found by that: by [`Store::cached_for_intents`] and not by its key.
+    pub intent: Option<&'r str>,
+    /// When.
+    pub at: i64,
+    /// Until when it counts.
+    pub expires_at: i64,
+    /// How many of its kind the capability may have; beyond, the oldest go.
+    pub most: u32,
+}
+
+/// What is kept of a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CacheUse {
+    /// How many results.
+    pub entries: u64,
+    /// How often one was given instead of a run, as long as there are traces.
+    pub hit_count: u64,
 }
 
 /// A result that was kept.
@@ -37,6 +63,8 @@ pub struct CachedResult {
 pub enum Dropped<'a> {
     /// Those of a capability.
     Capability(&'a CapabilityId),
+    /// Those of a capability of which nobody asks any more, because their keys tell of tools as they were.
+    Outdated(&'a CapabilityId),
     /// All.
     All,
     /// Those that were kept long enough.
@@ -80,20 +108,79 @@ impl Store {
         Ok(found)
     }
 
-    /// Keeps a result until `expires_at` in place of an earlier one for the same parameters. Beyond
-    /// `most` results of the capability the oldest go. What has no capability is not kept.
+    /// The results of a capability that were kept with what was asked for, latest first, as far as they
+    /// still count and were kept with that epoch.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cached_for_intents(
+        &self,
+        principal: &Principal,
+        capability: &CapabilityId,
+        epoch: &str,
+        now: i64,
+    ) -> Result<Vec<(String, CachedResult)>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT result, at, hit_count, intent FROM cached_result
+                     WHERE principal = ?1 AND capability = ?2 AND epoch = ?3 AND expires_at > ?4
+                        AND intent IS NOT NULL
+                     ORDER BY at DESC, intent",
+                )?
+                .query_map(params![principal.0, capability.as_str(), epoch, now], |row| {
+                    Ok((row.get(3)?, cached_result(row)?))
+                })?
+                .collect()
+        })
+    }
+
+    /// What is kept of a capability, and how often that was of use.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cache_use(&self, principal: &Principal, id: &CapabilityId, now: i64) -> Result<CacheUse, Error> {
+        self.read(|connection| {
+            let entries = connection
+                .prepare_cached(
+                    "SELECT count(*) FROM cached_result
+                     WHERE principal = ?1 AND capability = ?2 AND expires_at > ?3",
+                )?
+                .query_row(params![principal.0, id.as_str(), now], |row| row.get(0))?;
+            let hit_count = match resolve(connection, principal, id)? {
+                Some((number, _)) => connection
+                    .prepare_cached("SELECT count(*) FROM trace WHERE capability = ?1 AND cached")?
+                    .query_row([number], |row| row.get(0))?,
+                None => 0,
+            };
+            Ok(CacheUse { entries, hit_count })
+        })
+    }
+
+    /// A number that grows whenever results are dropped that might still be asked for.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cache_drops(&self) -> Result<i64, Error> {
+        self.read(|connection| {
+            connection.prepare_cached("SELECT cache_drops FROM memory")?.query_row([], |row| row.get(0))
+        })
+    }
+
+    /// Keeps a result in place of an earlier one for the same parameters. What has no capability is not kept.
     pub fn cache(
         &self,
         key: &CacheKey,
-        result: &RawValue,
-        now: i64,
-        expires_at: i64,
-        most: u32,
+        new: &NewResult<'_>,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        let (key, result) = (key.clone(), result.get().to_owned());
+        let (key, result) = (key.clone(), new.result.get().to_owned());
+        let (intent, at, expires_at, most) =
+            (new.intent.map(str::to_owned), new.at, new.expires_at, new.most);
         let bytes = result.len();
-        let work = move |connection: &Connection| keep(connection, &key, &result, (now, expires_at), most);
+        let work = move |connection: &Connection| {
+            keep(connection, &key, (&result, intent.as_deref()), (at, expires_at), most)
+        };
         self.inner.writer.enqueue(bytes, Urgency::Lazy, work, done);
     }
 
@@ -139,6 +226,7 @@ impl Store {
 /// As [`Dropped`], for the thread that writes.
 enum OwnedDropped {
     Capability(CapabilityId),
+    Outdated(CapabilityId),
     All,
     Expired,
 }
@@ -147,6 +235,7 @@ impl From<Dropped<'_>> for OwnedDropped {
     fn from(which: Dropped<'_>) -> OwnedDropped {
         match which {
             Dropped::Capability(id) => OwnedDropped::Capability(id.clone()),
+            Dropped::Outdated(id) => OwnedDropped::Outdated(id.clone()),
             Dropped::All => OwnedDropped::All,
             Dropped::Expired => OwnedDropped::Expired,
         }
@@ -157,6 +246,7 @@ impl OwnedDropped {
     fn borrowed(&self) -> Dropped<'_> {
         match self {
             OwnedDropped::Capability(id) => Dropped::Capability(id),
+            OwnedDropped::Outdated(id) => Dropped::Outdated(id),
             OwnedDropped::All => Dropped::All,
             OwnedDropped::Expired => Dropped::Expired,
         }
@@ -167,23 +257,27 @@ fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<O
     connection
         .prepare_cached(
             "SELECT result, at, hit_count FROM cached_result
-             WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5",
+             WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5
+                AND intent IS NULL",
         )?
         .query_row(
             params![key.principal.0, key.capability.as_str(), key.parameters.as_str(), key.epoch, now],
-            |row| {
-                let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected(0, error))?;
-                Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)? })
-            },
+            cached_result,
         )
         .optional()
+}
+
+/// The first columns are the result, when it came and how often it was asked for.
+fn cached_result(row: &Row<'_>) -> rusqlite::Result<CachedResult> {
+    let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected(0, error))?;
+    Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)? })
 }
 
 fn keep(
     connection: &Connection,
     key: &CacheKey,
-    result: &str,
-    (now, expires_at): (i64, i64),
+    (result, intent): (&str, Option<&str>),
+    (at, expires_at): (i64, i64),
     most: u32,
 ) -> rusqlite::Result<()> {
     if resolve(connection, &key.principal, &key.capability)?.is_none() {
@@ -191,8 +285,9 @@ fn keep(
     }
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO cached_result (principal, capability, parameters, epoch, result, at, expires_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO cached_result
+                (principal, capability, parameters, epoch, result, at, expires_at, intent)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             key.principal.0,
@@ -200,16 +295,24 @@ fn keep(
             key.parameters.as_str(),
             key.epoch,
             result,
-            now,
-            expires_at
+            at,
+            expires_at,
+            intent
         ])?;
     connection
         .prepare_cached(
             "DELETE FROM cached_result WHERE principal = ?1 AND capability = ?2 AND parameters IN (
-                SELECT parameters FROM cached_result WHERE principal = ?1 AND capability = ?2
+                SELECT parameters FROM cached_result
+                WHERE principal = ?1 AND capability = ?2 AND (intent IS NULL) = ?5
                 ORDER BY at DESC, parameters = ?4 DESC, parameters LIMIT -1 OFFSET ?3)",
         )?
-        .execute(params![key.principal.0, key.capability.as_str(), most, key.parameters.as_str()])
+        .execute(params![
+            key.principal.0,
+            key.capability.as_str(),
+            most,
+            key.parameters.as_str(),
+            intent.is_none()
+        ])
         .map(drop)
 }
 
@@ -222,10 +325,14 @@ pub(super) fn drop_results(
     now: i64,
 ) -> rusqlite::Result<u64> {
     let (what, entries) = match which {
-        Dropped::Capability(id) => (id.as_str(), drop_of(connection, principal, id)?),
+        Dropped::Capability(id) | Dropped::Outdated(id) => (id.as_str(), drop_of(connection, principal, id)?),
         Dropped::All => ("all", drop_until(connection, principal, i64::MAX)?),
         Dropped::Expired => ("expired", drop_until(connection, principal, now)?),
     };
+    if matches!(which, Dropped::Capability(_) | Dropped::All) {
+        // Also where none was stored: processes may keep some in memory.
+        connection.prepare_cached("UPDATE memory SET cache_drops = cache_drops + 1")?.execute([])?;
+    }
     if entries > 0 {
         connection
             .prepare_cached(
@@ -234,6 +341,20 @@ pub(super) fn drop_results(
             .execute(params![principal.0, now, because, what, entries as i64])?;
     }
     Ok(entries as u64)
+}
+
+/// Drops the results of a capability for what became of it, unless a person alone does that.
+pub(super) fn drop_unless_manual(
+    connection: &Connection,
+    principal: &Principal,
+    (id, number): (&CapabilityId, i64),
+    because: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    if cache_config(connection, number)?.goes_with(Invalidation::ManualOnly) {
+        return Ok(());
+    }
+    drop_results(connection, principal, Dropped::Capability(id), because, now).map(drop)
 }
 
 /// Drops the results of a capability and of those that were merged into it.

@@ -1,7 +1,9 @@
 //! Capabilities as rows: how a procedure that was run becomes one, and how they are read.
 
 use pml_model::Principal;
-use pml_model::capability::{Capability, CapabilityId, Intent, Procedure, State, Statistics, ToolUse};
+use pml_model::capability::{
+    CacheConfig, Capability, CapabilityId, Intent, Procedure, State, Statistics, ToolUse,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -143,7 +145,7 @@ fn find(
 /// The columns of [`capability`].
 const SELECT: &str = "SELECT capability.number, capability.id, name, state, degraded_because, usage_count,
     success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used, learning, promoted_at, created_at,
-    approved, examples, tools, procedure
+    approved, examples, tools, procedure, cache
     FROM capability JOIN capability_procedure ON capability_procedure.capability = capability.number";
 
 fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capability> {
@@ -151,6 +153,9 @@ fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capabi
     let mut procedure: Procedure = json(row, 17)?;
     procedure.tools_used = json::<Vec<ToolUse>>(row, 16)?;
     add_examples(&mut procedure.parameters_schema, json(row, 15)?);
+    if row.get_ref(18)?.as_str_or_null()?.is_some() {
+        procedure.cache_config = json(row, 18)?;
+    }
     Ok(Capability {
         procedure,
         name: row.get(2)?,
@@ -207,6 +212,15 @@ pub(super) fn capability_id(row: &Row<'_>, column: usize) -> rusqlite::Result<Ca
 /// A column of JSON.
 pub(super) fn json<T: for<'a> Deserialize<'a>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
+}
+
+/// How results of a capability are kept.
+pub(super) fn cache_config(connection: &Connection, capability: i64) -> rusqlite::Result<CacheConfig> {
+    connection
+        .prepare_cached(
+            "SELECT coalesce(cache, procedure -> '$.cacheConfig') FROM capability_procedure WHERE capability = ?1",
+        )?
+        .query_row([capability], |row| json(row, 0))
 }
 
 /// Lets a capability be found by what it was run for; how often it was is for learning to count.

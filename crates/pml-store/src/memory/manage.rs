@@ -2,7 +2,7 @@
 //! mark as broken. Traces stay whatever is done, so that numbers can always be made anew from them.
 
 use pml_model::Principal;
-use pml_model::capability::{CapabilityId, Procedure};
+use pml_model::capability::{CacheConfig, CapabilityId, Procedure};
 use pml_model::trace::Status;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -145,6 +145,31 @@ impl Store {
         })
     }
 
+    /// Sets how results of a capability are kept, drops those there are, and says whether there is such a one.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn set_cache_config(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        config: &CacheConfig,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let config = serde_json::to_string(config).expect("settings are plain data");
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(move |connection| {
+            let Some(number) = find(connection, &principal, &id)? else { return Ok(false) };
+            connection
+                .prepare_cached("UPDATE capability_procedure SET cache = ?2 WHERE capability = ?1")?
+                .execute(params![number, config])?;
+            touch(connection, number)?;
+            let because = "it was set how they are kept";
+            cache::drop_results(connection, &principal, Dropped::Capability(&id), because, now)?;
+            Ok(true)
+        })
+    }
+
     /// Marks a capability as degraded for a reason that its traces do not tell, drops its kept results, and
     /// says whether anything changed. A plan is never degraded.
     ///
@@ -171,7 +196,7 @@ impl Store {
                 .optional()?;
             let Some(number) = changed else { return Ok(false) };
             touch(connection, number)?;
-            cache::drop_results(connection, &principal, Dropped::Capability(&id), &because, now)?;
+            cache::drop_unless_manual(connection, &principal, (&id, number), &because, now)?;
             Ok(true)
         })
     }

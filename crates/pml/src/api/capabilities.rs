@@ -8,7 +8,7 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
-use pml_model::capability::State as CapabilityState;
+use pml_model::capability::{CacheChange, State as CapabilityState};
 use pml_model::json::empty_object;
 use pml_model::{CapabilityId, Principal, ToolId, TraceId};
 use pml_store::{Capabilities, Order, Traces};
@@ -32,6 +32,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}", get(show).delete(delete))
         .route("/api/capabilities/{name}/rename", post(rename))
         .route("/api/capabilities/{name}/merge", post(merge))
+        .route("/api/capabilities/{name}/cache", post(keep))
         .route("/api/traces/{capability}", get(traces))
         .route("/api/trace/{id}", get(trace))
 }
@@ -148,6 +149,20 @@ async fn merge(
         flow::capability(&app, &principal, id.as_str()).await
     };
     answer("capability", merged.await)
+}
+
+async fn keep(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let kept = async {
+        let change: CacheChange = read(body).await?;
+        let kept = flow::keep_results(&app, &principal, &name, &change).await?;
+        flow::record(&app, &principal, kept.procedure.id.as_str()).await
+    };
+    answer("capability", kept.await)
 }
 
 async fn delete(

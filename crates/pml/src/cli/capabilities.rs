@@ -1,4 +1,4 @@
-//! `pml capabilities`: what was learned, and what to do with it; `pml learn` and `pml cache`.
+//! `pml capabilities`: what was learned, and what to do with it; `pml learn`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,11 +11,11 @@ use pml_model::json::empty_object;
 use pml_model::name::{printable, shortened};
 use pml_model::structure::{Node, NodeId, NodeKind};
 use pml_model::trace::Trace;
-use pml_store::{CacheDrop, Capabilities as Wanted};
+use pml_store::Capabilities as Wanted;
 use serde_json::{Value, json};
 
 use super::runs::when;
-use super::{Here, analyse, out};
+use super::{Here, analyse, out, results};
 use crate::app::{App, Role};
 use crate::execute::Pause;
 use crate::flow::{self, Contained, NewCapability, Record};
@@ -48,6 +48,8 @@ pub(super) enum Capabilities {
         /// The one that goes
         from: String,
     },
+    /// Show or set how results of one are kept
+    Cache(results::Keep),
     /// Forget one; its traces stay
     Delete {
         /// Its name or id
@@ -98,57 +100,6 @@ pub(super) enum Learn {
     Rebuild,
 }
 
-/// What to do with results that are kept.
-#[derive(Debug, Subcommand)]
-pub(super) enum Cache {
-    /// Show which were dropped, when and why
-    Log {
-        /// How many
-        #[arg(long, default_value_t = 50)]
-        limit: u32,
-    },
-    /// Drop them all
-    Clear,
-}
-
-pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
-    let done = async {
-        match cache {
-            Cache::Clear => {
-                let dropped = flow::drop_results(&app, &app.principal).await?;
-                if here.json {
-                    out::json(&json!({ "dropped": dropped }));
-                } else {
-                    out::line(format!("dropped: {dropped}"));
-                }
-            }
-            Cache::Log { limit } => dropped(here, &flow::dropped_results(&app, &app.principal, limit).await?),
-        }
-        Ok(ExitCode::SUCCESS)
-    };
-    let done = done.await;
-    app.close().await;
-    done
-}
-
-fn dropped(here: &Here, drops: &[CacheDrop]) {
-    if here.json {
-        let row = |drop: &CacheDrop| json!({ "at": drop.at, "what": drop.what, "entries": drop.entries, "because": drop.because });
-        return out::json(&drops.iter().map(row).collect::<Vec<_>>());
-    }
-    if drops.is_empty() {
-        return out::note("no results were dropped yet");
-    }
-    let row = |drop: &CacheDrop| {
-        vec![when(drop.at), printable(&drop.what), drop.entries.to_string(), printable(&drop.because)]
-    };
-    out::line(out::table(
-        &["when", "what", "results", "because"],
-        &drops.iter().map(row).collect::<Vec<_>>(),
-    ));
-}
-
 pub(super) async fn learn(here: &Here, learn: Learn) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Command).await?;
     let Learn::Rebuild = learn;
@@ -192,6 +143,7 @@ async fn carry_out(here: &Here, app: &Arc<App>, capabilities: Capabilities) -> R
             let merged = flow::capability(app, principal, id.as_str()).await?;
             told(here, &merged, &format!("{} counts as {} from now on", printable(&from), merged.name));
         }
+        Capabilities::Cache(keep) => return results::keep(here, app, &keep).await,
         Capabilities::Delete { name } => {
             let id = flow::delete_capability(app, principal, &name).await?;
             if here.json {
@@ -318,11 +270,6 @@ fn facts(record: &Record) {
     let Capability { procedure, statistics, .. } = &record.capability;
     let at = |at: Option<i64>| at.map_or_else(|| "never".to_owned(), when);
     let rate = record.success_rate.map_or_else(|| "not tried".to_owned(), |rate| format!("{rate:.2}"));
-    let cache = &procedure.cache_config;
-    let kept = match cache.cacheable {
-        true => format!("for {} s, {} at most", cache.ttl_seconds, cache.max_entries),
-        false => "never".to_owned(),
-    };
     let origin = match procedure.origin {
         Origin::Emergent => "a run that worked",
         Origin::Manual => "written down by hand",
@@ -337,7 +284,7 @@ fn facts(record: &Record) {
         ("success rate", rate),
         ("first worked", at(record.capability.promoted_at)),
         ("comes from", origin.to_owned()),
-        ("results kept", kept),
+        ("results kept", results::kept(record)),
         ("owner", printable(&procedure.owner.0)),
         ("identity", procedure.identity.clone()),
         ("code hash", procedure.code_hash.clone()),

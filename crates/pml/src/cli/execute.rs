@@ -229,7 +229,7 @@ pub(super) async fn show(mut messages: mpsc::Receiver<ToCaller>) {
 /// What could be run instead of nothing.
 fn suggestions(here: &Here, suggested: &Suggested) -> ExitCode {
     if here.json {
-        out::json(&json!({ "status": "suggestions", "suggestions": suggested }));
+        out::json(&suggested.body());
         return ExitCode::FAILURE;
     }
     out::note(format!("nothing was run: {}", suggested.because));
@@ -254,6 +254,17 @@ fn suggestions(here: &Here, suggested: &Suggested) -> ExitCode {
             out::CYAN,
             out::RESET,
             first.name
+        ));
+    }
+    if let Some(earlier) = &suggested.earlier {
+        out::line(format!(
+            "{}an earlier result{} for \"{}\" (similarity {:.2}, {} s old): {}",
+            out::BOLD,
+            out::RESET,
+            printable(&earlier.intent),
+            earlier.similarity,
+            earlier.age_ms / 1_000,
+            printable(earlier.result.get())
         ));
     }
     if let Some(dag) = &suggested.suggested_dag {

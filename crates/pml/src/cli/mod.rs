@@ -16,6 +16,7 @@ mod list;
 mod out;
 mod passphrase;
 mod policy;
+mod results;
 mod rules;
 mod runs;
 mod serve;
@@ -102,7 +103,7 @@ enum Command {
     Learn(capabilities::Learn),
     /// Show which kept results were dropped, and drop them
     #[command(subcommand)]
-    Cache(capabilities::Cache),
+    Cache(results::Cache),
     /// Show what programs may do with tools, and check it
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -210,7 +211,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Capabilities(capabilities) => capabilities::run(&here, capabilities).await,
         Command::Graph(graph) => graph::graph(&here, graph).await,
         Command::Learn(learn) => capabilities::learn(&here, learn).await,
-        Command::Cache(cache) => capabilities::cache(&here, cache).await,
+        Command::Cache(cache) => results::cache(&here, cache).await,
         Command::Policy(policy) => policy::run(&here, policy).await,
         Command::Rules(rules) => rules::run(&here, rules).await,
         Command::Audit(audit) => audit::run(&here, audit).await,

@@ -59,7 +59,7 @@
 //! [memory]
 //! learn = true                             # what works is remembered
 //! cache = true                             # results that are known are given again
-//! earlier_results = false                  # show the result of nearly the same intent where nothing is run
+//! earlier_results = false                  # show what came of nearly the same intent where nothing is run
 //! confidence = 85                          # how sure it must be, in per cent, for a capability to run unnamed
 //!
 //! [embedding]                              # by which model it is told what texts mean

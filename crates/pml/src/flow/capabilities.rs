@@ -1,24 +1,26 @@
-//! What people do with capabilities: look at them, make, rename, merge and delete them.
+//! What people do with capabilities: look at them, make, rename, merge and delete them, and say how their results are kept.
 
 use std::sync::Arc;
 
 use pml_mcp::Caller;
-use pml_model::capability::{Capability, Origin};
+use pml_model::capability::{CacheChange, Capability, Invalidation, Origin};
 use pml_model::json::empty_object;
 use pml_model::name::printable;
 use pml_model::question::Answerer;
 use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
-use pml_store::{CacheDrop, Capabilities, Dropped, Made, Order, Renamed, Traces};
+use pml_store::{CacheDrop, CacheUse, Capabilities, Dropped, Made, Order, Renamed, Traces};
 use serde::Serialize;
 
 use super::planned;
+use super::recall::{self, Recalled};
 use crate::app::{App, blocking, now_ms};
 use crate::cache;
 use crate::capability;
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
+use crate::reuse::Binding;
 
 /// How many of the capabilities within one are told.
 const MOST_CONTAINED: u32 = 64;
@@ -64,6 +66,8 @@ pub struct Record {
     pub success_rate: Option<f64>,
     /// The capabilities that were seen to be called within it, most often first.
     pub contains: Vec<Contained>,
+    /// What is kept of its results, and how often that was of use.
+    pub cache: CacheUse,
 }
 
 /// A capability that another calls.
@@ -84,7 +88,7 @@ pub struct Contained {
 pub async fn record(app: &App, principal: &Principal, name: &str) -> Result<Record, Problem> {
     let capability = capability(app, principal, name).await?;
     let (store, whose, id) = (app.store.clone(), principal.clone(), capability.procedure.id.clone());
-    let contains = blocking(move || {
+    let (contains, cache) = blocking(move || {
         let edges = store.edges_from(&whose, id.as_str(), Some(EdgeKind::Contains), MOST_CONTAINED)?;
         let mut contains = Vec::with_capacity(edges.len());
         for edge in edges {
@@ -94,10 +98,10 @@ pub async fn record(app: &App, principal: &Principal, name: &str) -> Result<Reco
             };
             contains.push(Contained { name: known.map(|known| known.name), id: edge.to, count: edge.count });
         }
-        Ok::<_, pml_store::Error>(contains)
+        Ok::<_, pml_store::Error>((contains, store.cache_use(&whose, &id, now_ms())?))
     })
     .await?;
-    Ok(Record { success_rate: capability.statistics.success_rate(), capability, contains })
+    Ok(Record { success_rate: capability.statistics.success_rate(), capability, contains, cache })
 }
 
 /// Traces, newest or most surprising first.
@@ -156,22 +160,7 @@ pub async fn make_capability(
         check_name(name)?;
     }
     app.get_acquainted().await;
-    let asked = Execution {
-        principal: principal.clone(),
-        session: String::new(),
-        intent: new.intent.clone(),
-        work: new.work,
-        arguments: empty_object(),
-        timeout: None,
-        caller: Caller::silent(),
-        idempotency: None,
-        patience: std::time::Duration::ZERO,
-        by: Answerer::Human,
-        dynamic: Dynamic::Refuse,
-        learn: true,
-        capability: None,
-        cache: false,
-    };
+    let asked = unasked(principal, &new.intent, new.work);
     let plan = planned(app, &asked, &|_| true).await.map_err(|Refused { problem, .. }| problem)?;
     let sanitiser = app.memory.sanitiser();
     let procedure = plan.learn.as_ref().and_then(|learn| {
@@ -194,6 +183,73 @@ pub async fn make_capability(
                 .hint("`pml capabilities rename` gives it another name"))
         }
         Made::NameTaken => Err(taken(&wanted)),
+    }
+}
+
+/// What nobody waits for and nothing runs of.
+fn unasked(principal: &Principal, intent: &str, work: Asked) -> Execution {
+    Execution {
+        principal: principal.clone(),
+        session: String::new(),
+        intent: intent.to_owned(),
+        work,
+        arguments: empty_object(),
+        timeout: None,
+        caller: Caller::silent(),
+        idempotency: None,
+        patience: std::time::Duration::ZERO,
+        by: Answerer::Human,
+        dynamic: Dynamic::Refuse,
+        learn: true,
+        capability: None,
+        cache: false,
+    }
+}
+
+/// How results of a capability are kept from now on. Those that were kept until then go.
+///
+/// # Errors
+/// There is none, results of it can never be kept, or what is wanted contradicts itself.
+pub async fn keep_results(
+    app: &Arc<App>,
+    principal: &Principal,
+    which: &str,
+    change: &CacheChange,
+) -> Result<Capability, Problem> {
+    let before = capability(app, principal, which).await?;
+    let id = before.procedure.id.clone();
+    let config = before.procedure.cache_config.with(change);
+    if config.goes_with(Invalidation::ManualOnly) && config.invalidate_on.len() > 1 {
+        let text = "`manual_only` contradicts every other event that makes results go";
+        return Err(Problem::new(Code::InvalidRequest, text).hint("give it alone, or leave it out"));
+    }
+    if change.cacheable == Some(true) {
+        only_reads(app, principal, &before).await?;
+    }
+    let (store, whose, of) = (app.store.clone(), principal.clone(), id.clone());
+    if !blocking(move || store.set_cache_config(&whose, &of, &config, now_ms())).await? {
+        return Err(Problem::new(Code::NotFound, format!("capability `{id}` is gone")));
+    }
+    capability(app, principal, id.as_str()).await
+}
+
+/// Refuses what would give another result the next time, or change something.
+async fn only_reads(app: &Arc<App>, principal: &Principal, capability: &Capability) -> Result<(), Problem> {
+    app.get_acquainted().await;
+    let name = &capability.name;
+    let known = app.memory.named(principal, capability.procedure.id.as_str()).await?;
+    let gone = || Problem::new(Code::NotFound, format!("capability `{name}` is gone"));
+    let known = known.ok_or_else(gone)?;
+    let asked = unasked(principal, &capability.procedure.description, Asked::Anything);
+    let Recalled::Run(asked) = recall::run(&known, &Binding::default(), asked)? else { return Err(gone()) };
+    let plan = planned(app, &asked, &|_| true).await.map_err(|refused| refused.problem)?;
+    match cache::unsteady(app, &plan) {
+        None => Ok(()),
+        Some(because) => {
+            let text = format!("results of `{name}` are never kept: {because}");
+            Err(Problem::new(Code::InvalidRequest, text)
+                .hint("only what reads and depends on nothing but what it is given can be known beforehand"))
+        }
     }
 }
 

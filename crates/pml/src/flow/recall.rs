@@ -7,7 +7,7 @@ use pml_model::json::{Fields, raw};
 use pml_model::{CapabilityId, ToolId};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::approve::Mode;
@@ -23,8 +23,6 @@ use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
 
-/// How alike an intent must be for the result of the other to be shown.
-const ALIKE: f64 = 0.95;
 /// How many capabilities and tools are suggested.
 const SUGGESTED: usize = 5;
 /// How good a capability must be to be suggested at all, before it has shown anything; one success is enough.
@@ -68,10 +66,25 @@ pub struct Suggested {
     pub suggested_dag: Option<SuggestedDag>,
 }
 
+impl Suggested {
+    /// As programs are told of it.
+    pub fn body(&self) -> Value {
+        let mut body = json!({ "status": "suggestions", "suggestions": self });
+        if let Some(earlier) = &self.earlier {
+            body["cacheHit"] = "intent_similar".into();
+            body["similarity"] = earlier.similarity.into();
+            body["cacheAgeMs"] = earlier.age_ms.into();
+        }
+        body
+    }
+}
+
 /// What came of nearly the same intent before.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Earlier {
+    /// What was asked for then.
+    pub intent: String,
     /// How alike the two are.
     pub similarity: f64,
     /// How old the result is.
@@ -204,10 +217,7 @@ async fn by_intent(
         .map(|(_, (candidate, binding))| suggestion(candidate, binding))
         .collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
-    let earlier = match found.first() {
-        Some((best, binding)) => earlier(app, best, binding, asked, visible).await,
-        None => None,
-    };
+    let earlier = earlier(app, &found, &asked, visible).await;
     let suggested_dag = match &composed {
         // What was learned comes first; a DAG beside it would only be more to read.
         Some(_) if confidence >= LIKELY => None,
@@ -226,19 +236,26 @@ fn sure(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
 /// What came of nearly the same intent with the same values before, where the user wants to see that.
 async fn earlier(
     app: &Arc<App>,
-    best: &Candidate,
-    binding: &Binding,
-    asked: Execution,
+    found: &[(Candidate, Binding)],
+    asked: &Execution,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<Earlier> {
-    if !app.config().memory.earlier_results || best.similarity <= ALIKE || !binding.runs() {
-        return None;
+    let shown =
+        found.iter().filter(|(candidate, _)| asked.cache && cache::is_shown(app, &candidate.known.cache));
+    for (candidate, binding) in shown {
+        let Ok(Recalled::Run(work)) = run(&candidate.known, binding, asked.clone()) else { continue };
+        let Ok(plan) = super::planned(app, &work, visible).await else { continue };
+        let Some(ticket) = cache::ticket(app, &plan, &asked.principal, Some(&candidate.known.id)).await
+        else {
+            continue;
+        };
+        if let Some(cache::Alike { result, intent, similarity, age_ms }) = app.cache.alike(app, &ticket).await
+        {
+            let similarity = (similarity * 1000.0).round() / 1000.0;
+            return Some(Earlier { intent, similarity, age_ms, result });
+        }
     }
-    let Ok(Recalled::Run(asked)) = run(&best.known, binding, asked) else { return None };
-    let plan = super::planned(app, &asked, visible).await.ok()?;
-    let ticket = cache::ticket(app, &plan, &asked.principal)?;
-    let hit = app.cache.get(app, &ticket).await?;
-    Some(Earlier { similarity: best.similarity, age_ms: hit.from.age_ms, result: hit.result })
+    None
 }
 
 /// Whether a capability is good enough to be suggested. Use alone does not carry one that fails: what is asked of it grows
@@ -366,7 +383,7 @@ fn unclear(known: &Known, text: &str) -> String {
 }
 
 /// The capability as it is run.
-fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalled, Problem> {
+pub(super) fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalled, Problem> {
     asked.capability = Some(known.id.clone());
     asked.arguments = raw(&binding.arguments);
     asked.work = match &known.source {

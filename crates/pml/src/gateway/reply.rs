@@ -56,6 +56,15 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
             first.name
         ));
     }
+    if let Some(earlier) = &suggested.earlier {
+        text.push_str(&format!(
+            "\nAn earlier result, {} s old, for \"{}\" (similarity {:.2}): {}",
+            earlier.age_ms / 1_000,
+            earlier.intent,
+            earlier.similarity,
+            shortened(earlier.result.get(), TEXT_CHARACTERS)
+        ));
+    }
     if let Some(dag) = &suggested.suggested_dag {
         text.push_str(&format!("\n{}", of_dag(dag)));
     }
@@ -63,7 +72,7 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
     if !tools.is_empty() {
         text.push_str(&format!("\nTools:\n{}", tools.join("\n")));
     }
-    tool_result(&text, &json!({ "status": "suggestions", "suggestions": suggested }), &[], false)
+    tool_result(&text, &suggested.body(), &[], false)
 }
 
 /// A DAG that could serve, as a model reads it.

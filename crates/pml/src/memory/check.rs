@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pml_model::ToolId;
-use pml_model::capability::State;
+use pml_model::capability::{Invalidation, State};
 use pml_model::trace::Trace;
 use pml_store::{Dropped, Order, Traces};
 
@@ -62,7 +62,7 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
             Ok(tool) => tool,
             Err(problem) => return Ok(Some(format!("`{id}` cannot be used: {}", problem.message))),
         };
-        if tool.definition.digest != used.digest {
+        if tool.definition.digest != used.digest && known.cache.goes_with(Invalidation::ToolSchemaChange) {
             forget_results(app, known, &used.id).await?;
         }
         if tool.definition.digest != used.digest
@@ -79,7 +79,7 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
 async fn forget_results(app: &App, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
     let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
     let because = format!("the definition of `{tool}` changed");
-    blocking(move || store.drop_cached(&whose, Dropped::Capability(&id), &because, now_ms())).await.map(drop)
+    blocking(move || store.drop_cached(&whose, Dropped::Outdated(&id), &because, now_ms())).await.map(drop)
 }
 
 /// Why a tool would not take what it was given in earlier runs.

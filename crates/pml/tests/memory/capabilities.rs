@@ -6,7 +6,7 @@ use crate::harness::Home;
 use crate::place::{ALL, Place, api};
 
 /// What is told of every capability that has worked.
-const RECORD: [&str; 24] = [
+const RECORD: [&str; 25] = [
     "id",
     "name",
     "description",
@@ -31,6 +31,7 @@ const RECORD: [&str; 24] = [
     "state",
     "cacheConfig",
     "contains",
+    "cache",
 ];
 
 #[test]
@@ -54,7 +55,7 @@ fn they_are_listed_shown_renamed_merged_and_deleted_on_the_terminal() {
         "success rate: 1.00",
         "first worked: 2",
         "comes from: a run that worked",
-        "results kept: for 1800 s, 10 at most",
+        "results kept: for 1800 s, 10 at most; found by params_hash; dropped on tool_schema_change; 0 there, given 0 times",
         "owner: local",
         "structure: n1 fs:read",
     ] {

@@ -15,6 +15,7 @@ mod gateway;
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
 mod headline;
+mod keeping;
 mod kills;
 mod learned;
 mod nested;

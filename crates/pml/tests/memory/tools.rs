@@ -35,7 +35,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 "#;
 
-fn place() -> Place {
+pub fn place() -> Place {
     let home = crate::harness::Home::new("");
     std::fs::write(home.path("weather.py"), SERVER).unwrap();
     std::fs::write(home.path("version"), "1").unwrap();
@@ -49,7 +49,7 @@ fn place() -> Place {
     Place { home, gateway }
 }
 
-const CODE: &str = "const w = await mcp.weather.report({ city: 'Oslo' }); return w.degrees;";
+pub const CODE: &str = "const w = await mcp.weather.report({ city: 'Oslo' }); return w.degrees;";
 
 #[test]
 fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recovers() {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::known::{Effect, Known};
 use crate::catalogue::unexpected;
-use crate::memory::cache::{self, Dropped};
+use crate::memory::cache;
 use crate::memory::edge::Edges;
 use crate::memory::lesson::Lesson;
 use crate::memory::next_version;
@@ -177,8 +177,8 @@ impl<'a> Batch<'a> {
             && trace.seq > self.effects_to
         {
             let id = self.known(number)?.id.clone();
-            let which = Dropped::Capability(&id);
-            cache::drop_results(self.connection, &trace.principal, which, "it failed repeatedly", self.now)?;
+            let because = "it failed repeatedly";
+            cache::drop_unless_manual(self.connection, &trace.principal, (&id, number), because, self.now)?;
         }
         Ok(())
     }

@@ -2,10 +2,11 @@
 
 use std::sync::mpsc::sync_channel;
 
+use pml_model::capability::{CacheConfig, Invalidation};
 use pml_model::{Digest, Principal};
-use pml_store::{CacheDrop, CacheKey, Dropped, Store};
+use pml_store::{CacheDrop, CacheKey, CacheUse, Dropped, Memory, NewResult, Store};
 
-use super::{capability_id, failed, learn, memory, remember, trace};
+use super::{capability_id, failed, get, learn, memory, procedure, remember, trace};
 use crate::{ann, fixture, me, raw};
 
 fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
@@ -19,8 +20,14 @@ fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
 
 /// Keeps a result from `now` for a hundred milliseconds, at most three of a capability.
 fn keep(store: &Store, key: &CacheKey, result: &str, now: i64) {
+    keep_for(store, key, result, now, None);
+}
+
+/// The same; with `intent` it is found by that.
+fn keep_for(store: &Store, key: &CacheKey, result: &str, now: i64, intent: Option<&str>) {
     let (reply, answer) = sync_channel(1);
-    store.cache(key, &raw(result), now, now + 100, 3, move |stored| reply.send(stored).unwrap());
+    let new = NewResult { result: &raw(result), intent, at: now, expires_at: now + 100, most: 3 };
+    store.cache(key, &new, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
@@ -141,4 +148,89 @@ fn results_go_with_what_they_came_of() {
     store.relearn(1).unwrap();
     assert!(kept("failing"));
     assert_eq!(store.cache_log(&me(), 9).unwrap().len(), 5);
+}
+
+#[test]
+fn what_was_set_for_a_capability_counts_whatever_its_runs_say() {
+    let fixture = fixture();
+    let (store, p) = (&fixture.store, capability_id("p"));
+    remember(store, memory("p", failed(1, "no")));
+    let config = CacheConfig { ttl_seconds: 7, max_entries: 2, ..CacheConfig::default() };
+    let before = store.capability_version().unwrap();
+    assert!(store.set_cache_config(&me(), &p, &config, 1).unwrap());
+    assert!(store.capability_version().unwrap() > before, "those who keep a copy are told");
+    assert!(!store.set_cache_config(&ann(), &p, &config, 1).unwrap());
+    // The first run that works replaces what never worked, and not what was set.
+    let off = CacheConfig { cacheable: false, ..CacheConfig::default() };
+    let procedure = pml_model::capability::Procedure { cache_config: off, ..procedure("p") };
+    remember(store, Memory { procedure: Some(Box::new(procedure)), ..memory("p", trace(2)) });
+    assert_eq!(get(store, "p").procedure.cache_config, config);
+    keep(store, &key("p", "a", "e"), "1", 10);
+    store.set_cache_config(&me(), &p, &CacheConfig::default(), 11).unwrap();
+    assert_eq!(found(store, &key("p", "a", "e"), 20), None, "it was kept under other rules");
+    assert_eq!(
+        store.cache_log(&me(), 9).unwrap(),
+        [dropped(11, "it was set how they are kept", p.as_str(), 1)]
+    );
+}
+
+#[test]
+fn what_a_person_alone_drops_stays_through_failures_and_lost_tools() {
+    let fixture = fixture();
+    let (store, p) = (&fixture.store, capability_id("p"));
+    remember(store, memory("p", trace(1)));
+    let config = CacheConfig { invalidate_on: vec![Invalidation::ManualOnly], ..CacheConfig::default() };
+    store.set_cache_config(&me(), &p, &config, 1).unwrap();
+    keep(store, &key("p", "a", "e"), "1", 10);
+    for number in 2..5 {
+        remember(store, memory("p", failed(number, "no")));
+    }
+    learn(store);
+    store.degrade(&me(), &p, "`fs:read` is gone", 11).unwrap();
+    assert!(found(store, &key("p", "a", "e"), 20).is_some());
+    store.drop_cached(&me(), Dropped::Capability(&p), "wished", 12).unwrap();
+    assert_eq!(found(store, &key("p", "a", "e"), 20), None);
+}
+
+#[test]
+fn results_are_found_by_what_was_asked_for_where_they_were_kept_so() {
+    let fixture = fixture();
+    let (store, p) = (&fixture.store, capability_id("p"));
+    remember(store, memory("p", trace(1)));
+    keep(store, &key("p", "a", "e"), "0", 10);
+    for (number, at) in [(1, 11), (2, 12), (3, 13), (4, 14)] {
+        let intent = format!("read it {number}");
+        keep_for(store, &key("p", &intent, "e"), &number.to_string(), at, Some(&intent));
+    }
+    let asked = |epoch: &str, now| -> Vec<(String, String)> {
+        let found = store.cached_for_intents(&me(), &p, epoch, now).unwrap().into_iter();
+        found.map(|(intent, kept)| (intent, kept.result.get().to_owned())).collect()
+    };
+    let of = |number: u32| (format!("read it {number}"), number.to_string());
+    assert_eq!(asked("e", 20), [of(4), of(3), of(2)], "three at most, latest first");
+    assert_eq!(asked("e", 113), [of(4)], "the others are too old");
+    assert!(
+        asked("other", 20).is_empty() && store.cached_for_intents(&ann(), &p, "e", 20).unwrap().is_empty()
+    );
+    assert_eq!(found(store, &key("p", "read it 4", "e"), 20), None, "not by its key");
+    assert!(found(store, &key("p", "a", "e"), 20).is_some(), "the others do not take its place");
+    remember(store, memory("p", pml_model::trace::Trace { cached: true, ..trace(2) }));
+    assert_eq!(store.cache_use(&me(), &p, 20).unwrap(), CacheUse { entries: 4, hit_count: 1 });
+}
+
+#[test]
+fn everybody_hears_that_results_were_dropped_even_where_none_was_stored() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    remember(store, memory("p", trace(1)));
+    let drops = || store.cache_drops().unwrap();
+    let first = drops();
+    store.drop_cached(&me(), Dropped::Expired, "old", 1).unwrap();
+    store.drop_cached(&me(), Dropped::Outdated(&capability_id("p")), "changed", 1).unwrap();
+    assert_eq!(drops(), first, "those who keep some know their age, and of which tools they are");
+    store.drop_cached(&me(), Dropped::All, "wished", 1).unwrap();
+    let second = drops();
+    assert!(second > first);
+    store.degrade(&me(), &capability_id("p"), "gone", 1).unwrap();
+    assert!(drops() > second);
 }

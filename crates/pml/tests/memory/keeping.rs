@@ -1,0 +1,270 @@
+//! How results are kept: what is set for a capability, what drops them, and what is shown for nearly the same intent.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, eventually};
+use crate::place::{ALL, Place, api};
+use crate::tools;
+
+const READ: &str = "const file = await mcp.fs.read({ path: 'a.txt' }); return file.content;";
+
+/// A place where the program has run once and worked.
+fn place() -> Place {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "text").unwrap();
+    assert_eq!(hit(&mut place), None, "it is new");
+    place
+}
+
+/// Where the result of the program is from now.
+fn hit(place: &mut Place) -> Option<String> {
+    let told = place.run_with("read the file", READ, &json!({}), &json!({}));
+    assert_eq!(told["result"], "text", "{told}");
+    told["cacheHit"].as_str().map(str::to_owned)
+}
+
+fn set(home: &Home, options: &[&str]) -> Value {
+    let set = home.run(&[&["capabilities", "cache", "readFile", "--json"], options].concat());
+    assert_eq!(set.code, 0, "{options:?}: {}", set.stderr);
+    serde_json::from_str(&set.stdout).unwrap()
+}
+
+/// Ends the gateway in peace, so that what it knows is stored, and starts another.
+fn start_anew(place: &mut Place) {
+    place.gateway.hang_up();
+    assert_eq!(place.gateway.ends_within(std::time::Duration::from_secs(60)), 0);
+    place.restart();
+}
+
+#[test]
+fn it_is_set_on_the_terminal_and_tells_what_it_does() {
+    let mut place = place();
+    assert_eq!(hit(&mut place).as_deref(), Some("execution"));
+    place.settled();
+    let shown = set(&place.home, &[]);
+    let default = json!({ "cacheable": true, "ttl_seconds": 1800, "key_strategy": "params_hash",
+        "invalidate_on": ["tool_schema_change"], "max_entries": 10 });
+    assert_eq!((&shown["cacheConfig"], &shown["cache"]["hit_count"]), (&default, &json!(1)), "{shown}");
+    let shown = set(
+        &place.home,
+        &[
+            "--ttl",
+            "60",
+            "--max-entries",
+            "2",
+            "--key-strategy",
+            "intent_similarity",
+            "--invalidate-on",
+            "daily",
+        ],
+    );
+    let wanted = json!({ "cacheable": true, "ttl_seconds": 60, "key_strategy": "intent_similarity",
+        "invalidate_on": ["daily"], "max_entries": 2 });
+    assert_eq!(shown["cacheConfig"], wanted);
+    let shown = set(&place.home, &["--invalidate-on", "tool_schema_change,daily"]);
+    assert_eq!(shown["cacheConfig"]["invalidate_on"], json!(["tool_schema_change", "daily"]));
+    assert_eq!(set(&place.home, &["--invalidate-on"])["cacheConfig"]["invalidate_on"], json!([]));
+    let words = place.home.run(&["capabilities", "show", "readFile"]).stdout;
+    let kept = "results kept: for 60 s, 2 at most; found by intent_similarity; dropped on nothing; 0 there, given 1 times";
+    assert!(words.contains(kept), "{words}");
+    for (options, told) in [
+        (["--key-strategy", "by_moon"], "params_hash, intent_similarity, none"),
+        (["--invalidate-on", "full_moon"], "tool_schema_change, daily, manual_only"),
+        (["--invalidate-on", "daily,manual_only"], "`manual_only` contradicts every other event"),
+    ] {
+        let refused = place.home.run(&[&["capabilities", "cache", "readFile"], &options[..]].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(told), "{options:?}: {}", refused.stderr);
+    }
+    let nobody = place.home.run(&["capabilities", "cache", "nobody", "--off"]);
+    assert!(
+        nobody.code == 1 && nobody.stderr.contains("there is no capability `nobody`"),
+        "{}",
+        nobody.stderr
+    );
+}
+
+#[test]
+fn it_is_set_over_http_too() {
+    let home = Home::new(ALL);
+    std::fs::write(home.path("a.txt"), "text").unwrap();
+    std::fs::write(home.path("read.ts"), READ).unwrap();
+    assert_eq!(home.run(&["execute", "read the file", "--code", "read.ts"]).code, 0);
+    let served = home.serve(&[]);
+    let path = "/api/capabilities/readFile/cache";
+    let (status, told) = api(&served, "POST", path, Some(json!({ "ttl_seconds": 5, "max_entries": 1 })));
+    assert_eq!((status, &told["capability"]["cacheConfig"]["ttl_seconds"]), (200, &json!(5)), "{told}");
+    let (_, shown) = api(&served, "GET", "/api/capabilities/readFile", None);
+    assert_eq!(shown["capability"]["cacheConfig"]["max_entries"], 1, "{shown}");
+    assert_eq!(shown["capability"]["cache"], json!({ "entries": 0, "hit_count": 0 }), "{shown}");
+    for (wrong, known) in [
+        (json!({ "key_strategy": "by_moon" }), "`params_hash`, `intent_similarity`, `none`"),
+        (json!({ "invalidate_on": ["full_moon"] }), "`tool_schema_change`, `daily`, `manual_only`"),
+        (json!({ "ttl": 5 }), "`ttl_seconds`"),
+    ] {
+        let (status, told) = api(&served, "POST", path, Some(wrong.clone()));
+        let message = told["error"]["message"].as_str().unwrap_or_default();
+        assert!(status == 400 && message.contains(known), "{wrong}: {told}");
+    }
+    let (status, _) =
+        api(&served, "POST", "/api/capabilities/nobody/cache", Some(json!({ "cacheable": false })));
+    assert_eq!(status, 404);
+}
+
+#[test]
+fn what_is_set_elsewhere_counts_at_once_in_a_gateway_that_runs() {
+    let mut place = place();
+    for off in [&["--off"][..], &["--ttl", "0"], &["--max-entries", "0"], &["--key-strategy", "none"]] {
+        set(&place.home, &["--on", "--ttl", "60", "--max-entries", "3", "--key-strategy", "params_hash"]);
+        assert_eq!(hit(&mut place), None, "{off:?}: it was set how they are kept");
+        assert_eq!(hit(&mut place).as_deref(), Some("execution"), "{off:?}");
+        let told = set(&place.home, off);
+        assert_eq!([hit(&mut place), hit(&mut place)], [None, None], "{off:?}: {told}");
+    }
+}
+
+#[test]
+fn results_of_what_changes_something_are_never_kept() {
+    let mut place = Place::start(ALL);
+    for (name, code, because) in [
+        (
+            "noteDown",
+            "await mcp.fs.write({ path: 'a.txt', content: 'x' }); return 1",
+            "`fs:write` may change something",
+        ),
+        ("rollDice", "return Math.random()", "it uses `random`"),
+        ("tellTime", "return mcp.time.now({})", "what `time:now` gives changes by itself"),
+    ] {
+        let code = format!("pml.hint({{ name: '{name}', description: 'x' }}); {code}");
+        let told = place.run("do it", &code, &json!({}));
+        assert_eq!(told["status"], "success", "{told}");
+        place.settled();
+        let shown = place.home.run(&["capabilities", "show", name]).stdout;
+        assert!(shown.contains("results kept: never"), "{shown}");
+        let refused = place.home.run(&["capabilities", "cache", name, "--on"]);
+        assert!(refused.code == 2 && refused.stderr.contains(because), "{name}: {}", refused.stderr);
+        let other = place.home.run(&["capabilities", "cache", name, "--ttl", "60"]);
+        assert!(other.stdout.contains("results are kept never"), "{}", other.stdout);
+    }
+}
+
+#[test]
+fn results_that_somebody_drops_are_gone_from_gateways_that_run() {
+    let mut place = place();
+    assert_eq!(hit(&mut place).as_deref(), Some("execution"));
+    assert_eq!(place.home.run(&["cache", "clear"]).code, 0);
+    assert_eq!(hit(&mut place), None);
+    assert_eq!(hit(&mut place).as_deref(), Some("execution"));
+}
+
+#[test]
+fn no_more_results_are_kept_than_wanted() {
+    let mut place = place();
+    std::fs::write(place.home.path("b.txt"), "other").unwrap();
+    set(&place.home, &["--max-entries", "1"]);
+    let by_name = |place: &mut Place, path: &str| {
+        let told = place.gateway.call(
+            "pml_execute",
+            &json!({ "intent": format!("read the file {path}"), "context": { "path": path },
+                "implementation": { "type": "capability", "id": "readFile" } }),
+        );
+        assert_eq!(told["status"], "success", "{told}");
+        told["cacheHit"].as_str().map(str::to_owned)
+    };
+    assert_eq!(by_name(&mut place, "a.txt"), None);
+    assert_eq!(by_name(&mut place, "b.txt"), None);
+    start_anew(&mut place);
+    assert_eq!(set(&place.home, &[])["cache"]["entries"], 1);
+    assert_eq!(by_name(&mut place, "b.txt").as_deref(), Some("capability"));
+    assert_eq!(by_name(&mut place, "a.txt"), None, "it gave way");
+}
+
+#[test]
+fn a_tool_that_changes_drops_results_only_where_it_should() {
+    let mut place = tools::place();
+    let wish = "how warm is it in Oslo";
+    let told = place.run(wish, tools::CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap().to_owned();
+    let by_name = json!({ "intent": wish, "implementation": { "type": "capability", "id": id } });
+    let other = "return mcp.weather.report({ city: 'Rome' })";
+    for (events, version, known) in [("daily", "3", true), ("tool_schema_change", "1", false)] {
+        let set = place.home.run(&["capabilities", "cache", &id, "--invalidate-on", events]);
+        assert_eq!(set.code, 0, "{}", set.stderr);
+        let told = place.gateway.call("pml_execute", &by_name);
+        assert_eq!((told["result"].as_i64(), told.get("cacheHit")), (Some(21), None), "{told}");
+        start_anew(&mut place);
+        std::fs::write(place.home.path("version"), version).unwrap();
+        // Being called starts the server, which tells of its tools.
+        place.run("look", other, &json!({}));
+        let told = place.gateway.call("pml_execute", &by_name);
+        assert_eq!(told["cacheHit"].as_str(), known.then_some("capability"), "{events}: {told}");
+    }
+}
+
+const LENGTH: &str = "const file = await mcp.fs.read({ path: args.path }); return file.content.length;";
+
+/// Asks for whatever serves; what is known will do.
+fn wish(place: &mut Place, intent: &str) -> Value {
+    place.gateway.call("pml_execute", &json!({ "intent": intent }))
+}
+
+/// The same, once what came of it before is stored, which nobody waits for.
+fn shown(place: &mut Place, intent: &str) -> Value {
+    let mut told = Value::Null;
+    eventually("an earlier result is shown", || {
+        told = wish(place, intent);
+        told.get("cacheHit").is_some()
+    });
+    told
+}
+
+/// The program ran for an intent that does not say which file it is about.
+fn measured(config: &str) -> Place {
+    let mut place = Place::start(config);
+    std::fs::write(place.home.path("a.txt"), "text").unwrap();
+    let told =
+        place.run_with("measure part 3 of the report", LENGTH, &json!({ "path": "a.txt" }), &json!({}));
+    assert_eq!(told["result"], 4, "{told}");
+    place
+}
+
+#[test]
+fn what_came_of_nearly_the_same_intent_is_shown_and_never_given() {
+    let mut place = measured(&format!("{ALL}[memory]\nearlier_results = true\n"));
+    let told = shown(&mut place, "please measure part 3 of the report");
+    assert_eq!(
+        (told["status"].as_str(), told["cacheHit"].as_str()),
+        (Some("suggestions"), Some("intent_similar")),
+        "{told}"
+    );
+    assert!(told["similarity"].as_f64().unwrap() > 0.95 && told["cacheAgeMs"].is_i64(), "{told}");
+    assert_eq!(told.get("result"), None, "{told}");
+    let earlier = &told["suggestions"]["earlier"];
+    assert_eq!(
+        (&earlier["result"], earlier["intent"].as_str()),
+        (&json!(4), Some("measure part 3 of the report"))
+    );
+    let other = wish(&mut place, "measure part 4 of the report");
+    assert_eq!((other["status"].as_str(), other.get("cacheHit")), (Some("suggestions"), None), "{other}");
+    let unwanted = place.wish("measure part 3 of the report");
+    assert_eq!(unwanted.get("cacheHit"), None, "{unwanted}");
+    place.run("write", "await mcp.fs.write({ path: 'b.txt', content: 'x' })", &json!({}));
+    let written = wish(&mut place, "measure part 3 of the report");
+    assert_eq!(written.get("cacheHit"), None, "something was written: {written}");
+}
+
+#[test]
+fn nothing_is_shown_for_nearly_the_same_intent_unless_it_is_wanted() {
+    let mut place = measured(ALL);
+    let told = wish(&mut place, "measure part 3 of the report");
+    assert_eq!((told["status"].as_str(), told.get("cacheHit")), (Some("suggestions"), None), "{told}");
+    let name = place.capability().name;
+    let set = place.home.run(&["capabilities", "cache", &name, "--key-strategy", "intent_similarity"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    place.run_with("measure part 3 of the report", LENGTH, &json!({ "path": "a.txt" }), &json!({}));
+    shown(&mut place, "measure part 3 of the report");
+    let printed = place.home.run(&["execute", "measure part 3 of the report"]).stdout;
+    assert!(
+        printed.contains("an earlier result for \"measure part 3 of the report\" (similarity 1.00"),
+        "{printed}"
+    );
+}
