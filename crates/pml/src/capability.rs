@@ -3,6 +3,7 @@
 //! What is kept has no secrets in it, and what the program was written with stands as defaults of its parameters: the
 //! *template* is the same text with those literals taken from `args`.
 
+mod secrets;
 mod template;
 
 use std::collections::BTreeSet;
@@ -131,8 +132,9 @@ pub(crate) fn procedure(
     (sanitiser, catalogue, cacheable): (&Sanitiser, &Catalogue, bool),
 ) -> Option<Procedure> {
     let hint: Hint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
-    let Kept { source, structure, literals } = source(plan, learn, sanitiser, catalogue)?;
-    let mut schema = parameters(learn, &values(plan, learn, sanitiser), sanitiser);
+    let secrets = secrets::names(plan, learn, sanitiser);
+    let Kept { source, structure, literals } = source(plan, learn, (sanitiser, &secrets), catalogue)?;
+    let mut schema = parameters(learn, &values(plan, learn, sanitiser), &secrets);
     if literals == Literals::Fixed {
         without(&mut schema, &learn.literals);
     }
@@ -210,8 +212,13 @@ enum Literals {
     Fixed,
 }
 
-fn source(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser, catalogue: &Catalogue) -> Option<Kept> {
-    let has_secret = learn.literals.iter().any(|literal| is_secret(literal, sanitiser))
+fn source(
+    plan: &Plan,
+    learn: &Learn,
+    (sanitiser, secrets): (&Sanitiser, &BTreeSet<String>),
+    catalogue: &Catalogue,
+) -> Option<Kept> {
+    let has_secret = learn.literals.iter().any(|literal| secrets.contains(&literal.name))
         || matches!(sanitiser.text(&plan.source), std::borrow::Cow::Owned(_));
     let form = match &plan.work {
         Work::Code(_) => Form::Code,
@@ -226,13 +233,14 @@ fn source(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser, catalogue: &Catalog
         Work::Dag(_) => Form::Dag,
     };
     let template = template::of(form, &plan.source, &learn.literals, &plan.structure, catalogue);
-    if !has_secret {
+    if !has_secret && !secrets::are_in(&plan.structure, sanitiser) {
         let literals = if template.is_some() { Literals::Given } else { Literals::Fixed };
         let source = written(form, plan.source.clone(), template.map(|(text, _)| text))?;
         return Some(Kept { source, structure: plan.structure.clone(), literals });
     }
     let (text, structure) = template?;
-    let clean = matches!(sanitiser.text(&text), std::borrow::Cow::Borrowed(_));
+    let clean = matches!(sanitiser.text(&text), std::borrow::Cow::Borrowed(_))
+        && !secrets::are_in(&structure, sanitiser);
     let source = clean.then(|| written(form, text, None)).flatten()?;
     Some(Kept { source, structure, literals: Literals::Given })
 }
@@ -282,28 +290,19 @@ fn written(form: Form, text: String, template: Option<String>) -> Option<Source>
     })
 }
 
-fn is_secret(literal: &Literal, sanitiser: &Sanitiser) -> bool {
-    literal.value.as_ref().is_none_or(|value| looks_secret(&literal.name, value, sanitiser))
-}
-
-/// Whether a value, given under this name, must not be kept.
-fn looks_secret(name: &str, value: &Value, sanitiser: &Sanitiser) -> bool {
-    sanitiser.json(&raw(&json!({ name: value }))).changed
-}
-
 /// What it takes, with what it was given this time as examples; a secret is to be given each time.
-fn parameters(learn: &Learn, given: &Map<String, Value>, sanitiser: &Sanitiser) -> Value {
+fn parameters(learn: &Learn, given: &Map<String, Value>, secrets: &BTreeSet<String>) -> Value {
     let mut schema = learn.parameters.clone();
     let mut to_be_given = Vec::new();
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, member) in members {
-            let Some(default) = member.get("default") else {
+            if member.get("default").is_none() {
                 if let (Some(member), Some(value)) = (member.as_object_mut(), given.get(name)) {
                     member.insert("examples".to_owned(), json!([value]));
                 }
                 continue;
-            };
-            if looks_secret(name, default, sanitiser) {
+            }
+            if secrets.contains(name) {
                 member.as_object_mut().map(|member| member.remove("default"));
                 to_be_given.push(name.clone());
             }
@@ -318,21 +317,23 @@ fn parameters(learn: &Learn, given: &Map<String, Value>, sanitiser: &Sanitiser) 
 }
 
 /// The names of the parameters that have to be given each time because what was given is a secret.
-pub(crate) fn withheld(learn: &Learn, sanitiser: &Sanitiser) -> Vec<String> {
-    let secret = learn.literals.iter().filter(|literal| is_secret(literal, sanitiser));
+pub(crate) fn withheld(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Vec<String> {
+    let secrets = secrets::names(plan, learn, sanitiser);
+    let secret = learn.literals.iter().filter(|literal| secrets.contains(&literal.name));
     secret.map(|literal| literal.name.clone()).collect()
 }
 
 /// What the parameters of a run were, as far as it may be kept: examples for later.
 pub(crate) fn values(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
     let mut values = Map::new();
+    let secrets = secrets::names(plan, learn, sanitiser);
     let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
     let given =
         given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
     let written =
         learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
     for (name, value) in given.chain(written) {
-        if value.to_string().len() <= EXAMPLE_BYTES && !looks_secret(name, &value, sanitiser) {
+        if value.to_string().len() <= EXAMPLE_BYTES && !secrets.contains(name) {
             values.insert(name.to_owned(), value);
         }
     }

@@ -8,6 +8,7 @@
 mod known;
 mod name;
 mod named;
+mod pair;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,7 @@ impl Sanitiser {
         let mut found = Vec::new();
         self.known.find(bytes, &mut found);
         shape::find(bytes, &mut found);
+        pair::find(bytes, &mut found);
         secrets.extend(found.drain(..).map(in_text));
         // Long values are wrapped in mail, PEM files and terminals.
         if let Some(joined) =

@@ -150,7 +150,7 @@ pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report)
     }
     report.capability_id.clone_from(&trace.capability_id);
     if memory.procedure.is_some() {
-        let withheld = |learn| capability::withheld(learn, &app.memory.sanitiser());
+        let withheld = |learn| capability::withheld(plan, learn, &app.memory.sanitiser());
         report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
     }
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());

@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::name::{Secrecy, secrecy};
+use super::pair::Role;
 use super::view::{Escapes, View};
 use super::{Edit, MARK, Sanitiser, named};
 
@@ -26,15 +27,6 @@ struct Frame {
     /// The object is a pair like `{"name": "API_KEY", "value": "…"}` of a secret.
     names_secret: bool,
     value: Option<Range<usize>>,
-}
-
-/// What a member does in an object that is a pair of name and value.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    #[default]
-    None,
-    Name,
-    Value,
 }
 
 /// Notes what to change in `json`, a valid JSON text that is in `level` strings of JSON.
@@ -105,11 +97,7 @@ fn member_name(
     let name = view.as_ref().map_or(&json[inside.clone()], |view| &view.bytes);
     frame.expects_name = false;
     frame.secrecy = secrecy(name);
-    frame.role = match name {
-        b"name" | b"key" | b"header" | b"Name" | b"Key" => Role::Name,
-        b"value" | b"Value" => Role::Value,
-        _ => Role::None,
-    };
+    frame.role = Role::of(name);
     look(sanitiser, json, inside, view, level, edits);
 }
 

@@ -87,6 +87,70 @@ fn a_document_with_a_secret_is_kept_without_it() {
 }
 
 #[test]
+fn a_secret_that_stands_beside_its_name_is_not_kept_either() {
+    let secret = "lettuce tomato";
+    let pair = json!({ "name": "api_key", "value": secret });
+    let other = json!({ "header": "X-Api-Key", "in": "query", "value": secret });
+    let code = |code: String| json!({ "type": "code", "code": code });
+    let tasks = |data: &Value| json!({ "tasks": [{ "id": "t", "tool": "json:stringify", "arguments": { "data": data } }] });
+    for (what, implementation, context) in [
+        ("a program", code(format!("return mcp.json.stringify({{ data: {pair} }})")), json!({})),
+        (
+            "far from the call",
+            code(format!(
+                "const h = {{ value: '{secret}', key: 'api_key' }}; return mcp.json.stringify({{ data: [h, args.n] }})"
+            )),
+            json!({ "n": 1 }),
+        ),
+        (
+            "an argument",
+            code("return mcp.json.stringify({ data: { name: 'api_key', value: args.secret } })".to_owned()),
+            json!({ "secret": secret }),
+        ),
+        (
+            "arguments",
+            code("return mcp.json.stringify({ data: [args.name, args.value.length] })".to_owned()),
+            pair.clone(),
+        ),
+        ("a document", json!({ "type": "dag", "dagStructure": tasks(&other) }), json!({})),
+        ("a list", json!({ "type": "dag", "dagStructure": tasks(&json!([pair, other])) }), json!({})),
+        (
+            "a call",
+            json!({ "type": "tool", "toolId": "json:stringify", "defaultArgs": { "data": pair } }),
+            json!({}),
+        ),
+    ] {
+        let mut place = Place::start(ALL);
+        let told = place.gateway.call(
+            "pml_execute",
+            &json!({ "intent": "spell it", "implementation": implementation, "context": context }),
+        );
+        assert_eq!(told["status"], "success", "{what}: {told}");
+        let trace = place.trace(&told);
+        assert!(!format!("{trace:?}").contains(secret), "{what}: {trace:?}");
+        for kept in place.capabilities() {
+            assert!(!format!("{kept:?}").contains(secret), "{what}: {kept:?}");
+        }
+    }
+}
+
+#[test]
+fn what_stands_beside_the_name_of_a_secret_has_to_be_given_each_time() {
+    let mut place = Place::start(ALL);
+    let code = "return mcp.json.stringify({ data: { name: 'api_key', value: 'lettuce' } })";
+    let told = place.run("spell the pair", code, &json!({}));
+    assert_eq!((told["status"].as_str(), &told["withheld"]), (Some("success"), &json!(["value"])), "{told}");
+    let again = json!({ "intent": "spell the pair", "context": { "value": "cabbage" },
+        "implementation": { "type": "capability", "id": told["capabilityId"] } });
+    let told = place.gateway.call("pml_execute", &again);
+    assert!(told["result"].to_string().contains("cabbage"), "{told}");
+    let procedure = place.capability().procedure;
+    assert_eq!(procedure.parameters_schema["required"], json!(["value"]));
+    assert_eq!(procedure.parameters_schema["properties"]["name"]["default"], "api_key");
+    assert!(!format!("{procedure:?}").contains("cabbage"), "{procedure:?}");
+}
+
+#[test]
 fn what_is_not_said_is_not_guessed() {
     let mut place = Place::start(ALL);
     notes(&place);

@@ -4,6 +4,12 @@
 pub(super) const CASES: &[&str] = &[
     "",
     "hello",
+    // Pairs of name and value.
+    "f({ name: 'city', value: 'Oslo' }, { name: 'token', value: next.token })",
+    "{ name: 'api_key', other: { value: 'Oslo' } }",
+    "{ name: 'password', value: 'required' }",
+    "if (name === 'password') { value = 'Oslo' }",
+    "f({ key: 'password', value: `${args.password}` })",
     // Sentences.
     "the secret garden",
     "The Secret Garden is a novel by Frances Hodgson Burnett.",

@@ -55,6 +55,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "-----BEGIN OPENSSH PRIVATE ¦KEY-----\nb3BlbnNzaC1rZXk",
         "-----BEGIN OPENSSH PRIVATE ¦KEY-----\nb3BlbnNzaC1rZXk",
     ),
+    // Beside their names.
+    ("await mcp.web.get({ headers: [{ name: 'api_key', value: 'lettuce' }] })", "lettuce"),
+    ("f({ value: `lettuce`, in: 'header', \"key\": \"X-Api-Key\" })", "lettuce"),
+    ("{ header: 'Authorization', // how\n  value: 'lettuce tomato' }", "lettuce tomato"),
+    ("set({name: \"pin\", value: 7391})", "7391"),
     // Authorization.
     ("Authorization: Bearer abc.def-123", "abc.def-123"),
     ("authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
