@@ -3,6 +3,7 @@
 //! Analysis is `pml-analysis`'s business; here it gets what it has to know about the tools there are.
 
 mod nested;
+mod unfold;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

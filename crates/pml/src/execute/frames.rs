@@ -314,7 +314,16 @@ impl Frame {
 
     /// Which way it went.
     fn path(&self, plan: &Plan) -> Path {
-        self.nested(plan).map(|nested| self.way.path(&nested.structure)).unwrap_or_default()
+        let Some(nested) = self.nested(plan) else { return Path::default() };
+        let mut path = self.way.path(&nested.structure);
+        if !nested.tasks.is_empty() {
+            // As with a run of the document: in its order, and all of them have begun where it came to its end.
+            let all = matches!(self.end, Some(Ok(_)));
+            let begun =
+                nested.tasks.iter().map(|(node, _)| *node).filter(|node| all || path.nodes.contains(node));
+            path.nodes = begun.collect();
+        }
+        path
     }
 
     /// What there is to tell of it, as if it had been run by itself. One without an end was given up when `over` was.
@@ -341,6 +350,8 @@ fn failure(nested: Option<&Nested>, thrown: &Thrown) -> Failure {
         (name, "") => name.to_owned(),
         (name, message) => format!("{name}: {message}"),
     };
-    let line = nested.and_then(|nested| source_line(&nested.program, thrown.line, thrown.column));
+    // A document has no lines that were run.
+    let program = nested.filter(|nested| nested.tasks.is_empty());
+    let line = program.and_then(|nested| source_line(&nested.program, thrown.line, thrown.column));
     Failure { line, ..Failure::new(code, message) }
 }

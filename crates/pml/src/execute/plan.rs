@@ -100,6 +100,9 @@ pub struct Nested {
     pub defaults: Vec<(String, Box<RawValue>)>,
     /// What it sees.
     pub sees: Sees,
+    /// The names of its tasks by their nodes, where it is a document.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<(NodeId, String)>,
 }
 
 /// What a plan runs.

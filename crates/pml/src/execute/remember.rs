@@ -10,7 +10,7 @@ use pml_store::Memory;
 
 use super::frames::Frame;
 use super::observe::Observer;
-use super::plan::{DagTask, Plan, TaskWork, Work};
+use super::plan::{DagTask, Nested, Plan, TaskWork, Work};
 use super::report::Report;
 use crate::app::App;
 use crate::cache;
@@ -96,7 +96,7 @@ fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
             code_hash: &nested.code_hash,
             structure: &nested.structure,
             arguments: &frame.arguments,
-            tasks: HashMap::new(),
+            tasks: tasks_within(nested),
             digest,
             report: &report,
             active_ms: report.ended_at - report.started_at,
@@ -140,6 +140,12 @@ fn tasks(over: &Over<'_>) -> HashMap<NodeId, OfTask> {
         retried: matches!(task.work, TaskWork::Tool { .. }),
     };
     tasks.iter().map(|task| (task.node, of(task))).collect()
+}
+
+/// The tasks of a capability that is a document.
+fn tasks_within(nested: &Nested) -> HashMap<NodeId, OfTask> {
+    let of = |id: &String| OfTask { id: id.clone(), layer: None, retried: false };
+    nested.tasks.iter().map(|(node, id)| (*node, of(id))).collect()
 }
 
 /// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.

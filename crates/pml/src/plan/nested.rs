@@ -4,12 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use pml_model::capability::{Source, State};
 use pml_model::json::raw;
+use pml_model::structure::NodeId;
 use pml_model::{CapabilityId, ToolId};
 use pml_sandbox::MOST_DEPTH;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Refused, Setting, grantables, without_mistakes};
+use super::unfold::{self, Unfolded, unfold};
+use super::{Refused, Setting, asking, grantables, without_mistakes};
 use crate::execute::{Asks, Granted, Nested, Sees};
 use crate::memory::Known;
 use crate::problem::{Code, Problem};
@@ -102,15 +104,11 @@ impl<'s> Nest<'s> {
             let text = format!("the program calls more than {MOST} capabilities, those they call included");
             return Err(Problem::new(Code::TooLarge, text).hint("write some of them out"));
         }
-        let source = source(known)?;
         let within = |problem: Problem| Problem {
             message: format!("capability `{}`: {}", known.name, problem.message),
             ..problem
         };
-        let catalogue = self.setting.learned.catalogue(&source);
-        let analysis = pml_analysis::analyse(&source, &catalogue)
-            .map_err(|error| within(Problem::new(Code::InvalidProgram, error.to_string())))?;
-        without_mistakes(&analysis.complaints).map_err(|refused| within(refused.problem))?;
+        let Ready { source, analysis, code_hash, tasks, asks } = self.ready(known).map_err(within)?;
         if let Some(remark) = analysis.permissions.opaque.first() {
             let text = format!("it may call tools that cannot be known before it runs: {}", remark.what);
             return Err(within(Problem::new(Code::Denied, text)).hint("run it by itself"));
@@ -125,20 +123,79 @@ impl<'s> Nest<'s> {
             levels = levels.max(below);
         }
         around.pop();
-        let tools = granted.into_iter().map(|granted| self.grant(asked_for(granted, &known.name))).collect();
+        let mut tools: Vec<u32> =
+            granted.into_iter().map(|granted| self.grant(asked_for(granted, &known.name))).collect();
+        for tool in &mut tools {
+            if self.tools.get(*tool as usize).is_some_and(|granted| asks.about(&granted.id)) {
+                *tool = u32::try_from(asking(*tool as usize, &mut self.tools)).unwrap_or(u32::MAX);
+            }
+        }
         let place = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
         self.programs.push(Nested {
             id: known.id.clone(),
             name: known.name.clone(),
-            code_hash: analysis.identity.code_hash,
+            code_hash,
             program: analysis.program,
             structure: analysis.structure,
             defaults: defaults(known),
             sees: Sees { tools, nested },
             source,
+            tasks,
         });
         self.places.insert(known.id.clone(), (place, levels + 1));
         Ok((place, levels + 1))
+    }
+}
+
+/// A capability as it is run within a program.
+struct Ready {
+    source: String,
+    analysis: pml_analysis::Analysis,
+    code_hash: String,
+    /// The names of its tasks, where it is a document.
+    tasks: Vec<(NodeId, String)>,
+    asks: unfold::Asks,
+}
+
+impl Nest<'_> {
+    fn ready(&self, known: &Known) -> Result<Ready, Problem> {
+        let source = match &known.source {
+            Source::Code { code, template } => template.as_ref().unwrap_or(code).clone(),
+            Source::Tool { tool_id, .. } => delegating(tool_id)?,
+            Source::Dag { dag_structure, template } => {
+                return self.unfolded(template.as_ref().unwrap_or(dag_structure).get());
+            }
+        };
+        let analysis = self.understood(&source)?;
+        let code_hash = analysis.identity.code_hash.clone();
+        let asks = unfold::Asks::These(BTreeSet::new());
+        Ok(Ready { source, analysis, code_hash, tasks: Vec::new(), asks })
+    }
+
+    fn understood(&self, source: &str) -> Result<pml_analysis::Analysis, Problem> {
+        let analysis = pml_analysis::analyse(source, &self.setting.learned.catalogue(source))
+            .map_err(|error| Problem::new(Code::InvalidProgram, error.to_string()))?;
+        without_mistakes(&analysis.complaints).map_err(|refused| refused.problem)?;
+        Ok(analysis)
+    }
+
+    /// A document, as the program that does the same and tells of it as the document would.
+    fn unfolded(&self, document: &str) -> Result<Ready, Problem> {
+        let dag = pml_analysis::analyse_dag(document, &self.setting.learned.catalogue(document))
+            .map_err(|error| Problem::new(Code::InvalidProgram, error.to_string()))?;
+        without_mistakes(&dag.complaints).map_err(|refused| refused.problem)?;
+        let (tasks, most) = (dag.dag.tasks.len(), self.setting.bounds.calls);
+        if tasks > most as usize {
+            let text = format!("it has {tasks} tasks and a run may make {most} calls");
+            return Err(Problem::new(Code::TooLarge, text).hint("raise `limits.calls` in pml.toml"));
+        }
+        let unfolded = unfold(&dag.dag)?;
+        let mut analysis = self.understood(&unfolded.source)?;
+        unfolded.name_sites(&mut analysis.program, &dag.structure);
+        analysis.structure = dag.structure;
+        let Unfolded { tasks, asks, .. } = unfolded;
+        let source = document.to_owned();
+        Ok(Ready { source, analysis, code_hash: dag.identity.code_hash, tasks, asks })
     }
 }
 
@@ -158,27 +215,10 @@ fn usable(known: &Known) -> Result<(), Problem> {
         .hint(format!("run it by itself until it works; `pml capabilities show {}` tells more", known.name)))
 }
 
-/// The program that is run.
-fn source(known: &Known) -> Result<String, Problem> {
-    match &known.source {
-        Source::Code { code, template } => Ok(template.as_ref().unwrap_or(code).clone()),
-        Source::Tool { tool_id, .. } => {
-            let id =
-                ToolId::parse(tool_id).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
-            Ok(format!("return await mcp[{}][{}](args);", raw(&id.server.as_str()), raw(&id.tool)))
-        }
-        Source::Dag { .. } => {
-            let name = &known.name;
-            let text = format!(
-                "capability `{name}` is a DAG, and programs can call only those of code or of a tool"
-            );
-            let hint = format!(
-                "run it by itself with `implementation: {{\"type\": \"capability\", \"id\": \"{name}\"}}` and give its result \
-                 to the program in `context`, or write its tasks out in the program: `pml capabilities show {name}` shows them"
-            );
-            Err(Problem::new(Code::InvalidProgram, text).hint(hint))
-        }
-    }
+/// A program over a tool.
+fn delegating(tool: &str) -> Result<String, Problem> {
+    let id = ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+    Ok(format!("return await mcp[{}][{}](args);", raw(&id.server.as_str()), raw(&id.tool)))
 }
 
 /// What it is given where its caller leaves something out.

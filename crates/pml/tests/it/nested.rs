@@ -203,11 +203,11 @@ fn what_cannot_be_called_is_refused_before_anything_runs() {
     eventually("it is degraded", || shown(&home, &id)["state"] == "degraded");
     expect![[r#""INVALID_PROGRAM" line 1: capability `shaky` is degraded and cannot be called (run it by itself until it works; `pml capabilities show shaky` tells more)"#]].assert_eq(&refusal(&run(&mut client, "return capabilities.shaky({ fail: false })")));
 
-    // A document is not a program.
-    let dag = json!({ "type": "dag", "dagStructure": { "tasks": [{ "id": "a", "tool": "math:evaluate", "arguments": { "expression": "1" } }] } });
+    // What a document says of how its tasks are tried holds where it is run by itself.
+    let dag = json!({ "type": "dag", "dagStructure": { "tasks": [{ "id": "a", "tool": "math:evaluate", "arguments": { "expression": "1" }, "retries": 2 }] } });
     let done = execute(&mut client, &dag, &json!({}));
     rename(&home, done["capabilityId"].as_str().unwrap_or_else(|| panic!("{done}")), "tasks");
-    expect![[r#""INVALID_PROGRAM" line 1: capability `tasks` is a DAG, and programs can call only those of code or of a tool (run it by itself with `implementation: {"type": "capability", "id": "tasks"}` and give its result to the program in `context`, or write its tasks out in the program: `pml capabilities show tasks` shows them)"#]].assert_eq(&refusal(&run(&mut client, "return capabilities.tasks({})")));
+    expect![[r#""INVALID_PROGRAM" line 1: capability `tasks`: its task `a` has `retries`, which holds only where the document is run by itself (run it by itself, and give its result to the program in `context`)"#]].assert_eq(&refusal(&run(&mut client, "return capabilities.tasks({})")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Capabilities within the tasks of a DAG: what they leave is what they leave in a program.
+//! Capabilities within the tasks of a DAG, and DAGs within programs: what they leave is what they leave by themselves.
 
 use pml_model::trace::{EdgeKind, Status, Trace};
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
@@ -191,5 +191,137 @@ fn a_replay_of_other_code_says_beforehand_which_capability_was_not_recorded() {
     assert_eq!(
         (&error["error"]["code"], &error["error"]["message"]),
         (&json!("INVALID_PROGRAM"), &json!(text))
+    );
+}
+
+/// A document of everything that tasks can be, in which the first task waits for others.
+fn everything() -> Value {
+    json!([
+        { "id": "all", "code": "args.list.push(0); return args.list.map((item) => item * args.by)",
+          "arguments": { "list": [{ "$ref": "twice" }, { "$ref": "three.value" }, { "$ref": "list.data[1]" }], "by": { "$ref": "args.by" } } },
+        { "id": "twice", "capability": "double", "arguments": { "n": 2 } },
+        { "id": "three", "tool": "math:evaluate", "arguments": { "expression": "{{args.by}} + 2" } },
+        { "id": "list", "tool": "json:parse", "arguments": { "json": "[1, 7]" } },
+        { "id": "gone", "tool": "fs:read", "arguments": { "path": "nowhere.txt" }, "safeToFail": true },
+        { "id": "why", "tool": "json:stringify", "arguments": { "data": { "instead": { "$ref": "gone" }, "said": "{{list.data}} of {{all.length}}", "{{x": { "$literal": "{{y}}" } } } },
+    ])
+}
+
+/// Makes a capability of a document, by running it, and gives what came of that.
+fn learn_document(place: &mut Place, name: &str, tasks: &Value, context: &Value) -> Value {
+    let asked = json!({ "intent": "go through it", "context": context, "options": { "cache": false },
+        "implementation": { "type": "dag", "dagStructure": { "tasks": tasks } } });
+    let told = place.gateway.call("pml_execute", &asked);
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, name]).code, 0);
+    told
+}
+
+#[test]
+fn a_program_calls_a_document_and_it_leaves_what_it_leaves_by_itself() {
+    let (mut place, double) = place();
+    let alone = learn_document(&mut place, "everything", &everything(), &json!({ "by": 1 }));
+    assert_eq!(alone["status"], "success", "{alone}");
+    let code = "return [await capabilities.everything({ by: 1 }), await capabilities.everything({ by: 3 })]";
+    let told = place.run("go through it twice", code, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    assert_eq!(told["result"][0], alone["result"]);
+    let said = told["result"][1]["why"]["json"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert!(said.contains("1,7 of 4") && said.contains("TOOL_ERROR") && said.contains("{{y}}"), "{said}");
+
+    let id = alone["capabilityId"].as_str().unwrap();
+    let of_itself = place.trace(&alone);
+    let parts = parts(&place, &told);
+    let ids: Vec<&str> =
+        parts.iter().filter_map(|part| part.capability_id.as_ref()).map(CapabilityId::as_str).collect();
+    assert_eq!(ids, [id, &double, id, &double]);
+    let (first, inner) = (&parts[0], &parts[1]);
+    assert_eq!(first.parent_trace_id.as_ref(), Some(&place.trace(&told).id));
+    assert_eq!(inner.parent_trace_id.as_ref(), Some(&first.id));
+    assert_eq!((first.status, &first.body.executed_path), (of_itself.status, &of_itself.body.executed_path));
+    let sorted = |trace: &Trace| {
+        let mut calls: Vec<String> = trace
+            .body
+            .task_results
+            .iter()
+            .map(|task| {
+                format!("{:?} {:?} {} {} {}", task.node_id, task.task_id, task.tool, task.args, task.success)
+            })
+            .collect();
+        calls.sort();
+        calls
+    };
+    assert_eq!(sorted(first), sorted(&of_itself));
+    let known = place.capability_of(id);
+    assert_eq!((known.statistics.usage_count, known.learning.paths.len()), (3, 1), "one way, three times");
+    let outer = told["capabilityId"].as_str().unwrap();
+    let contains =
+        place.store().edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
+    assert_eq!(contains.iter().map(|edge| (edge.to.as_str(), edge.count)).collect::<Vec<_>>(), [(id, 2)]);
+    let tasks = json!([{ "id": "whole", "capability": "everything", "arguments": { "by": 1 } }]);
+    let within = run(&mut place, &tasks, &json!({ "cache": false }));
+    assert_eq!(within["result"]["whole"], alone["result"], "{within}");
+}
+
+#[test]
+fn tasks_of_a_document_within_a_program_fail_as_they_do_by_themselves() {
+    let (mut place, _) = place();
+    let tasks = json!([
+        { "id": "later", "tool": "json:parse", "arguments": { "json": "{{file.content}}" } },
+        { "id": "file", "tool": "fs:read", "arguments": { "path": { "$ref": "args.where.path" } } },
+        { "id": "other", "tool": "fs:write", "arguments": { "path": "other.txt", "content": "done" } },
+    ]);
+    std::fs::write(place.home.path("a.json"), "[1]").unwrap();
+    learn_document(&mut place, "reading", &tasks, &json!({ "where": { "path": "a.json" } }));
+    std::fs::remove_file(place.home.path("other.txt")).unwrap();
+    let code = "try { return await capabilities.reading({ where: { path: 'nowhere.json' } }) } catch (error) { return [error.code, error.message] }";
+    let told = place.run("try it", code, &json!({}));
+    let message = told["result"][1].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(told["result"][0], "TOOL_ERROR", "{told}");
+    assert!(message.contains("task `file` failed: "), "{message}");
+    assert!(message.ends_with("; 1 task that waits for it was not run"), "{message}");
+    assert_eq!(
+        std::fs::read_to_string(place.home.path("other.txt")).unwrap(),
+        "done",
+        "it waits for nothing"
+    );
+    let part = &parts(&place, &told)[0];
+    assert_eq!(part.status, Status::Failed, "{part:?}");
+    let lost = place.run("lose it", "return capabilities.reading({ where: {} })", &json!({}));
+    assert_eq!(lost["status"], "failed", "{lost}");
+    let said = lost["error"]["message"].as_str().unwrap();
+    assert!(said.contains("task `file` failed: `args.where.path` does not exist"), "{said}");
+}
+
+#[test]
+fn a_document_within_a_program_asks_for_what_it_asks_for_by_itself() {
+    let (mut place, _) = place();
+    let tasks =
+        json!([{ "id": "note", "tool": "json:stringify", "arguments": { "data": 1 }, "sideEffects": true }]);
+    let asked = json!({ "intent": "note it", "implementation": { "type": "dag", "dagStructure": { "tasks": tasks } } });
+    let waits = place.gateway.call("pml_execute", &asked);
+    assert_eq!(waits["status"], "approval_required", "{waits}");
+    let yes = |told: &Value| json!({ "workflow_id": told["workflowId"], "approved": true });
+    let told = place.gateway.call("pml_continue", &yes(&waits));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, "noting"]).code, 0);
+    let waits = place.run("note it within", "return capabilities.noting({})", &json!({}));
+    assert_eq!(waits["status"], "approval_required", "{waits}");
+    place.restart();
+    // Allowed to begin, it asks for the call once it knows what it calls with.
+    let asks = place.gateway.call("pml_continue", &yes(&waits));
+    assert_eq!(asks["status"], "approval_required", "{asks}");
+    let call = &asks["question"]["calls"][0];
+    assert_eq!(
+        (call["tool"].as_str(), call["arguments"]["json"].as_str()),
+        (Some("json:stringify"), Some(r#"{"data":1}"#))
+    );
+    assert!(call["code"].as_str().is_some_and(|code| code.contains("\"note\"")), "{call}");
+    place.restart();
+    let told = place.gateway.call("pml_continue", &yes(&asks));
+    assert_eq!(
+        (told["status"].as_str(), &told["result"]["note"]["json"]),
+        (Some("success"), &json!("1")),
+        "{told}"
     );
 }
