@@ -51,7 +51,13 @@ impl<'a> Walk<'a, '_> {
             self.parents = outside.iter().copied().chain([node]).collect();
             self.frontier.clear();
         }
+        let returned = self.returns().len();
         body(self, node);
+        if let Some(node) = node {
+            // What returns from a turn before anything happened in it comes from the loop.
+            let ways = self.returns()[returned..].iter_mut().map(|(_, way)| way);
+            ways.filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = smallvec![(node, None)]);
+        }
         self.parents = outside;
         let jump = self.targets.pop().expect("entered above");
         let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
@@ -73,6 +79,11 @@ impl<'a> Walk<'a, '_> {
                 .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
         self.rejoin(ways);
+    }
+
+    /// The ways on which the function we are in returns.
+    fn returns(&mut self) -> &mut [(Value<'a>, Way<'a>)] {
+        self.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
     }
 
     /// Gives every variable the loop writes a place for what comes around.
