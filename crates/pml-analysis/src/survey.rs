@@ -3,8 +3,8 @@
 
 use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, BindingIdentifier, BindingPattern, CallExpression, Class,
-    Expression, Function, IdentifierReference, ObjectExpression, Super, ThisExpression, VariableDeclaration,
-    VariableDeclarationKind, VariableDeclarator,
+    Expression, Function, IdentifierReference, MethodDefinition, NewExpression, ObjectExpression, Super,
+    ThisExpression, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, ScopeId, Scoping, SymbolId};
@@ -38,6 +38,8 @@ pub(crate) struct FunctionInfo {
     pub(crate) uses_this: bool,
     /// It changes variables or objects of enclosing functions.
     pub(crate) changes_outside: bool,
+    /// It belongs to a class, not to its instances.
+    is_static: bool,
 }
 
 /// The result of the look.
@@ -88,6 +90,7 @@ impl Survey {
             changes_in: Vec::new(),
             groups: Vec::new(),
             reads_in: Vec::with_capacity(scoping.references_len()),
+            made_in: Vec::new(),
             ways: 0,
         };
         for symbol in roots.aliases.keys() {
@@ -153,6 +156,8 @@ struct Look<'s> {
     groups: Vec<(std::ops::Range<FunctionIndex>, Option<SymbolId>)>,
     /// Which function mentions which variable; each once when the look is over.
     reads_in: Vec<(SymbolId, FunctionIndex)>,
+    /// Which function makes instances of which class; when the look is over, only those that mention it in no other way.
+    made_in: Vec<(SymbolId, FunctionIndex)>,
     /// How many functions variables can be called as, and functions can lead to.
     ways: usize,
 }
@@ -245,6 +250,7 @@ impl Look<'_> {
         self.survey.changed =
             changes.filter(|(symbol, function)| home[symbol.index()] != *function).collect();
         self.reads_in.sort_unstable();
+        self.only_made();
         self.reads_in.dedup();
         self.changes();
         self.captures();
@@ -262,6 +268,16 @@ impl Look<'_> {
             .collect();
         self.recursion()?;
         Some(self.survey)
+    }
+
+    fn only_made(&mut self) {
+        self.made_in.sort_unstable();
+        let count = |pairs: &[_], pair| {
+            pairs.partition_point(|other| *other <= pair) - pairs.partition_point(|other| *other < pair)
+        };
+        let (made, reads) = (std::mem::take(&mut self.made_in), &self.reads_in);
+        self.made_in =
+            made.iter().copied().filter(|pair| count(&made, *pair) == count(reads, *pair)).collect();
     }
 
     fn changes(&mut self) {
@@ -352,14 +368,19 @@ impl Look<'_> {
 
     /// Marks functions that can come to call themselves: those on a cycle of "mentions".
     fn recursion(&mut self) -> Option<()> {
-        let mentions = || {
-            let called = self.reads_in.iter().map(|(symbol, by)| (self.callables.get(symbol), *by));
-            called.filter_map(|(callable, by)| Some((callable?, by)))
-        };
-        if mentions().map(|(it, _)| it.functions.len()).sum::<usize>() > MAX_WAYS {
+        let mentioned = self.reads_in.iter().filter_map(|(symbol, _)| self.callables.get(symbol));
+        if mentioned.map(|it| it.functions.len()).sum::<usize>() > MAX_WAYS {
             return None;
         }
-        let pairs = mentions().flat_map(|(it, by)| it.functions.iter().map(move |function| (by, *function)));
+        let functions = &self.survey.functions;
+        // Of a class of which it only makes instances, a function does not come to what belongs to the class.
+        let pairs = self.reads_in.iter().flat_map(|pair| {
+            let only_makes = self.made_in.binary_search(pair).is_ok();
+            let called = self.callables.get(&pair.0).into_iter().flat_map(|it| &it.functions).copied();
+            let called =
+                called.filter(move |function| !only_makes || !functions[*function as usize].is_static);
+            called.map(|function| (pair.1, function))
+        });
         let calls = Calls::new(pairs.collect(), self.survey.functions.len());
         let functions = &mut self.survey.functions;
         let mut number = 0;
@@ -546,6 +567,22 @@ impl<'a> Visit<'a> for Look<'_> {
             callable.functions.extend(from..until);
             callable.of.extend(parent);
         }
+    }
+
+    fn visit_method_definition(&mut self, it: &MethodDefinition<'a>) {
+        let from = self.survey.functions.len();
+        walk::walk_method_definition(self, it);
+        if it.r#static {
+            self.survey.functions[from..].iter_mut().for_each(|function| function.is_static = true);
+        }
+    }
+
+    fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
+        if let Expression::Identifier(name) = &it.callee {
+            let made = roots::variable(self.scoping, name);
+            self.made_in.extend(made.map(|symbol| (symbol, self.current)));
+        }
+        walk::walk_new_expression(self, it);
     }
 
     fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
