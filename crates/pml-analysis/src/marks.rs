@@ -15,7 +15,7 @@
 //! | `o.m?.(x)` | `P.bound(point, o, "m", ctx)?.(x)` | reads `o.m` and reports as `has` does; a function is given back so that `this` is still `o` |
 //! | `c ??= a`, `c &&= a`, <code>c \|\|= a</code> | `c ??= (P.has(point, null, ctx), a)` | only the outcome with which `a` is evaluated is reported |
 //! | `switch` case *i* | `P.case(point, i, ctx)` once, at the case that matched; the number of cases when none did | |
-//! | a call of one of a table of functions, `t[k](a)` | `t[((k) => (k === "x" ? P.case(point, 0, ctx) : …, k))(k)](a)` | as for a `switch`; nothing is reported when the table has no such key |
+//! | a call of one of a table of functions, `t[k](a)` | `t[((k) => (k === "x" ? P.case(point, 0, ctx) : …, k))(k)](a)` | as for a `switch`; when the table has no such key, `t[k]?.(a)` reports the number of keys and `t[k](a)` nothing |
 //! | a loop | `P.loop(point, ctx)` before, `P.turn(point, ctx)` first in its body | |
 //! | a callback that loops | `P.turn(point, ctx)` first in its body | |
 //! | `catch` | `P.caught(point, ctx)` first in the handler | |
@@ -79,6 +79,15 @@ pub(crate) struct Followed {
     pub(crate) function: u32,
 }
 
+/// A table of functions of which one is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// The keys it chooses from.
+    pub(crate) keys: Vec<String>,
+    /// Nothing is called when the table has no such key.
+    pub(crate) optional: bool,
+}
+
 /// All marks of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
@@ -86,8 +95,8 @@ pub(crate) struct Marks {
     pub(crate) points: HashMap<(Place, Span), u32>,
     /// Span of a `Function` or `ArrowFunctionExpression` → what it takes.
     pub(crate) followed: HashMap<Span, Followed>,
-    /// Span of a `ComputedMemberExpression` marked as a [`Place::Switch`] → the keys it chooses from.
-    pub(crate) tables: HashMap<Span, Vec<String>>,
+    /// Span of a `ComputedMemberExpression` marked as a [`Place::Switch`] → what it chooses from.
+    pub(crate) tables: HashMap<Span, Table>,
     /// Spans of the literals that became parameters → index of the parameter. Identity leaves them out.
     pub(crate) lifted: HashMap<Span, u32>,
 }

@@ -141,9 +141,25 @@ impl<'a> Build<'a> {
         yes: Expression<'a>,
         no: Expression<'a>,
     ) -> Expression<'a> {
-        let (left, right) = (self.name(name), self.string(self.text(text)));
-        let operator = BinaryOperator::StrictEquality;
-        let test = Expression::new_binary_expression(SPAN, left, operator, right, &self.ast);
+        self.if_same(self.name(name), text, yes, no)
+    }
+
+    /// `typeof name === "string" ? yes : no`
+    pub(super) fn if_text(&self, name: Str<'a>, yes: Expression<'a>, no: Expression<'a>) -> Expression<'a> {
+        let kind = Expression::new_unary_expression(SPAN, UnaryOperator::Typeof, self.name(name), &self.ast);
+        self.if_same(kind, "string", yes, no)
+    }
+
+    /// `value === "text" ? yes : no`
+    fn if_same(
+        &self,
+        value: Expression<'a>,
+        text: &str,
+        yes: Expression<'a>,
+        no: Expression<'a>,
+    ) -> Expression<'a> {
+        let (operator, text) = (BinaryOperator::StrictEquality, self.string(self.text(text)));
+        let test = Expression::new_binary_expression(SPAN, value, operator, text, &self.ast);
         Expression::new_conditional_expression(SPAN, test, yes, no, &self.ast)
     }
 

@@ -179,7 +179,7 @@ impl<'a> Probes<'a, '_> {
     /// of is made one once.
     fn choose(&self, callee: &mut Expression<'a>) {
         if let Expression::ComputedMemberExpression(it) = callee
-            && let Some(keys) = self.marks.tables.get(&it.span)
+            && let Some(table) = self.marks.tables.get(&it.span)
             && let Some(point) = self.point(Place::Switch, it.span)
         {
             let name = self.build.own_name('k', point);
@@ -188,7 +188,11 @@ impl<'a> Probes<'a, '_> {
                     [Some(self.build.number(point)), Some(self.build.number(index as u32)), self.context()];
                 self.build.probe("case", numbers)
             };
-            let reports = keys.iter().enumerate().rfold(self.build.null(), |otherwise, (index, key)| {
+            let none = match table.optional {
+                true => self.build.if_text(name, report(table.keys.len()), self.build.null()),
+                false => self.build.null(),
+            };
+            let reports = table.keys.iter().enumerate().rfold(none, |otherwise, (index, key)| {
                 self.build.if_equal(name, key, report(index), otherwise)
             });
             it.expression.replace_with(|key| self.build.tapped(key, name, reports));

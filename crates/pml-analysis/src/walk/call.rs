@@ -62,7 +62,8 @@ impl<'a> Walk<'a, '_> {
                     None if self.effectful(&object, 0) => match self.table(it, member, &object) {
                         Some(table) => self.chosen(it, member, &key, &table),
                         None => {
-                            let function = self.part(&object, &Step::Any);
+                            let function = self.any_member(&object);
+                            let function = self.optional_link(it.optional, it.span, &it.callee, function);
                             self.function_call(it, function)
                         }
                     },
@@ -152,7 +153,10 @@ impl<'a> Walk<'a, '_> {
                 self.own_method(it, object, object_expression, key, key_span)
             }
             _ if matches!(name, "then" | "catch" | "finally") => self.promise_method(it, &object, name),
-            _ => self.operation_call(it, object, object_expression, key, key_span),
+            _ => match self.held(&object, key) {
+                Some(function) => self.function_call(it, function),
+                None => self.operation_call(it, object, object_expression, key, key_span),
+            },
         }
     }
 
@@ -184,7 +188,12 @@ impl<'a> Walk<'a, '_> {
     /// Nothing of the program's own is behind that name.
     fn is_plain_method(&self, object: u32, key: &Step) -> bool {
         let record = self.state.object(object);
-        record.field(key).is_none() && !matches!(record.kind, Kind::Instance(_))
+        let may_be_own = match record.kind {
+            Kind::Instance(_) => true,
+            Kind::Object => record.extra.iter().any(|value| self.effectful(value, 0)),
+            Kind::Array | Kind::Holder => false,
+        };
+        record.field(key).is_none() && !may_be_own
     }
 
     /// Calls what a variable or expression holds.
@@ -263,7 +272,13 @@ impl<'a> Walk<'a, '_> {
             }
             Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
             Value::Capability(name) => Target::Capability(Rc::clone(name)),
-            Value::Undefined | Value::Unknown => return None,
+            Value::Undefined
+            | Value::Unknown
+            | Value::Result(..)
+            | Value::Parameter(_)
+            | Value::Literal(_) => {
+                return None;
+            }
             other => return Some(self.unknown_call(span, std::slice::from_ref(other), given)),
         };
         self.variant = variant;
@@ -323,6 +338,10 @@ impl<'a> Walk<'a, '_> {
 
     /// A call of a tool or capability.
     pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
+        if let Some(reached) = &mut self.trial {
+            *reached = true;
+            return Value::Unknown;
+        }
         if let Some((_, extra, _)) = given.get(1) {
             self.complain(
                 Severity::Warning,

@@ -205,6 +205,14 @@ impl<'a> Walk<'a, '_> {
             "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
                 let kind = if name == "Array" { Kind::Array } else { Kind::Holder };
                 let mut record = Record { kind, ..Record::default() };
+                if matches!(name, "Map" | "WeakMap")
+                    && let Some((pairs, _, _)) = given.first()
+                    && self.effectful(pairs, 0)
+                {
+                    let map = self.state.new_object(record);
+                    self.put_pairs(map, &pairs.clone(), span);
+                    return Value::Object(map);
+                }
                 for (value, _, _) in &given {
                     let item = self.part(value, &Step::Any);
                     record.extra.push(item);
@@ -324,7 +332,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
+pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
     match key {
         PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.to_string())),
         PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),

@@ -495,9 +495,12 @@ impl<'a> Walk<'a, '_> {
     /// a parameter that was handed a function, holds here.
     pub(super) fn reaches(&self, span: Span) -> bool {
         let holds_function = |symbol| match self.read_symbol(symbol) {
-            function @ (Value::Function(_) | Value::Tool(..) | Value::Capability(_) | Value::OneOf(_)) => {
-                self.calls_something(&function)
-            }
+            held @ (Value::Function(_)
+            | Value::Tool(..)
+            | Value::Capability(_)
+            | Value::OneOf(_)
+            | Value::Item(..)
+            | Value::Object(_)) => self.calls_something(&held),
             _ => false,
         };
         let mentions = self.survey.mentioned(span.start, span.end);

@@ -65,27 +65,30 @@ impl<'a> Walk<'a, '_> {
             Value::Object(index) => {
                 let record = self.state.object(*index);
                 self.state.budget.spend(record.size() / 8);
-                let class = match &record.kind {
-                    Kind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth + 1),
-                    _ => false,
-                };
-                class
-                    || record.fields.iter().any(|member| self.effectful(&member.value, depth + 1))
-                    || record.extra.iter().any(|value| self.effectful(value, depth + 1))
+                self.holds_effectful(record, depth + 1)
             }
             Value::Record(record) => {
                 self.state.budget.spend(record.size() / 8);
-                record.fields.iter().any(|member| self.effectful(&member.value, depth + 1))
-                    || record.extra.iter().any(|value| self.effectful(value, depth + 1))
+                self.holds_effectful(record, depth + 1)
             }
             Value::Item(of, _, _) => self.effectful(of, depth + 1),
             Value::OneOf(values) => {
                 self.state.budget.spend(values.len() / 8);
-                values.iter().any(|value| self.effectful(value, depth + 1))
+                values.iter().any(|value| self.effectful(value, depth))
             }
             Value::Tool(..) | Value::Capability(_) => true,
             _ => false,
         }
+    }
+
+    fn holds_effectful(&self, record: &Record<'a>, depth: u32) -> bool {
+        let class = match &record.kind {
+            Kind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth),
+            _ => false,
+        };
+        class
+            || record.fields.iter().any(|member| self.effectful(&member.value, depth))
+            || record.extra.iter().any(|value| self.effectful(value, depth))
     }
 
     /// Follows a call of a local function. `call` is the call as written; without one the language calls it.
@@ -97,8 +100,15 @@ impl<'a> Walk<'a, '_> {
         this: Option<Value<'a>>,
     ) -> Value<'a> {
         let function = Value::Function(Rc::clone(closure));
-        let effectful =
-            self.effectful(&function, 0) || given.iter().any(|(value, _, _)| self.effectful(value, 0));
+        let reaches = self.effectful(&function, 0);
+        if let (true, Some(reached)) = (reaches, &mut self.trial) {
+            *reached = true;
+            return Value::Unknown;
+        }
+        let own = this.as_ref().or(closure.this.as_ref());
+        let own = own.filter(|_| self.survey.functions[closure.function as usize].uses_this);
+        let mut may_call = given.iter().map(|(value, _, _)| value).chain(own);
+        let effectful = reaches || may_call.any(|value| self.effectful(value, 0));
         if let Some(active) = self.frames.iter().rposition(|frame| frame.function == closure.function) {
             return self.again(active, &given, call, effectful, closure.code.is_async());
         }

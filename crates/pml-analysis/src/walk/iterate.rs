@@ -167,7 +167,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-fn callback_arguments<'a>(
+pub(super) fn callback_arguments<'a>(
     binds: Binds,
     accumulator: Option<u32>,
     item: &Value<'a>,

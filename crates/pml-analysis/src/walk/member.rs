@@ -92,8 +92,12 @@ impl<'a> Walk<'a, '_> {
                     }
                     _ => self.part(&object, &Step::Any),
                 };
-                // A value looked up by another depends on both.
-                if has_sources(key) { self.computed(span, &[part, key.clone()]) } else { part }
+                // A value looked up by another depends on both; a function stays what it is.
+                if has_sources(key) && !self.effectful(&part, 0) {
+                    self.computed(span, &[part, key.clone()])
+                } else {
+                    part
+                }
             }
         }
     }
@@ -101,7 +105,7 @@ impl<'a> Walk<'a, '_> {
     /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
     /// says which one.
     pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
-        let is_table = !has_sources(&self.frozen(&held));
+        let is_table = !has_sources(&self.frozen(&held)) && !self.effectful(&held, 0);
         if is_table && has_sources(key) { self.computed(span, std::slice::from_ref(key)) } else { held }
     }
 
@@ -208,7 +212,7 @@ impl<'a> Walk<'a, '_> {
         }
         // What the guarded part changed may not have happened.
         let done = self.end_arm(mark);
-        let frontier = decisions.iter().map(|node| (*node, Some(self.outcome("false")))).collect();
+        let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.outcome(ends)))).collect();
         let skipped = super::Way { changes: super::Changes::default(), frontier };
         self.rejoin(done.into_iter().chain([skipped]));
         one_of([value, Value::Undefined])
@@ -243,7 +247,7 @@ impl<'a> Walk<'a, '_> {
             if let Some(node) = node {
                 self.frontier = smallvec![(node, Some(self.outcome("true")))];
                 if let Some(chain) = self.chain.last_mut() {
-                    chain.decisions.push(node);
+                    chain.decisions.push((node, "false"));
                 }
             }
         }

@@ -14,6 +14,7 @@ mod class;
 mod expression;
 mod finish;
 mod function;
+mod held;
 mod iterate;
 mod member;
 mod objects;
@@ -166,6 +167,7 @@ impl<'a, 's> Walk<'a, 's> {
             thrown: Vec::new(),
             chain: Vec::new(),
             quiet: 0,
+            trial: None,
             phis: Vec::new(),
             pendings: Vec::new(),
             uses: Uses::default(),
@@ -287,7 +289,8 @@ struct Frame<'a> {
 struct Chain {
     /// Where it ends in the source.
     end: u32,
-    decisions: Vec<u32>,
+    /// Decisions that may end it early, each with the outcome that does.
+    decisions: Vec<(u32, &'static str)>,
 }
 
 /// A loop being gone through.
@@ -385,6 +388,8 @@ struct Walk<'a, 's> {
     chain: Vec<Chain>,
     /// Inside a computation that reaches no tool: it is one operation, not a structure.
     quiet: u32,
+    /// Whether a function was come to that reaches a tool, while something is followed only to see that.
+    trial: Option<bool>,
     phis: Vec<Phi<'a>>,
     pendings: Vec<Pending>,
     uses: Uses,

@@ -378,16 +378,11 @@ impl<'a> Walk<'a, '_> {
         match value {
             Value::Result(node, path) => Value::Result(*node, longer(path, step)),
             Value::Parameter(path) => Value::Parameter(longer(path, step)),
-            Value::Item(of, node, path) => match (&**of, path.steps().is_empty()) {
-                // A list of known records: the part of each of them.
-                (Value::Record(record), true) if record.is_array() && holds_records(record) => {
-                    self.state.budget.spend(record.size());
-                    let items = record_part(record, &Step::Any);
-                    let part = self.part(&items, step);
-                    Value::Item(Rc::new(part), *node, Path::default())
-                }
-                _ => Value::Item(Rc::clone(of), *node, longer(path, step)),
+            Value::Item(of, node, path) if path.steps().is_empty() => match self.held_in_items(of, step) {
+                Some(held) => held,
+                None => self.part_of_items(of, *node, step),
             },
+            Value::Item(of, node, path) => Value::Item(Rc::clone(of), *node, longer(path, step)),
             Value::Phi(phi, path) => Value::Phi(*phi, longer(path, step)),
             Value::Object(index) => {
                 let record = Rc::clone(self.state.object(*index));
@@ -420,6 +415,20 @@ impl<'a> Walk<'a, '_> {
             }
             Value::Undefined => Value::Undefined,
             _ => Value::Unknown,
+        }
+    }
+
+    /// A part of what a loop is at.
+    fn part_of_items(&mut self, of: &Rc<Value<'a>>, node: u32, step: &Step) -> Value<'a> {
+        match &**of {
+            // A list of known records: the part of each of them.
+            Value::Record(record) if record.is_array() && holds_records(record) => {
+                self.state.budget.spend(record.size());
+                let items = record_part(record, &Step::Any);
+                let part = self.part(&items, step);
+                Value::Item(Rc::new(part), node, Path::default())
+            }
+            _ => Value::Item(Rc::clone(of), node, Path::default().then(step.clone())),
         }
     }
 

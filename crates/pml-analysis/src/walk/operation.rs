@@ -55,6 +55,9 @@ impl<'a> Walk<'a, '_> {
         {
             return value;
         }
+        if let ("push" | "unshift" | "add" | "set", Value::OneOf(objects)) = (name.as_str(), &object) {
+            self.may_hold(objects, &given);
+        }
         if matches!(name.as_str(), "push" | "unshift" | "add" | "set") {
             self.moved_about(&object, object_expression, name, &given);
             return Value::Unknown;
@@ -309,7 +312,7 @@ impl<'a> Walk<'a, '_> {
                 Some((_, expression)) => expression.span(),
                 None => given.first().map_or(it.span, |(_, span, _)| *span),
             };
-            if self.calls_something(&function) {
+            if self.calls_something(&function) || self.calls_items(&function, &subject, callback.binds) {
                 let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
                 let name = self.name_of_function(it, at);
                 return self.iterate(
@@ -368,7 +371,8 @@ impl<'a> Walk<'a, '_> {
             inputs,
         };
         let node = self.node(Place::Operation, it.span, kind);
-        self.result_of(node)
+        let result = self.result_of(node);
+        self.handed_through(operation.name, &subject, &given, result)
     }
 
     /// The name at `at` among the arguments of a call, if it always means the same function and nobody can tell whether

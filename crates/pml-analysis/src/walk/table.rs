@@ -1,9 +1,9 @@
 //! Functions kept in a table: an object literal that nothing changes, of which one is called by a key.
 
 use oxc_ast::ast::{
-    CallExpression, ComputedMemberExpression, Expression, IdentifierReference, Program,
-    SimpleAssignmentTarget, StaticMemberExpression, TSType, TSTypeParameterInstantiation, UnaryExpression,
-    UnaryOperator,
+    BinaryExpression, BinaryOperator, CallExpression, ComputedMemberExpression, Expression, ForInStatement,
+    IdentifierReference, Program, SimpleAssignmentTarget, StaticMemberExpression, TSType,
+    TSTypeParameterInstantiation, UnaryExpression, UnaryOperator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{Scoping, SymbolId};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use super::Walk;
 use super::expression::plain;
 use super::value::{Kind, Value, one_of};
-use crate::marks::Place;
+use crate::marks::{Place, Table};
 use crate::roots;
 
 /// A longer table is no decision anybody would look at.
@@ -29,9 +29,8 @@ impl<'a> Walk<'a, '_> {
         object: &Value<'a>,
     ) -> Option<Vec<(String, Value<'a>)>> {
         let Value::Object(index) = object else { return None };
-        let is_optional = it.optional || member.optional || !self.chain.is_empty();
         let arguments = Span::new(member.span.end, it.span.end);
-        if self.quiet > 0 || is_optional || self.reaches(arguments) || !self.is_fixed(&member.object) {
+        if self.quiet > 0 || member.optional || self.reaches(arguments) || !self.is_fixed(&member.object) {
             return None;
         }
         let record = self.state.object(*index);
@@ -40,6 +39,8 @@ impl<'a> Walk<'a, '_> {
             return None;
         }
         let functions = record.fields.iter().map(|member| match (&member.key, &member.value) {
+            // What an optional call does without such a key has that name.
+            (Step::Key(key), _) if key == "default" && it.optional => None,
             (Step::Key(key), value) if key != "__proto__" && !member.getter && self.is_chosen(value) => {
                 Some((key.clone(), value.clone()))
             }
@@ -67,7 +68,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// One function of a table is called: a decision with an outcome for each key. Where the table has no such key,
-    /// there is nothing to call.
+    /// there is nothing to call; an optional call then ends the chain it stands in.
     pub(super) fn chosen(
         &mut self,
         it: &'a CallExpression<'a>,
@@ -78,9 +79,12 @@ impl<'a> Walk<'a, '_> {
         self.decide(key);
         self.uses.as_text(key);
         let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
-        self.marks.tables.insert(member.span, keys.clone());
+        self.marks.tables.insert(member.span, Table { keys: keys.clone(), optional: it.optional });
         let (place, condition) = (Place::Switch, member.expression.span());
         let decision = self.decision_with(place, member.span, condition, DecisionForm::Switch, keys, "");
+        if let (true, Some(decision), Some(chain)) = (it.optional, decision, self.chain.last_mut()) {
+            chain.decisions.push((decision, "default"));
+        }
         let given = self.arguments(&it.arguments);
         let before = self.frontier.clone();
         let mark = self.state.mark();
@@ -95,7 +99,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// The variables that are used otherwise than to read a member: what they hold may be changed.
+/// The variables that are used otherwise than to read a member or the names of members: what they hold may be changed.
 fn loose(program: &Program<'_>, scoping: &Scoping) -> FxHashSet<SymbolId> {
     let mut names = Loose { scoping, found: FxHashSet::default() };
     names.visit_program(program);
@@ -108,6 +112,19 @@ struct Loose<'s> {
 }
 
 impl Loose<'_> {
+    /// Something is asked for the names of its members.
+    fn asked(&mut self, object: &Expression<'_>) {
+        if !matches!(plain(object), Expression::Identifier(_)) {
+            self.visit_expression(object);
+        }
+    }
+
+    /// Whether it is the `Object` of the language.
+    fn is_object(&self, expression: &Expression<'_>) -> bool {
+        matches!(expression, Expression::Identifier(name)
+            if name.name == "Object" && roots::variable(self.scoping, name).is_none())
+    }
+
     /// The object of a member that is changed.
     fn changed(&mut self, object: &Expression<'_>) {
         if let Expression::Identifier(name) = plain(object) {
@@ -132,6 +149,33 @@ impl<'a> Visit<'a> for Loose<'_> {
             self.visit_expression(&it.object);
         }
         self.visit_expression(&it.expression);
+    }
+
+    fn visit_for_in_statement(&mut self, it: &ForInStatement<'a>) {
+        self.visit_for_statement_left(&it.left);
+        self.asked(&it.right);
+        self.visit_statement(&it.body);
+    }
+
+    fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
+        self.visit_expression(&it.left);
+        match it.operator {
+            BinaryOperator::In => self.asked(&it.right),
+            _ => self.visit_expression(&it.right),
+        }
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        match (&it.callee, it.arguments.as_slice()) {
+            (Expression::StaticMemberExpression(callee), [table])
+                if callee.property.name == "keys" && self.is_object(&callee.object) =>
+            {
+                if let Some(table) = table.as_expression() {
+                    self.asked(table);
+                }
+            }
+            _ => walk::walk_call_expression(self, it),
+        }
     }
 
     fn visit_simple_assignment_target(&mut self, it: &SimpleAssignmentTarget<'a>) {

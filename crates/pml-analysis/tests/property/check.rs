@@ -172,8 +172,12 @@ fn called(tool: &str, at: Option<At>, analysis: &Analysis) -> Result<(), Failure
             |node| matches!(&node.kind, NodeKind::Capability { capability, .. } if capability == name),
         ),
     };
-    let here: Vec<&Site> =
-        analysis.program.sites.iter().filter(|site| at.is_some_and(|at| at.point == site.point)).collect();
+    let here: Vec<&Site> = analysis
+        .program
+        .sites
+        .iter()
+        .filter(|site| at.is_some_and(|at| at.point == site.point && at.context == site.context))
+        .collect();
     if here.iter().any(|site| same(site))
         || analysis.program.sites.iter().any(|site| site.value && same(site))
     {

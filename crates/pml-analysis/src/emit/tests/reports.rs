@@ -6,6 +6,7 @@ use oxc_ast::ast::Program;
 use oxc_span::Span;
 
 use super::{Error, Marks, Place, emitted, mark_all, plain, run};
+use crate::marks::Table;
 
 fn marked(places: &'static [Place]) -> impl Fn(&Program<'_>) -> Marks {
     move |program| {
@@ -59,22 +60,32 @@ fn a_switch_reports_once() {
     );
 }
 
-#[test]
-fn a_table_reports_the_key_that_is_asked_for() {
-    let source =
-        "const t = { a: () => 1, 'b c': () => 2 }; const sly = { toString: () => (log('once'), 'a') };
-        for (const k of ['b c', 'a', 'none', sly]) try { log(t[k]()) } catch { log('none') }";
+/// Runs `source` with its `t[k]` marked as a table.
+#[track_caller]
+fn check_table(source: &str, optional: bool, expected: &[&str]) {
     let emitted = emitted(source, |program| {
         let at = program.source_text.find("t[k]").expect("it is called") as u32;
         let (span, mut marks) = (Span::new(at, at + 4), Marks::default());
         marks.points.insert((Place::Switch, span), 1);
-        marks.tables.insert(span, vec!["a".to_owned(), "b c".to_owned()]);
+        let keys = vec!["a".to_owned(), "b c".to_owned()];
+        marks.tables.insert(span, Table { keys, optional });
         marks
     })
     .expect("it can be emitted");
     let ran = run(&emitted);
-    assert_eq!(ran.reports, ["case 1 1 0", "case 1 0 0"], "{}", emitted.js);
+    assert_eq!(ran.reports, expected, "{}", emitted.js);
     assert_eq!(ran.did, run(&plain(source)).did);
+}
+
+#[test]
+fn a_table_reports_the_key_that_is_asked_for() {
+    let table =
+        "const t = { a: () => 1, 'b c': () => 2 }; const sly = { toString: () => (log('once'), 'a') };";
+    let called =
+        "for (const k of ['b c', 'a', 'none', sly]) try { log(t[k]()) } catch { log('none') }".to_owned();
+    check_table(&format!("{table} {called}"), false, &["case 1 1 0", "case 1 0 0"]);
+    let optional = called.replace("t[k]()", "t[k]?.().constructor?.name");
+    check_table(&format!("{table} {optional}"), true, &["case 1 1 0", "case 1 0 0", "case 1 2 0"]);
 }
 
 #[test]
