@@ -6,6 +6,8 @@ use pml_model::structure::Position;
 
 /// Longer lines are shown in part.
 const EXCERPT_CHARACTERS: usize = 160;
+/// Most programs have longer lines than so many bytes.
+const USUAL_LINE: usize = 24;
 /// How far apart, in bytes, characters have been counted.
 const STRIDE: usize = 1024;
 
@@ -75,7 +77,8 @@ impl<'s> Lines<'s> {
 }
 
 fn starts(text: &[u8]) -> Vec<u32> {
-    let mut starts = vec![0];
+    let mut starts = Vec::with_capacity(text.len() / USUAL_LINE + 1);
+    starts.push(0);
     for at in memchr::memchr3_iter(b'\n', b'\r', 0xE2, text) {
         let length = match &text[at..] {
             [b'\n', ..] => 1,

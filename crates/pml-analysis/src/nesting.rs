@@ -11,6 +11,8 @@ use std::ops::Range;
 /// More work than this many readings of a token is refused. The longest program allowed has some hundred
 /// thousand tokens, nearly all of them read once or twice.
 const MAX_READINGS: u64 = 1_000_000;
+/// So many brackets within one another have a place without asking for more memory.
+const USUAL_DEPTH: usize = 16;
 
 /// Why a text is not given to the parser.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,9 +29,7 @@ pub(crate) enum Refusal {
 
 /// Looks through `source` before it is parsed.
 pub(crate) fn check(source: &str, max_depth: usize) -> Result<(), Refusal> {
-    let mut scan = Scan::new(source.as_bytes(), max_depth);
-    while scan.token()? {}
-    Ok(())
+    Scan::new(source.as_bytes(), max_depth).tokens()
 }
 
 /// A closing bracket that closes nothing.
@@ -53,14 +53,10 @@ pub(crate) struct Brackets {
 /// Pairs the brackets of a text that could not be parsed; nothing when it cannot be read as far as its end.
 pub(crate) fn brackets(source: &str) -> Brackets {
     let mut scan = Scan::new(source.as_bytes(), usize::MAX);
-    loop {
-        match scan.token() {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(_) => return Brackets::default(),
-        }
+    match scan.tokens() {
+        Ok(()) => Brackets { open: scan.open_bracket(), stray: scan.stray },
+        Err(_) => Brackets::default(),
     }
-    Brackets { open: scan.open_bracket(), stray: scan.stray }
 }
 
 /// What the token before means for the one that follows.
@@ -131,11 +127,13 @@ struct Scan<'s> {
 
 impl<'s> Scan<'s> {
     fn new(text: &'s [u8], max_depth: usize) -> Scan<'s> {
+        let mut frames = Vec::with_capacity(USUAL_DEPTH);
+        frames.push(Frame::new(0, 0));
         Scan {
             text,
             at: 0,
             max_depth,
-            frames: vec![Frame::new(0, 0)],
+            frames,
             before: Before::Operator,
             line_began: true,
             after_dot: false,
@@ -156,6 +154,12 @@ impl<'s> Scan<'s> {
         self.text.get(at).copied().unwrap_or(0)
     }
 
+    /// Reads all there is.
+    fn tokens(&mut self) -> Result<(), Refusal> {
+        while self.token()? {}
+        Ok(())
+    }
+
     /// Reads one token. False at the end.
     fn token(&mut self) -> Result<bool, Refusal> {
         let from = self.at.min(self.text.len());
@@ -173,7 +177,7 @@ impl<'s> Scan<'s> {
         if start >= self.text.len() {
             return Ok(false);
         }
-        self.readings = self.readings.saturating_add(self.frame().token_readings());
+        self.count(1);
         if self.readings > MAX_READINGS {
             return Err(Refusal::Ambiguous(start..start + 1));
         }
@@ -191,6 +195,12 @@ impl<'s> Scan<'s> {
             _ => self.operator(),
         }
         Ok(true)
+    }
+
+    /// Counts how often the parser may read so many tokens.
+    fn count(&mut self, tokens: u64) {
+        let readings = self.frame().token_readings().saturating_mul(tokens);
+        self.readings = self.readings.saturating_add(readings);
     }
 
     fn open_square(&mut self) -> Result<(), Refusal> {
@@ -330,10 +340,23 @@ impl<'s> Scan<'s> {
             self.rest();
         }
         self.before = match &self.text[start..self.at] {
-            _ if after_dot => Before::Value,
+            _ if self.members() || after_dot => Before::Value,
             b"await" if self.before == Before::Head => Before::Head,
             word => after_keyword(word),
         };
+    }
+
+    /// Reads the members `.a.b` that directly follow a word; whether there are any.
+    fn members(&mut self) -> bool {
+        let start = self.at;
+        while let [b'.', first, ..] = &self.text[self.at..]
+            && is_word(*first)
+            && !first.is_ascii_digit()
+        {
+            self.count(2);
+            self.at = self.after_word(self.at + 1);
+        }
+        self.at > start
     }
 
     fn operator(&mut self) {
@@ -433,10 +456,13 @@ impl<'s> Scan<'s> {
     }
 
     fn after_word(&self, start: usize) -> usize {
-        let number = self.byte(start).is_ascii_digit();
         let rest = &self.text[start..];
-        let ends = |byte: &u8| !(is_word(*byte) || number && *byte == b'.');
-        start + rest.iter().position(ends).unwrap_or(rest.len()).max(1)
+        let end = if self.byte(start).is_ascii_digit() {
+            rest.iter().position(|byte| !is_word(*byte) && *byte != b'.')
+        } else {
+            rest.iter().position(|byte| !is_word(*byte))
+        };
+        start + end.unwrap_or(rest.len()).max(1)
     }
 }
 
