@@ -6,7 +6,6 @@ use oxc_allocator::{Allocator, ArenaBox, ArenaVec, GetAllocator};
 use oxc_ast::ast::*;
 use oxc_ast::builder::AstBuilder;
 use oxc_span::SPAN;
-use oxc_syntax::number::NumberBase;
 use oxc_syntax::operator::AssignmentOperator;
 
 /// Makes nodes that talk to the probe object.
@@ -29,7 +28,11 @@ impl<'a> Build<'a> {
 
     /// A name of ours: nothing in the program is called so, because it begins with the probe's.
     pub(super) fn own_name(&self, kind: char, number: u32) -> Str<'a> {
-        self.text(&format!("{}_{kind}{number}", self.probe))
+        let mut name = String::with_capacity(self.probe.len() + 12);
+        name.extend([self.probe.as_str(), "_"]);
+        name.push(kind);
+        name.push_str(digits(number, &mut [0; 10]));
+        self.text(&name)
     }
 
     /// `name`
@@ -47,9 +50,9 @@ impl<'a> Build<'a> {
         PropertyKey::new_static_identifier(span, name, &self.ast)
     }
 
-    /// `7`
+    /// `7`, which is made a name because the printer takes every number for a fraction.
     pub(super) fn number(&self, value: u32) -> Expression<'a> {
-        Expression::new_numeric_literal(SPAN, f64::from(value), None, NumberBase::Decimal, &self.ast)
+        self.name(self.text(digits(value, &mut [0; 10])))
     }
 
     /// `"text"`
@@ -228,6 +231,19 @@ impl<'a> Build<'a> {
                 let statement = self.returns(expression.into_expression());
                 ArrowFunctionBody::FunctionBody(FunctionBody::boxed(SPAN, [], [statement], &self.ast))
             }
+        }
+    }
+}
+
+/// The digits of `number`, which take the end of `room`.
+pub(super) fn digits(mut number: u32, room: &mut [u8; 10]) -> &str {
+    let mut at = room.len();
+    loop {
+        at -= 1;
+        room[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return std::str::from_utf8(&room[at..]).expect("digits are text");
         }
     }
 }

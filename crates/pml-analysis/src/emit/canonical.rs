@@ -5,8 +5,6 @@
 //! for a free name or capture one. Names of members, `#private` ones too, and texts of templates count
 //! as they are written. The form is hashed, never run.
 
-use std::fmt::Write;
-
 use rustc_hash::FxHashMap as HashMap;
 
 use oxc_allocator::{Allocator, ArenaVec, ReplaceWith};
@@ -18,7 +16,7 @@ use oxc_span::GetSpan;
 use oxc_syntax::identifier::is_identifier_name;
 
 use super::Error;
-use super::build::Build;
+use super::build::{Build, digits};
 
 /// What the canonical form left out and the program needs back.
 #[derive(Default)]
@@ -73,7 +71,7 @@ pub(super) fn print<'a>(
         lifted,
         seen: vec![false; scoping.symbols_len()],
         bound: vec![false; scoping.symbols_len()],
-        order: Vec::new(),
+        order: Vec::with_capacity(scoping.symbols_len()),
         open_labels: Vec::new(),
         kept: Kept::default(),
         refused: None,
@@ -87,7 +85,8 @@ pub(super) fn print<'a>(
     let mut name = String::new();
     for (number, symbol) in order.into_iter().filter(|symbol| bound[symbol.index()]).enumerate() {
         name.clear();
-        write!(name, "@{number}").expect("writing to a text does not fail");
+        name.push('@');
+        name.push_str(digits(number as u32, &mut [0; 10]));
         scoping.set_symbol_name(symbol, name.as_str().into());
     }
     let printed =
@@ -135,6 +134,15 @@ impl<'a> Names<'a, '_> {
     }
 
     fn lift(&mut self, expression: &mut Expression<'a>) -> bool {
+        // The most common ones are no literals.
+        if let Expression::Identifier(_)
+        | Expression::StaticMemberExpression(_)
+        | Expression::CallExpression(_)
+        | Expression::AwaitExpression(_)
+        | Expression::ArrowFunctionExpression(_) = expression
+        {
+            return false;
+        }
         let span = expression.span();
         let Some(parameter) = self.lifted.get(&span) else { return false };
         let name = self.build.text(&format!("@literal{parameter}"));

@@ -407,6 +407,12 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
     }
 
     fn visit_static_member_expression(&mut self, it: &mut StaticMemberExpression<'a>) {
+        // What directly follows a name stands on the same line: that one place tells.
+        if matches!(it.object, Expression::Identifier(_) | Expression::StaticMemberExpression(_))
+            && it.object.span().end + 1 == it.property.span.start
+        {
+            it.property.span = Span::default();
+        }
         self.visit_object(it.span, it.optional, &mut it.object);
     }
 
