@@ -134,7 +134,7 @@ impl<'a, 's> Walk<'a, 's> {
             state: State::with_room_for(scoping.symbols_len()),
             nodes: Vec::with_capacity(USUAL_NODES),
             edges: Vec::with_capacity(2 * USUAL_NODES),
-            edge_set: FxHashSet::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
+            edge_set: None,
             numbers: [0; 6],
             frontier: Frontier::new(),
             outcomes: Vec::new(),
@@ -346,7 +346,8 @@ struct Walk<'a, 's> {
     state: State<'a>,
     nodes: Vec<Draft<'a>>,
     edges: Vec<(u32, u32, Link)>,
-    edge_set: FxHashSet<(u32, u32, Link)>,
+    /// The same once a node was met again; until then each is new.
+    edge_set: Option<FxHashSet<(u32, u32, Link)>>,
     numbers: [u32; 6],
     frontier: Frontier,
     /// Names of outcomes that were needed.
@@ -492,6 +493,7 @@ impl<'a> Walk<'a, '_> {
         let point = self.point(place, span);
         let node = match self.node_at.get(&(point, self.context, self.variant)).copied() {
             Some(node) => {
+                self.edge_set.get_or_insert_with(|| self.edges.iter().cloned().collect());
                 self.meet(node, kind);
                 node
             }
@@ -573,7 +575,7 @@ impl<'a> Walk<'a, '_> {
         for (from, outcome) in frontier.drain(..) {
             let link = match outcome {
                 None => Link::Sequence,
-                Some(outcome) => Link::Conditional { outcome: outcome.to_string() },
+                Some(outcome) => Link::Conditional { outcome: String::from(&*outcome) },
             };
             self.edge(from, node, link);
         }
@@ -584,7 +586,8 @@ impl<'a> Walk<'a, '_> {
     fn edge(&mut self, from: u32, to: u32, link: Link) {
         // A node met again keeps its place: order never leads backwards.
         let forward = from < to || matches!(link, Link::Provides { .. });
-        if forward && self.edge_set.insert((from, to, link.clone())) {
+        let is_known = |set: &mut FxHashSet<_>| !set.insert((from, to, link.clone()));
+        if forward && !self.edge_set.as_mut().is_some_and(is_known) {
             self.edges.push((from, to, link));
         }
     }

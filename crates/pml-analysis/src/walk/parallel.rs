@@ -207,7 +207,9 @@ impl<'a> Walk<'a, '_> {
         if let Some((function, span, _)) = handlers.next() {
             let before = self.frontier.clone();
             let mark = self.state.mark();
-            self.frontier = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
+            self.frontier.clear();
+            let failed = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
+            super::add_points(&mut self.frontier, failed);
             results.push(self.handled(&function, smallvec![(Value::Unknown, span, false)]));
             let done = self.end_arm(mark);
             let skipped = Way { changes: Changes::default(), frontier: before };
