@@ -164,11 +164,10 @@ pub(crate) fn method(name: &str) -> Option<&'static Operation> {
 
 /// The operation that `object.name(…)` is, where `object` is a global such as `Object` or `Math`.
 pub(crate) fn function(object: &str, name: &str) -> Option<&'static Operation> {
-    let index = FUNCTIONS.binary_search_by(|operation| {
-        let (its_object, its_name) = operation.name.split_once('.').unwrap_or((operation.name, ""));
-        its_object.cmp(object).then_with(|| its_name.cmp(name))
+    static BY_NAME: LazyLock<FxHashMap<(&str, &str), &Operation>> = LazyLock::new(|| {
+        FUNCTIONS.iter().filter_map(|operation| Some((operation.name.split_once('.')?, operation))).collect()
     });
-    index.ok().map(|index| &FUNCTIONS[index])
+    BY_NAME.get(&(object, name)).copied()
 }
 
 /// The operation that `name(…)` is, where `name` is the global function of that name.

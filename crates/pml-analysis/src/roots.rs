@@ -124,7 +124,7 @@ impl Roots {
 
     fn text(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<String> {
         match expression {
-            Expression::StringLiteral(it) => Some(it.value.to_string()),
+            Expression::StringLiteral(it) => Some(it.value.as_str().to_owned()),
             Expression::NumericLiteral(it) if it.value.fract() == 0.0 => Some(format!("{}", it.value)),
             Expression::TemplateLiteral(it) => {
                 let mut text = String::new();
@@ -190,7 +190,7 @@ impl Aliases<'_> {
             BindingPattern::ObjectPattern(it) => {
                 for property in &it.properties {
                     let key = match &property.key {
-                        PropertyKey::StaticIdentifier(name) => Some(name.name.to_string()),
+                        PropertyKey::StaticIdentifier(name) => Some(name.name.as_str().to_owned()),
                         other => other.as_expression().and_then(|key| self.roots.constant(self.scoping, key)),
                     };
                     if let Some(part) = key.and_then(|key| step(root.clone(), &key)) {

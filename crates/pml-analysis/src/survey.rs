@@ -105,10 +105,10 @@ impl Survey {
         look.finish()
     }
 
-    /// The variables written between the bytes of `span`.
-    pub(crate) fn written(&self, span: Span) -> FxHashSet<SymbolId> {
+    /// The variables written between the bytes of `span`, each as often as it is.
+    pub(crate) fn written(&self, span: Span) -> impl Iterator<Item = SymbolId> {
         let from = self.writes.partition_point(|(at, _)| *at < span.start);
-        self.writes[from..].iter().take_while(|(at, _)| *at < span.end).map(|(_, symbol)| *symbol).collect()
+        self.writes[from..].iter().take_while(move |(at, _)| *at < span.end).map(|(_, symbol)| *symbol)
     }
 
     /// The names between these bytes, each once, in order.
@@ -512,7 +512,7 @@ impl<'a> Visit<'a> for Look<'_> {
         if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
             self.callables.entry(symbol).or_default().functions.push(index);
         }
-        let name = it.id.as_ref().map(|id| id.name.to_string());
+        let name = it.id.as_ref().map(|id| id.name.as_str().to_owned());
         self.function(it.span, name, |look| walk::walk_function(look, it, flags));
     }
 

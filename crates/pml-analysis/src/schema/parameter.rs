@@ -2,6 +2,7 @@
 
 use pml_model::name::shortened;
 use serde_json::{Map, Value, json};
+use smallvec::SmallVec;
 
 use super::{Types, resolve, types};
 
@@ -14,7 +15,7 @@ const DESCRIPTION: usize = 200;
 /// What it refers to is put in its place, alternatives become a list of types.
 pub(crate) fn parameter_schema(root: &Value, schema: &Value) -> Value {
     let mut copy = outline(root, schema);
-    let items = said(root, schema, "items").filter(|items| items.is_object());
+    let items = said(&stands_for(root, schema), "items").filter(|items| items.is_object());
     if let Some(items) = items {
         let mut items = outline(root, items);
         items.remove("description");
@@ -25,11 +26,12 @@ pub(crate) fn parameter_schema(root: &Value, schema: &Value) -> Value {
 
 fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
     let mut copy = Map::new();
-    if let Some(kind) = type_of(root, schema) {
+    let schemas = stands_for(root, schema);
+    if let Some(kind) = type_of(root, schema, &schemas) {
         copy.insert("type".to_owned(), kind);
     }
     for key in ["enum", "const", "format"] {
-        if let Some(value) = said(root, schema, key).filter(|value| is_small(value)) {
+        if let Some(value) = said(&schemas, key).filter(|value| is_small(value)) {
             copy.insert(key.to_owned(), value.clone());
         }
     }
@@ -40,7 +42,7 @@ fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
     {
         values.push(Value::Null);
     }
-    if let Some(text) = said(root, schema, "description").and_then(Value::as_str) {
+    if let Some(text) = said(&schemas, "description").and_then(Value::as_str) {
         copy.insert("description".to_owned(), Value::String(shortened(text.trim(), DESCRIPTION)));
     }
     copy
@@ -57,16 +59,14 @@ fn is_nested(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// What the schema says under `key`: itself, or the only schema it refers to or takes its values from.
-fn said<'s>(root: &'s Value, schema: &'s Value, key: &str) -> Option<&'s Value> {
-    let mut here = schema;
-    for _ in 0..4 {
-        if let Some(value) = here.get(key) {
-            return Some(value);
-        }
-        here = sole(root, here)?;
-    }
-    None
+/// The schema itself and those it refers to or takes its values from, one after the other.
+fn stands_for<'s>(root: &'s Value, schema: &'s Value) -> SmallVec<[&'s Value; 4]> {
+    std::iter::successors(Some(schema), |here| sole(root, here)).take(4).collect()
+}
+
+/// What the first of the schemas that says something under `key` says.
+fn said<'s>(schemas: &[&'s Value], key: &str) -> Option<&'s Value> {
+    schemas.iter().find_map(|schema| schema.get(key))
 }
 
 /// The schema that `schema` stands for, when it is one other: a reference, or one alternative beside `null`.
@@ -79,12 +79,12 @@ fn sole<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     real.next().filter(|_| real.next().is_none())
 }
 
-fn type_of(root: &Value, schema: &Value) -> Option<Value> {
+fn type_of(root: &Value, schema: &Value, schemas: &[&Value]) -> Option<Value> {
     let allowed = types(root, schema);
     if allowed == Types::ALL {
-        return said(root, schema, "properties").map(|_| json!("object"));
+        return said(schemas, "properties").map(|_| json!("object"));
     }
-    let whole = said(root, schema, "type").is_some_and(|kind| match kind {
+    let whole = said(schemas, "type").is_some_and(|kind| match kind {
         Value::Array(names) => names.iter().any(|name| name == "integer"),
         name => name == "integer",
     });

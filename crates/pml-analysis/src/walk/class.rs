@@ -334,9 +334,9 @@ impl<'a> Walk<'a, '_> {
 
 pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
     match key {
-        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.to_string())),
+        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.as_str().to_owned())),
         PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
-        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.to_string())),
+        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.as_str().to_owned())),
         PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
         _ => None,
     }

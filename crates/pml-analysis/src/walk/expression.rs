@@ -609,12 +609,12 @@ impl<'a> Walk<'a, '_> {
             },
             Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
                 Value::Parameter(path) => {
-                    Some(Value::Parameter(path.then(Step::Key(it.property.name.to_string()))))
+                    Some(Value::Parameter(path.then(Step::Key(it.property.name.as_str().to_owned()))))
                 }
                 Value::Object(object) => self
                     .state
                     .object(object)
-                    .field(&Step::Key(it.property.name.to_string()))
+                    .field(&Step::Key(it.property.name.as_str().to_owned()))
                     .map(|member| member.value.clone()),
                 _ => None,
             },

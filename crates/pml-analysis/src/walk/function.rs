@@ -419,7 +419,7 @@ impl<'a> Walk<'a, '_> {
         let oxc_ast::ast::BindingPattern::BindingIdentifier(name) = pattern else { return };
         let Some(Value::Object(object)) = self.activation.this.clone() else { return };
         let member = Member {
-            key: Step::Key(name.name.to_string()),
+            key: Step::Key(name.name.as_str().to_owned()),
             value: value.clone(),
             span: name.span,
             getter: false,

@@ -100,7 +100,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
-        let mut record = Record { written: Some(it.span), ..Record::default() };
+        let fields = Vec::with_capacity(it.properties.len());
+        let mut record = Record { written: Some(it.span), fields, ..Record::default() };
         let (mut methods, mut setters) = (Vec::new(), Vec::new());
         let mut keys = Keys::default();
         for property in &it.properties {
@@ -228,7 +229,7 @@ impl<'a> Walk<'a, '_> {
 
     pub(super) fn key(&mut self, key: &'a PropertyKey<'a>) -> Key<'a> {
         match key {
-            PropertyKey::StaticIdentifier(name) => Key::Known(Step::Key(name.name.to_string())),
+            PropertyKey::StaticIdentifier(name) => Key::Known(Step::Key(name.name.as_str().to_owned())),
             PropertyKey::PrivateIdentifier(name) => Key::Known(Step::Key(format!("#{}", name.name))),
             other => match other.as_expression() {
                 Some(expression) => {
@@ -245,9 +246,9 @@ impl<'a> Walk<'a, '_> {
         let mut next = Some(0.0);
         for member in &it.body.members {
             let key = match &member.id {
-                TSEnumMemberName::Identifier(name) => name.name.to_string(),
+                TSEnumMemberName::Identifier(name) => name.name.as_str().to_owned(),
                 TSEnumMemberName::String(text) | TSEnumMemberName::ComputedString(text) => {
-                    text.value.to_string()
+                    text.value.as_str().to_owned()
                 }
                 TSEnumMemberName::ComputedTemplateString(_) => continue,
             };
@@ -449,7 +450,11 @@ impl<'a> Walk<'a, '_> {
             SimpleAssignmentTarget::TSTypeAssertion(it) => self.place_of(&it.expression),
             SimpleAssignmentTarget::StaticMemberExpression(it) => {
                 let object = self.value(&it.object);
-                self.member_spot(&it.object, object, Key::Known(Step::Key(it.property.name.to_string())))
+                self.member_spot(
+                    &it.object,
+                    object,
+                    Key::Known(Step::Key(it.property.name.as_str().to_owned())),
+                )
             }
             SimpleAssignmentTarget::PrivateFieldExpression(it) => {
                 let object = self.value(&it.object);
@@ -471,7 +476,11 @@ impl<'a> Walk<'a, '_> {
             }
             Expression::StaticMemberExpression(it) => {
                 let object = self.value(&it.object);
-                self.member_spot(&it.object, object, Key::Known(Step::Key(it.property.name.to_string())))
+                self.member_spot(
+                    &it.object,
+                    object,
+                    Key::Known(Step::Key(it.property.name.as_str().to_owned())),
+                )
             }
             other => {
                 self.value(other);

@@ -190,7 +190,7 @@ impl<'a> Walk<'a, '_> {
     ) {
         match it {
             AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(it) => {
-                let step = Step::Key(it.binding.name.to_string());
+                let step = Step::Key(it.binding.name.as_str().to_owned());
                 let part = self.member(value.clone(), &step, it.span, it.span);
                 taken.push(step);
                 let part = match &it.init {

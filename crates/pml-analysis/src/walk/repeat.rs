@@ -88,8 +88,8 @@ impl<'a> Walk<'a, '_> {
 
     /// Gives every variable the loop writes a place for what comes around.
     fn heads(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
-        let mut symbols: Vec<_> = self.survey.written(span).into_iter().collect();
-        symbols.extend(self.survey.shared.iter().copied());
+        let shared = self.survey.shared.iter().copied();
+        let mut symbols: Vec<_> = self.survey.written(span).chain(shared).collect();
         symbols.sort_unstable();
         symbols.dedup();
         let mut heads = Vec::new();

@@ -94,7 +94,12 @@ impl<'a> State<'a> {
     /// Nothing yet, with room for so many variables.
     pub(crate) fn with_room_for(variables: usize) -> State<'a> {
         let map = FxHashMap::with_capacity_and_hasher(variables, FxBuildHasher);
-        State { variables: map, variable_log: Vec::with_capacity(2 * variables), ..State::default() }
+        State {
+            variables: map,
+            variable_log: Vec::with_capacity(2 * variables),
+            objects: Vec::with_capacity(variables),
+            ..State::default()
+        }
     }
 
     pub(crate) fn read(&self, variable: Variable) -> Option<&Value<'a>> {
