@@ -39,8 +39,8 @@ pub use catalogue::{
 };
 pub use error::Error;
 pub use memory::{
-    CacheDrop, CacheKey, CacheUse, CachedResult, Capabilities, CapabilityChanges, Dropped, Learned,
-    LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ToolUse, Traces,
+    CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
+    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, NewRule};
 pub use run::{

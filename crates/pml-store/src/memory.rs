@@ -26,7 +26,7 @@ pub use edge::LearnedEdge;
 pub use learn::Learned;
 pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
-pub use tool_use::ToolUse;
+pub use tool_use::CallCounts;
 pub use trace::{Order, Traces};
 
 pub(crate) use manage::{forget_plans, old_plans};

@@ -313,7 +313,7 @@ impl Cache {
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;
         let alike = kept.into_iter().map(|(intent, kept)| Alike {
-            similarity: reuse::similarity(&intent, &asked),
+            similarity: reuse::Read::new(&intent).similarity(&reuse::Read::new(&asked)),
             age_ms: (now_ms() - kept.at).max(0),
             result: kept.result,
             intent,

@@ -18,7 +18,7 @@ use pml_graph::past::Hint;
 use pml_mcp::server::Change;
 use pml_model::capability::State;
 use pml_model::{CapabilityId, Digest, Principal};
-use pml_store::{Dropped, ObservedSchema, Store, ToolUse};
+use pml_store::{CallCounts, Dropped, ObservedSchema, Store};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -65,7 +65,7 @@ pub struct Memory {
 pub(crate) type Observed = HashMap<(String, Digest), ObservedSchema>;
 
 /// How often tools were called and failed, by their ids.
-pub(crate) type Uses = HashMap<String, ToolUse>;
+pub(crate) type Uses = HashMap<String, CallCounts>;
 
 impl Memory {
     /// What is kept in `store`, with `secrets` never kept.

@@ -9,7 +9,7 @@ use pml_model::trace::{Body, Decision, EdgeKind, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::tool_use::{self, ToolUse};
+use super::tool_use::{self, CallCounts};
 
 /// How large an example of a parameter may be, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
@@ -32,7 +32,7 @@ pub(super) struct Lesson {
     pub(super) seen: Vec<(String, Digest, Shape)>,
     /// What became of the calls of tools.
     #[serde(rename = "c", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) uses: BTreeMap<String, ToolUse>,
+    pub(super) uses: BTreeMap<String, CallCounts>,
 }
 
 impl Lesson {

@@ -11,7 +11,7 @@ use crate::{Error, Store};
 
 /// What became of the calls of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolUse {
+pub struct CallCounts {
     /// How often it was called.
     #[serde(rename = "n")]
     pub calls: u64,
@@ -30,12 +30,12 @@ impl Store {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn tool_uses(&self, principal: &Principal) -> Result<Vec<(String, ToolUse)>, Error> {
+    pub fn tool_uses(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached("SELECT tool, calls, failures FROM tool_use WHERE principal = ?1")?
                 .query_map([&principal.0], |row| {
-                    Ok((row.get(0)?, ToolUse { calls: row.get(1)?, failures: row.get(2)? }))
+                    Ok((row.get(0)?, CallCounts { calls: row.get(1)?, failures: row.get(2)? }))
                 })?
                 .collect()
         })
@@ -43,8 +43,8 @@ impl Store {
 }
 
 /// What a trace tells of its tools.
-pub(super) fn uses(body: &Body) -> BTreeMap<String, ToolUse> {
-    let mut uses: BTreeMap<String, ToolUse> = BTreeMap::new();
+pub(super) fn uses(body: &Body) -> BTreeMap<String, CallCounts> {
+    let mut uses: BTreeMap<String, CallCounts> = BTreeMap::new();
     // What has no number is no call of a tool.
     for task in body.task_results.iter().filter(|task| task.call > 0) {
         if let Some(failed) = failed(task) {
@@ -74,10 +74,10 @@ fn failed(task: &TaskResult) -> Option<bool> {
 
 /// What is to be added to what is known of tools.
 #[derive(Default)]
-pub(super) struct Uses(BTreeMap<(String, String), ToolUse>);
+pub(super) struct Uses(BTreeMap<(String, String), CallCounts>);
 
 impl Uses {
-    pub(super) fn add(&mut self, principal: &Principal, tool: String, more: ToolUse) {
+    pub(super) fn add(&mut self, principal: &Principal, tool: String, more: CallCounts) {
         let known = self.0.entry((principal.0.clone(), tool)).or_default();
         known.calls += more.calls;
         known.failures += more.failures;
