@@ -161,6 +161,17 @@ impl Memory {
         Ok(index.find(principal, intent, wanted, meanings.as_deref()))
     }
 
+    /// Puts capabilities that are about as likely in the order of how well they fit by all that they served and by their
+    /// tools. Takes as long as finding tools.
+    pub(crate) fn put_in_order(&self, found: &mut [Candidate], meaning: &Meaning, wanted: &Wanted) {
+        if found.len() > 1 {
+            self.with_experience(|experience| {
+                let fits = experience.fits(&meaning.of_tools(experience.snapshot()), wanted);
+                index::order_by_fit(found, &fits);
+            });
+        }
+    }
+
     /// The state of the database that the capabilities here are of.
     pub(crate) fn version(&self) -> i64 {
         self.index.read().unwrap_or_else(PoisonError::into_inner).version()

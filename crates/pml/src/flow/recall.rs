@@ -180,6 +180,7 @@ async fn by_intent(
     let tools = super::found(app, &wanted, (Vec::new(), close), &request, seen)?.results;
     let mut found = app.memory.find(&asked.principal, &asked.intent, &wanted, Some(&app.meaning)).await?;
     found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
+    app.memory.put_in_order(&mut found, &app.meaning, &wanted);
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {

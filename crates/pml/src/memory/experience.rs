@@ -3,13 +3,15 @@
 //! Made in the background from the capabilities there are, the tools of a moment and what both mean. What comes later is
 //! added; another catalogue or another model makes it anew.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
+use pml_graph::lexical::{Document, Index};
 use pml_graph::next::{Next, Prediction, Reason, next};
+use pml_graph::past::workflow::{Workflow, scores};
 use pml_graph::past::{Hint, Intent, Past, Trace};
 use pml_graph::procedure::{self, Match, Suggestion, ToolText, suggest};
-use pml_graph::rank;
+use pml_graph::rank::{self, Evidence};
 use pml_graph::vectors::Vectors;
 use pml_model::{CapabilityId, Digest, Principal};
 
@@ -36,6 +38,10 @@ pub(crate) struct Experience {
     procedures: procedure::Memory,
     /// Of which capability each procedure is.
     owners: Vec<CapabilityId>,
+    /// The capabilities by what they served, numbered in the order they came, with the tools that each calls.
+    served: Past,
+    workflows: Vec<(CapabilityId, Vec<u32>)>,
+    words: Index,
     known: HashSet<(CapabilityId, Digest)>,
 }
 
@@ -46,8 +52,18 @@ impl Experience {
             description: tool.definition.description.as_deref().unwrap_or_default(),
         });
         let procedures = procedure::Memory::new(texts);
-        let (past, owners, known) = (Past::default(), Vec::new(), HashSet::new());
-        Experience { snapshot, principal, model, past, procedures, owners, known }
+        Experience {
+            snapshot,
+            principal,
+            model,
+            past: Past::default(),
+            procedures,
+            owners: Vec::new(),
+            served: Past::default(),
+            workflows: Vec::new(),
+            words: Index::default(),
+            known: HashSet::new(),
+        }
     }
 
     fn learn(&mut self, lesson: &Lesson, vectors: &Vectors) {
@@ -68,6 +84,14 @@ impl Experience {
         let parts: Vec<Vec<f32>> = vector.map(|vector| vector.to_vec()).into_iter().collect();
         let of_intent = Intent { text: intent, vector: vector.map(AsRef::as_ref), parts: &parts };
         self.past.push(&Trace { items: &items, intent: of_intent, likeness: &likeness });
+        let number = match self.workflows.iter().position(|(id, _)| *id == known.id) {
+            Some(number) => number,
+            None => {
+                self.workflows.push((known.id.clone(), calls.clone()));
+                self.workflows.len() - 1
+            }
+        };
+        self.served.push(&Trace { items: &[number as u32], intent: of_intent, likeness: &[] });
         let meant = vector.map(|vector| Meant { whole: Arc::clone(vector), parts });
         let wanted = Wanted { text: intent.clone(), meant };
         let matches = matches(&self.snapshot, vectors, &wanted);
@@ -97,6 +121,41 @@ impl Experience {
         let parts = meant.map_or(&[][..], |meant| &meant.parts);
         let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
         Some(self.past.hints(&intent, snapshot.tools.len()))
+    }
+
+    /// How well each capability fits the request, by what it served and by its tools: 0 is usual, 1 a standard deviation.
+    pub(crate) fn fits(&self, vectors: &Vectors, wanted: &Wanted) -> HashMap<&CapabilityId, f32> {
+        let meant = wanted.meant.as_ref();
+        let parts = meant.map_or(&[][..], |meant| &meant.parts);
+        let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
+        let recalled = self.served.recall(&intent, self.workflows.len());
+        let evidence = discover::evidence(&self.snapshot, Some(vectors), wanted, None);
+        let fits = rank::standard(&wanted.text, &evidence);
+        let said = Evidence { lexical: &self.words, dense: None, past: None };
+        let said = rank::standard(&wanted.text, &said);
+        let workflows: Vec<Workflow> = self
+            .workflows
+            .iter()
+            .zip(recalled)
+            .enumerate()
+            .map(|(number, ((_, calls), recall))| {
+                let fit: f32 = calls.iter().map(|tool| fits[*tool as usize]).sum();
+                let tools = fit / calls.len().max(1) as f32;
+                Workflow { recall, tools, text: said.get(number).copied().unwrap_or_default() }
+            })
+            .collect();
+        self.workflows.iter().map(|(id, _)| id).zip(scores(&workflows)).collect()
+    }
+
+    /// Makes the words of the tools that capabilities call anew.
+    fn index(&mut self) {
+        let texts: Vec<(String, String)> =
+            self.workflows.iter().map(|(_, calls)| texts(&self.snapshot, calls)).collect();
+        self.words = Index::build(texts.iter().map(|(names, descriptions)| Document {
+            name: names,
+            description: descriptions,
+            ..Document::default()
+        }));
     }
 
     /// The procedure that what served other requests makes likely for this one.
@@ -141,6 +200,16 @@ impl Experience {
     }
 }
 
+/// The names and the descriptions of the tools that are called.
+fn texts(snapshot: &Snapshot, calls: &[u32]) -> (String, String) {
+    let tools: Vec<&Tool> = calls.iter().map(|tool| &snapshot.tools[*tool as usize]).collect();
+    let names: Vec<String> =
+        tools.iter().map(|tool| format!("{} {}", tool.id.server, tool.definition.name)).collect();
+    let descriptions: Vec<&str> =
+        tools.iter().filter_map(|tool| tool.definition.description.as_deref()).collect();
+    (names.join(" "), descriptions.join("\n"))
+}
+
 fn request<'w>(wanted: &'w Wanted, matches: &'w [Match]) -> procedure::Request<'w> {
     let vector = wanted.meant.as_ref().map(|meant| &*meant.whole);
     procedure::Request { intent: &wanted.text, vector, matches }
@@ -182,13 +251,18 @@ pub(crate) fn bring_up_to_date(
     if stands != Some(true) {
         let mut fresh = Experience::new(snapshot, principal.clone(), model);
         lessons.iter().for_each(|lesson| fresh.take(lesson, &vectors));
+        fresh.index();
         *memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
         return;
     }
     for some in lessons.chunks(AT_ONCE) {
         let mut experience = memory.experience.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(experience) = experience.as_mut() {
+            let before = experience.workflows.len();
             some.iter().for_each(|lesson| experience.take(lesson, &vectors));
+            if experience.workflows.len() != before {
+                experience.index();
+            }
         }
     }
 }

@@ -27,6 +27,9 @@ const WORDS: f64 = 0.5;
 const MEANING: f64 = 0.8;
 /// Requests about the same kind of things are this much alike, whatever is wanted of the things.
 const UNLIKE: f64 = 0.4;
+/// How much fitting well can change a score, and what is as well as can be.
+const FIT: f64 = 0.05;
+const MOST_FIT: f32 = 10.0;
 /// What has less to do with an intent than this is not offered.
 const LEAST: f64 = 0.25;
 /// How many intents of a capability are kept in memory.
@@ -360,6 +363,18 @@ impl Index {
 /// two, so what is not sure counts for less than it has in common.
 fn worth(similarity: f64) -> f64 {
     if similarity >= reuse::SURE { similarity } else { similarity * similarity }
+}
+
+/// Puts capabilities that are about as likely in the order of how well they fit by all that they served and by their tools.
+pub(super) fn order_by_fit(found: &mut [Candidate], fits: &HashMap<&CapabilityId, f32>) {
+    for candidate in found.iter_mut() {
+        let fit = fits.get(&candidate.known.id).copied().unwrap_or_default();
+        candidate.score =
+            (candidate.score + FIT * f64::from(fit / MOST_FIT).clamp(-1.0, 1.0)).clamp(0.0, 1.0);
+    }
+    found.sort_by(|one, other| {
+        other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
+    });
 }
 
 fn candidate(known: &Arc<Known>, asked: &reuse::Read, words: f64, near: Option<&f64>) -> Candidate {
