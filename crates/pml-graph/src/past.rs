@@ -58,8 +58,6 @@ const HALF_TRUST: f32 = 4.0;
 /// After how many intents half of what is usual for all of them is believed.
 const HALF_HEARD: f32 = 50.0;
 
-/// How many failures in a row, without a success, lower an item by half a standard deviation.
-const PATIENCE: f32 = 4.0;
 
 /// A run that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -129,8 +127,6 @@ pub struct Past {
     /// The parts of all intents with a vector, and which are whose.
     parts: Rows,
     parted: Vec<Parted>,
-    /// Failed runs per item.
-    failures: HashMap<u32, u32>,
     /// Per item, the summed cosines of all intents with its own vector, and how many they are.
     likeness: Vec<(f32, u32)>,
 }
@@ -164,11 +160,6 @@ impl Past {
         self.parted.push(Parted { slots, rows: start..self.parts.len() });
     }
 
-    /// Learns that a run of `item` failed.
-    pub fn fail(&mut self, item: u32) {
-        *self.failures.entry(item).or_default() += 1;
-    }
-
     /// What is to be said about each of the first `items` items.
     pub fn hints(&self, request: &Intent<'_>, items: usize) -> Vec<Hint> {
         let mut hints = vec![Hint::default(); items];
@@ -186,12 +177,6 @@ impl Past {
         for (hint, (sum, number)) in hints.iter_mut().zip(&self.likeness) {
             hint.usual = sum / (*number as f32 + HALF_HEARD);
             hint.heard = grown(*number as f32, HALF_HEARD);
-        }
-        for (item, failures) in &self.failures {
-            if let Some(hint) = hints.get_mut(*item as usize) {
-                let failures = *failures as f32;
-                hint.evidence -= failures / (failures + hint.traces as f32 + PATIENCE);
-            }
         }
         hints
     }

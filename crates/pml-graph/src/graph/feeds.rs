@@ -127,7 +127,7 @@ pub fn feeds(calls: &Calls<'_>) -> Flow {
 }
 
 /// How alike two descriptions are by their words.
-pub fn similar_words(output: &Output, input: &Input) -> f32 {
+fn similar_words(output: &Output, input: &Input) -> f32 {
     let given: HashSet<&String> = output.description.iter().collect();
     let wanted: HashSet<&String> = input.description.iter().collect();
     if given.is_empty() || wanted.is_empty() {

@@ -105,19 +105,6 @@ fn words_speak_alone_without_vectors() {
 }
 
 #[test]
-fn failures_lower_an_item_and_successes_make_up_for_them() {
-    let mut failing = Past::default();
-    (0..4).for_each(|_| failing.fail(0));
-    let unproven = ask(&failing, 0)[0].evidence;
-    assert_eq!(unproven, -0.5);
-    let mut mixed = past(&[0], 20);
-    let before = ask(&mixed, 0)[0].evidence;
-    (0..4).for_each(|_| mixed.fail(0));
-    let lost = before - ask(&mixed, 0)[0].evidence;
-    assert!(lost > 0.0 && lost < 0.2, "{lost}");
-}
-
-#[test]
 fn bad_input_teaches_nothing_and_breaks_nothing() {
     let mut past = past(&[0, 1], 3);
     let before = ask(&past, 1);
