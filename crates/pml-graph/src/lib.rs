@@ -7,6 +7,7 @@
 mod confidence;
 pub mod french;
 pub mod graph;
+mod kernel;
 pub mod lexical;
 mod measure;
 pub mod next;

@@ -11,7 +11,6 @@
 //! numbered by the caller. Nothing here knows what a description says.
 
 mod learned;
-mod rows;
 mod words;
 pub mod workflow;
 
@@ -19,8 +18,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use learned::{Learned, Told};
-use rows::Rows;
 use words::{Heard, Words};
+
+use crate::vectors::Vectors;
 
 /// What share of the usual pull an item's own requests have is expected of any request near it. Just
 /// under the middle, because what is usual is measured with less known than there is in the end.
@@ -57,7 +57,6 @@ const HALF_TRUST: f32 = 4.0;
 
 /// After how many intents half of what is usual for all of them is believed.
 const HALF_HEARD: f32 = 50.0;
-
 
 /// A run that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +124,7 @@ pub struct Past {
     learned: Learned,
     words: Words,
     /// The parts of all intents with a vector, and which are whose.
-    parts: Rows,
+    parts: Vectors,
     parted: Vec<Parted>,
     /// Per item, the summed cosines of all intents with its own vector, and how many they are.
     likeness: Vec<(f32, u32)>,
@@ -156,7 +155,7 @@ impl Past {
             (*sum, *number) = (*sum + likeness, *number + 1);
         }
         let start = self.parts.len();
-        self.comparable(&trace.intent).into_iter().for_each(|part| self.parts.push(part));
+        self.comparable(&trace.intent).into_iter().for_each(|part| self.parts.push(Some(part)));
         self.parted.push(Parted { slots, rows: start..self.parts.len() });
     }
 
@@ -197,7 +196,7 @@ impl Past {
     fn nearest_in_parts(&self, request: &Intent<'_>) -> Vec<f32> {
         let mut nearest = vec![0.0_f32; self.slots.len()];
         let wanted: Vec<Vec<f32>> =
-            self.comparable(request).into_iter().map(|part| self.parts.similarities(part)).collect();
+            self.comparable(request).into_iter().filter_map(|part| self.parts.similarities(part)).collect();
         if wanted.is_empty() {
             return nearest;
         }

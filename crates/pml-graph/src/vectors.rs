@@ -4,6 +4,9 @@
 //! than 0.002) and lets a hundred thousand of them be compared in a few milliseconds. Nothing here knows
 //! where vectors come from; all of one table have to be of the same model.
 
+use std::sync::OnceLock;
+
+use crate::kernel;
 use crate::tokens;
 
 /// The text of a tool whose vector is compared with those of requests: its names as words, then what it
@@ -41,6 +44,8 @@ pub struct Vectors {
     scales: Vec<f32>,
     /// The sum of all vectors, each of length 1.
     sum: Vec<f32>,
+    /// How like all items each item is; as soon as somebody asks.
+    common: OnceLock<Option<Vec<f32>>>,
 }
 
 impl Vectors {
@@ -106,6 +111,7 @@ impl Vectors {
 
     /// Adds the vector of an item to the sum, `times` over.
     fn sum_up(&mut self, item: usize, times: f32) {
+        self.common = OnceLock::new();
         let times = times * self.scales[item];
         if times != 0.0 {
             let row = &self.rows[item * self.dimensions..(item + 1) * self.dimensions];
@@ -142,9 +148,9 @@ impl Vectors {
     /// `vector` cannot be compared.
     pub fn similarities(&self, vector: &[f32]) -> Option<Vec<f32>> {
         let (numbers, scale) = coarse(vector).filter(|(numbers, _)| numbers.len() == self.dimensions)?;
-        let rows = self.rows.chunks_exact(self.dimensions).zip(&self.scales);
+        let products = kernel::products(&self.rows, &numbers).into_iter().zip(&self.scales);
         let mut found: Vec<f32> =
-            rows.map(|(row, row_scale)| product(row, &numbers) as f32 * row_scale * scale).collect();
+            products.map(|(product, row_scale)| product as f32 * row_scale * scale).collect();
         let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
         let usual = found.iter().sum::<f32>() / there.max(1) as f32;
         let absent = found.iter_mut().zip(&self.scales).filter(|(_, scale)| **scale == 0.0);
@@ -153,7 +159,11 @@ impl Vectors {
     }
 
     /// How like all items each item is: the mean of its cosines with all of them.
-    pub(crate) fn commonness(&self) -> Option<Vec<f32>> {
+    pub(crate) fn commonness(&self) -> Option<&[f32]> {
+        self.common.get_or_init(|| self.measure_commonness()).as_deref()
+    }
+
+    fn measure_commonness(&self) -> Option<Vec<f32>> {
         let mut found = self.similarities(&self.sum)?;
         let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
         let length = self.sum.iter().map(|number| number.powi(2)).sum::<f32>().sqrt() / there.max(1) as f32;
@@ -165,7 +175,21 @@ impl Vectors {
     pub(crate) fn similarity(&self, item: usize, vector: &[f32]) -> Option<f32> {
         let (numbers, scale) = coarse(vector).filter(|(numbers, _)| numbers.len() == self.dimensions)?;
         let row = self.rows.chunks_exact(self.dimensions).nth(item).filter(|_| self.has(item))?;
-        Some(product(row, &numbers) as f32 * self.scales[item] * scale)
+        let product = kernel::products(row, &numbers).pop()?;
+        Some(product as f32 * self.scales[item] * scale)
+    }
+
+    /// Whether `vector` can be kept here, or be compared with what is: it has a direction, and the length of those before
+    /// it.
+    pub(crate) fn takes(&self, vector: &[f32]) -> bool {
+        let largest = largest(vector);
+        largest > 0.0 && largest.is_finite() && (self.dimensions == 0 || self.dimensions == vector.len())
+    }
+
+    /// The vector of an item that has one, of length 1, but for rounding.
+    pub(crate) fn row(&self, item: usize) -> Vec<f32> {
+        let row = &self.rows[item * self.dimensions..(item + 1) * self.dimensions];
+        row.iter().map(|small| f32::from(*small) * self.scales[item]).collect()
     }
 }
 
@@ -187,10 +211,6 @@ fn largest(vector: &[f32]) -> f32 {
         let size = number.abs();
         if size.is_nan() || size > largest { size } else { largest }
     })
-}
-
-fn product(row: &[i8], numbers: &[i16]) -> i32 {
-    row.iter().zip(numbers).map(|(small, number)| i32::from(i16::from(*small)) * i32::from(*number)).sum()
 }
 
 #[cfg(test)]
@@ -251,10 +271,10 @@ mod tests {
         vectors.push(Some(&[3.0, 0.0]));
         vectors.push(Some(&[0.0, 2.0]));
         vectors.replace(0, Some(&[2.0, 0.0]));
-        let all = vectors.commonness().unwrap_or_default();
+        let all = vectors.commonness().unwrap_or_default().to_vec();
         assert!(close(all.first().copied(), 2.0 / 3.0) && close(all.get(2).copied(), 1.0 / 3.0), "{all:?}");
         vectors.remove(1);
-        let all = vectors.commonness().unwrap_or_default();
+        let all = vectors.commonness().unwrap_or_default().to_vec();
         assert!(close(all.first().copied(), 0.5), "{all:?}");
     }
 

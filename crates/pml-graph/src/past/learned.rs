@@ -8,7 +8,7 @@
 //! intent, which lets a step be taken back and done again when more is known.
 
 use super::Slots;
-use super::rows::Rows;
+use crate::vectors::Vectors;
 
 /// How far an intent moves an item that ranking would not have found at all.
 const STEP: f32 = 3.0;
@@ -24,7 +24,7 @@ const REVISITED: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Learned {
-    intents: Rows,
+    intents: Vectors,
     lessons: Vec<Lesson>,
     /// The slots of the items that served the intents, all in one row because every request goes through
     /// them, and where those of each intent end.
@@ -87,7 +87,7 @@ impl Learned {
     /// Learns that the items in `served` served the intent with this vector, which [`Learned::takes`].
     /// `likeness` has the cosine of every item's description and the intent.
     pub(super) fn push(&mut self, served: &[u32], slots: &Slots, vector: &[f32], likeness: &[f32]) {
-        self.intents.push(vector);
+        self.intents.push(Some(vector));
         self.served.resize(slots.len(), Served::default());
         self.vectors.resize(slots.len() * vector.len(), 0.0);
         let intent = self.intents.row(self.lessons.len());
@@ -177,7 +177,9 @@ impl Learned {
             .collect();
         told.resize(slots.len(), None);
         let mut start = 0;
-        for (end, similarity) in self.server_ends.iter().zip(self.intents.similarities(vector)) {
+        for (end, similarity) in
+            self.server_ends.iter().zip(self.intents.similarities(vector).unwrap_or_default())
+        {
             for slot in &self.servers[start..*end as usize] {
                 if let Some(told) = &mut told[*slot as usize] {
                     told.nearest = told.nearest.max(similarity);
