@@ -16,7 +16,13 @@ const LASTS: Duration = Duration::from_secs(30 * 60);
 
 /// What was used in which session.
 #[derive(Debug)]
-pub(super) struct Contexts(Mutex<LruCache<(Principal, String), (Instant, Vec<String>)>>);
+pub(super) struct Contexts(Mutex<LruCache<(Principal, String), Context>>);
+
+#[derive(Debug)]
+struct Context {
+    at: Instant,
+    tools: Vec<String>,
+}
 
 impl Default for Contexts {
     fn default() -> Contexts {
@@ -32,7 +38,7 @@ impl Contexts {
         tools.reverse();
         if !tools.is_empty() {
             let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.put((principal.clone(), session.to_owned()), (now, tools));
+            sessions.put((principal.clone(), session.to_owned()), Context { at: now, tools });
         }
     }
 
@@ -40,8 +46,8 @@ impl Contexts {
     pub(super) fn of(&self, principal: &Principal, session: &str, now: Instant) -> Vec<String> {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.get(&(principal.clone(), session.to_owned()));
-        let recent = known.filter(|(at, _)| now.saturating_duration_since(*at) < LASTS);
-        recent.map(|(_, tools)| tools.clone()).unwrap_or_default()
+        let recent = known.filter(|context| now.saturating_duration_since(context.at) < LASTS);
+        recent.map(|context| context.tools.clone()).unwrap_or_default()
     }
 }
 
