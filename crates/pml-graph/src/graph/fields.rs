@@ -102,8 +102,9 @@ impl Kind {
     pub fn serves(self, wanted: Kind) -> f32 {
         use Kind::{Any, Array, Boolean, Number, Object, String};
         match (self, wanted) {
-            (Any, _) | (_, Any) => 0.9,
             (a, b) if a == b => 1.0,
+            // What may be anything goes where anything goes before it goes where a text is wanted.
+            (Any, _) | (_, Any) => 0.9,
             (Boolean, _) | (_, Boolean) => 0.0,
             (String | Array, Number) => 0.5,
             (Array, _) | (_, Array) | (Number, String) => 0.8,
