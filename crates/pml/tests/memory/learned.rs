@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
 use crate::harness::{Home, eventually, python};
-use crate::place::{ALL, Place};
+use crate::place::{ALL, Place, server};
 
 /// The example every description of the system uses.
 const EXISTS: &str = "const file = await mcp.fs.stat({ path: args.path });\n\
@@ -197,7 +197,7 @@ fn what_usually_comes_next_is_told() {
 #[test]
 fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
     let home = Home::new("");
-    std::fs::write(home.path("flaky.py"), FLAKY).unwrap();
+    std::fs::write(home.path("flaky.py"), server(FLAKY)).unwrap();
     let (program, script) = (python("python"), home.path("flaky.py"));
     home.configure(&format!("{ALL}[servers.flaky]\ncommand = {program:?}\nargs = [{script:?}]\n"));
     let gateway = Gateway::start(home.command(&["stdio"]));
@@ -233,23 +233,11 @@ fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
 
 /// A server that is out of order.
 const FLAKY: &str = r#"
-import json, sys
-schema = {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]}
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    method = message["method"]
-    if method == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "flaky", "version": "1"}}
-    elif method == "tools/list":
-        result = {"tools": [{"name": "weather_report", "description": "The weather report of a town", "inputSchema": schema}]}
-    elif method == "tools/call":
-        result = {"content": [{"type": "text", "text": "internal error: the station does not answer"}], "isError": True}
-    else:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+def tools():
+    schema = {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]}
+    return [{"name": "weather_report", "description": "The weather report of a town", "inputSchema": schema}]
+def call():
+    return {"content": [{"type": "text", "text": "internal error: the station does not answer"}], "isError": True}
 "#;
 
 #[test]

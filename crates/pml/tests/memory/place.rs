@@ -12,6 +12,28 @@ use crate::harness::{Home, Served};
 /// Everything that is built in may be called.
 pub const ALL: &str = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n[builtin.fs]\nroot = \".\"\n";
 
+/// An MCP server in Python that lists what `tools()` gives and answers every call with what `call()` gives.
+pub fn server(functions: &str) -> String {
+    let answer = r#"
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    told = {"jsonrpc": "2.0", "id": message["id"]}
+    method = message["method"]
+    if method == "initialize":
+        told["result"] = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "a server", "version": "1"}}
+    elif method == "tools/list":
+        told["result"] = {"tools": tools()}
+    elif method == "tools/call":
+        told["result"] = call()
+    else:
+        told["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(told), flush=True)
+"#;
+    format!("import json, sys\n{functions}{answer}")
+}
+
 /// A home and the gateway that runs in it.
 pub struct Place {
     pub home: Home,

@@ -4,11 +4,10 @@ use pml_model::capability::State;
 use serde_json::json;
 
 use crate::harness::{eventually, python};
-use crate::place::Place;
+use crate::place::{Place, server};
 
 /// A server whose tool is as a file says.
-const SERVER: &str = r#"
-import json, os, sys
+const TOOLS: &str = r#"
 def tools():
     version = open("version").read().strip()
     field = {"1": "city", "2": "town", "3": "city"}.get(version)
@@ -18,26 +17,13 @@ def tools():
     if version == "3":
         schema["properties"]["units"] = {"type": "string"}
     return [{"name": "report", "description": "the weather", "inputSchema": schema, "annotations": {"readOnlyHint": True}}]
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" not in message:
-        continue
-    method = message["method"]
-    if method == "initialize":
-        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "weather", "version": "1"}}
-    elif method == "tools/list":
-        result = {"tools": tools()}
-    elif method == "tools/call":
-        result = {"content": [{"type": "text", "text": json.dumps({"degrees": 21, "sky": "clear"})}]}
-    else:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+def call():
+    return {"content": [{"type": "text", "text": json.dumps({"degrees": 21, "sky": "clear"})}]}
 "#;
 
 pub fn place() -> Place {
     let home = crate::harness::Home::new("");
-    std::fs::write(home.path("weather.py"), SERVER).unwrap();
+    std::fs::write(home.path("weather.py"), server(TOOLS)).unwrap();
     std::fs::write(home.path("version"), "1").unwrap();
     home.configure(&format!(
         "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\", read_only = true }}\n",
