@@ -124,6 +124,18 @@ impl Pool {
         Err(Unavailable::Failed(failure))
     }
 
+    /// Gives up the workers that wait, and starts others. Whoever killed one may have killed them all, and it takes a
+    /// moment until that shows.
+    pub fn renew(&self) {
+        let old: Vec<(Process, UnixStream)> = {
+            let mut idle = self.shared.idle();
+            // Those whose permit somebody has already stay for them.
+            let number = self.shared.available.forget_permits(idle.processes.len());
+            idle.processes.drain(..number).collect()
+        };
+        old.iter().for_each(|_| self.processes.start());
+    }
+
     fn refill(&self, others_are_ready: bool) {
         let processes = self.processes.clone();
         if others_are_ready {

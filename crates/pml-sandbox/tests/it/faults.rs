@@ -13,6 +13,7 @@ tests![
     a_crash_is_told,
     a_fault_is_final,
     others_go_on,
+    those_that_waited_are_replaced,
 ];
 
 fn first_of(how: &str) -> Result<Event, Fault> {
@@ -160,4 +161,22 @@ fn others_go_on() {
         assert_eq!(other.next().await, Ok(Event::Ended(pml_sandbox::Ending::Value("5".to_owned()))));
     });
     assert_eq!(value_of("return 1"), "1");
+}
+
+fn those_that_waited_are_replaced() {
+    block_on(async {
+        for round in 0..20 {
+            pool().renew();
+            // Whoever asks meanwhile gets one all the same.
+            let (one, other) = tokio::join!(pool().take(), async {
+                pool().renew();
+                pool().take().await
+            });
+            for mut worker in [one.unwrap(), other.unwrap()] {
+                worker.begin(&program(&format!("return {round}")));
+                let ended = pml_sandbox::Ending::Value(round.to_string());
+                assert_eq!(worker.next().await, Ok(Event::Ended(ended)));
+            }
+        }
+    });
 }

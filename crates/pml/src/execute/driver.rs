@@ -480,6 +480,7 @@ impl Driver {
     async fn once_more(&mut self, failure: Failure) {
         if self.run.is_untouched() && !self.crashed {
             self.crashed = true;
+            super::renew_workers(&self.app);
             if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
                 let (rules, tools) = self.plan.rules();
                 let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.plan.start));

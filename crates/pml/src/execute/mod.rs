@@ -281,6 +281,13 @@ async fn take_worker(app: &App, patience: Duration) -> Result<pml_sandbox::Worke
     }
 }
 
+/// Gives up the workers that waited beside one that died. Where none can be started, whoever takes one is told.
+fn renew_workers(app: &App) {
+    if let Ok(pool) = app.runs.warm_up(app.config().runs.workers) {
+        pool.renew();
+    }
+}
+
 /// Whether a program could be run.
 ///
 /// # Errors

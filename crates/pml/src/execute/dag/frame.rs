@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::execute::journal::CallError;
 use crate::execute::observe::{faulted as failed, out_of_memory};
 use crate::execute::plan::Plan;
-use crate::execute::{PATIENCE, take_worker};
+use crate::execute::{PATIENCE, renew_workers, take_worker};
 use crate::problem::{Code, Problem};
 
 /// How long it is until a worker is asked for again where too many ask for one.
@@ -100,6 +100,9 @@ impl Frame {
     pub(super) fn start(&mut self, task: usize, program: pml_sandbox::Program, frames: &Frames) {
         let deliveries = self.attach();
         let (app, say) = (Arc::clone(&frames.app), frames.say.clone());
+        if self.again {
+            renew_workers(&app);
+        }
         self.work = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             match worker_for(&app).await {
                 Ok(worker) => work(worker, &program, deliveries, task, &say).await,
