@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use pml_model::capability::{CacheConfig, Invalidation, KeyStrategy};
-use pml_model::json::canonical;
+use pml_model::json::{canonical, raw};
 use pml_model::trace::{Body, Status, Trace};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, TraceId};
 use pml_store::{CacheKey, Memory, NewResult, Urgency};
@@ -137,7 +137,10 @@ pub(crate) async fn ticket(
     let arguments = canonical(plan.arguments.get()).ok()?;
     let tools: Vec<String> = plan.tools.iter().map(|tool| format!("{} {}", tool.id, tool.digest)).collect();
     // What is called is what it is now, whatever was called by the same name before.
-    let called = plan.nested.iter().map(|nested| format!("{} {}", nested.id, nested.code_hash));
+    let called = plan
+        .nested
+        .iter()
+        .map(|nested| format!("{} {} {}", nested.id, nested.code_hash, raw(&nested.defaults)));
     let called = called.collect::<Vec<_>>().join("\n");
     let definitions = format!("{}\n{called}", tools.join("\n"));
     let counts = if config.goes_with(Invalidation::ToolSchemaChange) { &definitions } else { &called };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pml_model::json::raw;
+use pml_model::json::{Fields, raw};
 use pml_model::structure::{Argument, NodeId, Step, Structure};
 use serde_json::{Map, Value, json};
 
@@ -13,9 +13,18 @@ use crate::sanitise::Sanitiser;
 
 /// The names of the parameters whose values must not be kept.
 pub(super) fn names(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> BTreeSet<String> {
-    let given: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
     let mut names: BTreeSet<String> = BTreeSet::new();
+    let given: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_else(|_| {
+        // What is nested too deeply to be looked through may hide anything.
+        let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
+        names.extend(given.iter().map(|(name, _)| name.to_owned()));
+        Value::Null
+    });
     names.extend(members(&given, sanitiser));
+    if let Value::Object(defaults) = defaults(learn) {
+        let secret = defaults.iter().filter(|(name, value)| is_secret(name, value, sanitiser));
+        names.extend(secret.map(|(name, _)| name.clone()));
+    }
     if learn.literals.is_empty() {
         // They are given together; what a program is written with may stand far apart.
         names.extend(members(&defaults(learn), sanitiser));

@@ -2,7 +2,7 @@
 
 use pml_analysis::dag::Given;
 use pml_analysis::{Analysis, Identity, Program};
-use pml_model::json::Fields;
+use pml_model::json::{Fields, raw};
 use pml_model::question::{Answerer, Approval};
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{CapabilityId, Digest, ToolId};
@@ -399,8 +399,12 @@ impl Plan {
         if self.nested.is_empty() {
             return self.code_hash.clone();
         }
-        let all = self.nested.iter().map(|nested| nested.code_hash.as_str());
-        let all: Vec<&str> = std::iter::once(self.code_hash.as_str()).chain(all).collect();
+        // What one is given where its caller leaves something out is as good as written.
+        let all = self.nested.iter().map(|nested| match nested.defaults.is_empty() {
+            true => nested.code_hash.clone(),
+            false => format!("{} {}", nested.code_hash, raw(&nested.defaults)),
+        });
+        let all: Vec<String> = std::iter::once(self.code_hash.clone()).chain(all).collect();
         Digest::of(all.join("\n").as_bytes()).as_str().to_owned()
     }
 

@@ -241,6 +241,10 @@ async fn earlier(
     asked: &Execution,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<Earlier> {
+    // What is given beside the intent is not said in it, and makes another result.
+    if !context(asked).is_ok_and(|given| given.is_empty()) {
+        return None;
+    }
     let shown =
         found.iter().filter(|(candidate, _)| asked.cache && cache::is_shown(app, &candidate.known.cache));
     for (candidate, binding) in shown {

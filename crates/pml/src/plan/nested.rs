@@ -161,8 +161,12 @@ impl Nest<'_> {
     fn ready(&self, known: &Known) -> Result<Ready, Problem> {
         let source = match &known.source {
             Source::Code { code, template } => template.as_ref().unwrap_or(code).clone(),
-            Source::Tool { tool_id, .. } => delegating(tool_id)?,
+            Source::Tool { tool_id, .. } => {
+                holds_defaults(known)?;
+                delegating(tool_id)?
+            }
             Source::Dag { dag_structure, template } => {
+                holds_defaults(known)?;
                 return self.unfolded(template.as_ref().unwrap_or(dag_structure).get());
             }
         };
@@ -226,6 +230,19 @@ fn defaults(known: &Known) -> Vec<(String, Box<RawValue>)> {
     let members = known.parameters.get("properties").and_then(Value::as_object);
     let default = |(name, member): (&String, &Value)| Some((name.clone(), raw(member.get("default")?)));
     members.into_iter().flatten().filter_map(default).collect()
+}
+
+/// Makes sure that what it takes anyway is the same in a program.
+fn holds_defaults(known: &Known) -> Result<(), Problem> {
+    let members = known.parameters.get("properties").and_then(Value::as_object).into_iter().flatten();
+    for (name, member) in members {
+        if member.get("default").is_some_and(unfold::is_large) {
+            let text = format!("its parameter `{name}` is a number that programs cannot hold");
+            return Err(Problem::new(Code::InvalidProgram, text)
+                .hint("run it by itself, and give its result to the program in `context`"));
+        }
+    }
+    Ok(())
 }
 
 /// A tool that a person is asked about, with who calls it.

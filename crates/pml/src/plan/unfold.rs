@@ -12,6 +12,7 @@ use pml_analysis::dag::{Dag, Given, Part, Reference, Source, Task, Work};
 use pml_model::ToolId;
 use pml_model::json::raw;
 use pml_model::structure::{NodeId, Step, Structure};
+use serde_json::Value;
 
 use crate::problem::{Code, Problem};
 
@@ -95,7 +96,7 @@ pub(super) fn unfold(dag: &Dag) -> Result<Unfolded, Problem> {
     let places: HashMap<&str, usize> =
         dag.tasks.iter().enumerate().map(|(place, task)| (task.id.as_str(), place)).collect();
     for place in in_order(&dag.tasks, &places) {
-        let line = u32::try_from(source.matches('\n').count() + 1).unwrap_or(u32::MAX);
+        let line = u32::try_from(line_ends(&source) + 1).unwrap_or(u32::MAX);
         lines.push((line, dag.tasks[place].node));
         source.push_str(&written(place, &dag.tasks[place], &places)?);
     }
@@ -104,9 +105,15 @@ pub(super) fn unfold(dag: &Dag) -> Result<Unfolded, Problem> {
     Ok(Unfolded { source, lines, tasks, asks })
 }
 
+/// How many lines end in a text, as programs count them.
+fn line_ends(text: &str) -> usize {
+    let returns = text.match_indices('\r').filter(|(at, _)| !text[at + 1..].starts_with('\n')).count();
+    returns + text.matches(['\n', '\u{2028}', '\u{2029}']).count()
+}
+
 /// What the tasks that say that they change something call.
 fn asks(tasks: &[Task]) -> Result<Asks, Problem> {
-    let mut tools = BTreeSet::new();
+    let (mut tools, mut all) = (BTreeSet::new(), false);
     for task in tasks {
         let kept = [("retries", task.retries > 0), ("timeoutMs", task.timeout_ms.is_some())];
         if let Some((what, _)) = kept.iter().find(|(_, has)| *has) {
@@ -115,14 +122,43 @@ fn asks(tasks: &[Task]) -> Result<Asks, Problem> {
         match (&task.work, task.side_effects) {
             (_, None | Some(false)) => {}
             (Work::Tool { tool }, Some(true)) => drop(tools.insert(tool.clone())),
-            (Work::Code { .. }, Some(true)) => return Ok(Asks::All),
+            (Work::Code { .. }, Some(true)) => all = true,
             (Work::Capability { .. }, Some(true)) => {
                 return Err(cannot(&task.id, "is a capability with `sideEffects`"));
             }
         }
+        if has_large_number(&task.arguments) {
+            return Err(cannot(&task.id, "is given a number that programs cannot hold"));
+        }
     }
-    Ok(Asks::These(tools))
+    Ok(if all { Asks::All } else { Asks::These(tools) })
 }
+
+/// Whether a number is written that would be another one in a program.
+fn has_large_number(given: &Given) -> bool {
+    match given {
+        Given::Literal(json) | Given::Escaped(json) => {
+            // What is nested too deeply to be read is not trusted.
+            serde_json::from_str(json.get()).map_or(true, |value| is_large(&value))
+        }
+        Given::Object(members) => members.iter().any(|(_, member)| has_large_number(member)),
+        Given::Array(items) => items.iter().any(has_large_number),
+        Given::Reference(_) | Given::Text(_) => false,
+    }
+}
+
+/// Whether there is a number in it that would be another one in a program.
+pub(super) fn is_large(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_none_or(|number| number.abs() > LARGEST_INTEGER),
+        Value::Array(items) => items.iter().any(is_large),
+        Value::Object(members) => members.values().any(is_large),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Up to here every whole number is one in a program.
+const LARGEST_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 fn cannot(task: &str, why: &str) -> Problem {
     let text = format!("its task `{task}` {why}, which holds only where the document is run by itself");
@@ -211,8 +247,10 @@ fn value(reference: &Reference, before: &[usize], places: &HashMap<&str, usize>)
 /// What a task is given, as an expression.
 fn given(what: &Given, value: &dyn Fn(&Reference) -> String) -> String {
     match what {
-        // In a program, a member of that name would be no member.
-        Given::Literal(json) | Given::Escaped(json) if json.get().contains("__proto__") => {
+        // In a program, a member of that name would be no member, however it is written.
+        Given::Literal(json) | Given::Escaped(json)
+            if json.get().contains("__proto__") || json.get().contains('\\') =>
+        {
             format!("JSON.parse({})", raw(&json.get()))
         }
         Given::Literal(json) | Given::Escaped(json) => json.get().to_owned(),

@@ -44,6 +44,7 @@ pub(super) fn find(bytes: &[u8], found: &mut Vec<Range<usize>>) {
         return;
     }
     let (mut open, mut at): (Vec<Frame>, usize) = (Vec::new(), 0);
+    let mut unclosed = Unclosed::default();
     while let Some(&byte) = bytes.get(at) {
         at = match byte {
             b'{' | b'[' | b'(' => {
@@ -58,27 +59,47 @@ pub(super) fn find(bytes: &[u8], found: &mut Vec<Range<usize>>) {
                 at + 1
             }
             _ => match open.last_mut() {
-                Some(frame) => within(bytes, at, frame),
+                Some(frame) => within(bytes, at, frame, &mut unclosed),
                 None => at + 1,
             },
         };
     }
 }
 
+/// Up to where no text ends, for each kind of quote. Where one does not end, those that begin inside of it do not either:
+/// all quotes there are escaped. So no byte is looked at more than a few times.
+#[derive(Debug, Default)]
+struct Unclosed([usize; 3]);
+
+impl Unclosed {
+    fn until(&mut self, quote: u8) -> &mut usize {
+        match quote {
+            b'"' => &mut self.0[0],
+            b'\'' => &mut self.0[1],
+            _ => &mut self.0[2],
+        }
+    }
+}
+
 /// Takes in what begins at `at`, and says where it ends.
-fn within(bytes: &[u8], at: usize, frame: &mut Frame) -> usize {
+fn within(bytes: &[u8], at: usize, frame: &mut Frame, unclosed: &mut Unclosed) -> usize {
     match bytes[at] {
         b',' => {
             (frame.begins, frame.role) = (frame.is_object, Role::None);
             at + 1
         }
-        quote @ (b'"' | b'\'' | b'`') => match end_of_text(bytes, at + 1, quote) {
-            Some(end) => {
-                take(bytes, at + 1..end, end + 1, frame);
-                end + 1
+        quote @ (b'"' | b'\'' | b'`') if at >= *unclosed.until(quote) => {
+            match end_of_text(bytes, at + 1, quote) {
+                Ok(end) => {
+                    take(bytes, at + 1..end, end + 1, frame);
+                    end + 1
+                }
+                Err(end) => {
+                    *unclosed.until(quote) = end;
+                    at + 1
+                }
             }
-            None => at + 1,
-        },
+        }
         b'/' if bytes[at..].starts_with(b"//") => position(bytes, at, b"\n"),
         b'/' if bytes[at..].starts_with(b"/*") => position(bytes, at, b"*/"),
         byte if is_part(byte) => {
@@ -111,15 +132,16 @@ fn take(bytes: &[u8], inside: Range<usize>, after: usize, frame: &mut Frame) {
     }
 }
 
-/// Where a text ends that begins at `start`; only those in backticks go on over the end of a line.
-fn end_of_text(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+/// Where a text ends that begins at `start`, or up to where it does not; only those in backticks go on over the end of a line.
+fn end_of_text(bytes: &[u8], start: usize, quote: u8) -> Result<usize, usize> {
     let mut at = start;
     loop {
-        match *bytes.get(at)? {
-            b'\n' if quote != b'`' => return None,
-            b'\\' => at += 2,
-            byte if byte == quote => return Some(at),
-            _ => at += 1,
+        match bytes.get(at) {
+            None => return Err(bytes.len()),
+            Some(b'\n') if quote != b'`' => return Err(at),
+            Some(b'\\') => at += 2,
+            Some(byte) if *byte == quote => return Ok(at),
+            Some(_) => at += 1,
         }
     }
 }

@@ -500,10 +500,13 @@ fn ten_times_the_text_takes_about_ten_times_as_long() {
         "cookie:",
         "?key=?key=",
         ",token:,",
+        "'",
+        "`\\`",
     ];
     let sanitiser = sanitiser();
-    for unit in units {
-        let of = |size: usize| format!("so {}", unit.repeat(size / unit.len()));
+    let begins = ["so ", "{\"", "{`"];
+    for (unit, begin) in units.iter().flat_map(|unit| begins.map(|begin| (*unit, begin))) {
+        let of = |size: usize| format!("{begin}{}", unit.repeat(size / unit.len()));
         let (small, large) = (of(4_000), of(40_000));
         let text = |text: &str| {
             std::hint::black_box(sanitiser.text(text));

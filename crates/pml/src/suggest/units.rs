@@ -28,7 +28,8 @@ const KINDS: &[&[&[&str]]] = &[
 
 /// Whether the unit that `after` begins with is another than the one that the description of a parameter names.
 pub(super) fn differ(after: &str, schema: &Value) -> bool {
-    let said = words(after.get(..after.len().min(20)).unwrap_or_default()).next();
+    // A unit stands next to its number, which the next sentence does not.
+    let said = words(pml_graph::tokens::beginning(after, 20)).next();
     let description = schema["description"].as_str().unwrap_or_default();
     let Some((kind, unit)) = said.and_then(|word| unit(&word)) else { return false };
     let named: Vec<(usize, usize)> = words(description).filter_map(|word| self::unit(&word)).collect();
@@ -63,6 +64,7 @@ mod tests {
         assert!(!differ(" minutes", &schema("how long, in minutes")));
         assert!(!differ(" minutes", &schema("how long")));
         assert!(!differ(" kg", &schema("how long, in seconds")));
+        assert!(differ(" minutes avant l’été", &schema("in seconds")), "wherever the twentieth byte falls");
         assert!(!differ(" apples", &schema("in seconds")));
         assert!(!differ(" min", &schema("in minutes or seconds")));
     }

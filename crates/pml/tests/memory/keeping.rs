@@ -243,6 +243,9 @@ fn what_came_of_nearly_the_same_intent_is_shown_and_never_given() {
         (&earlier["result"], earlier["intent"].as_str()),
         (&json!(4), Some("measure part 3 of the report"))
     );
+    let given = json!({ "intent": "measure part 3 of the report", "context": { "path": "b.txt" } });
+    let given = place.gateway.call("pml_execute", &given);
+    assert_eq!(given.get("cacheHit"), None, "that was of another file: {given}");
     let other = wish(&mut place, "measure part 4 of the report");
     assert_eq!((other["status"].as_str(), other.get("cacheHit")), (Some("suggestions"), None), "{other}");
     let unwanted = place.wish("measure part 3 of the report");

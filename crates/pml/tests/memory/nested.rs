@@ -325,3 +325,36 @@ fn a_document_within_a_program_asks_for_what_it_asks_for_by_itself() {
         "{told}"
     );
 }
+
+#[test]
+fn what_a_program_cannot_keep_of_a_document_is_refused() {
+    let (mut place, _) = place();
+    for (name, tasks, why) in [
+        (
+            "large",
+            json!([{ "id": "number", "tool": "json:stringify", "arguments": { "data": 1_099_511_627_776_123_457_u64 } }]),
+            "a number that programs cannot hold",
+        ),
+        (
+            "asking",
+            json!([
+                { "id": "first", "code": "return 1", "sideEffects": true },
+                { "id": "then", "capability": "double", "arguments": { "n": 2 }, "sideEffects": true },
+            ]),
+            "a capability with `sideEffects`",
+        ),
+    ] {
+        let asked = json!({ "intent": "do it", "options": { "cache": false },
+            "implementation": { "type": "dag", "dagStructure": { "tasks": tasks } } });
+        let mut told = place.gateway.call("pml_execute", &asked);
+        while told["status"] == "approval_required" {
+            let yes = json!({ "workflow_id": told["workflowId"], "approved": true });
+            told = place.gateway.call("pml_continue", &yes);
+        }
+        let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+        assert_eq!(place.home.run(&["capabilities", "rename", id, name]).code, 0);
+        let refused = place.run("do it within", &format!("return capabilities.{name}({{}})"), &json!({}));
+        let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+        assert!(message.contains(why), "{refused}");
+    }
+}

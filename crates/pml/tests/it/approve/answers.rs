@@ -86,8 +86,14 @@ fn an_answer_given_to_another_process_reaches_the_run_that_goes_on_meanwhile() {
     let program = "const [waited, said] = await Promise.all([mcp.s.wait({ file: args.file }), mcp.s.echo({ v: Number(args.v) })]);\nreturn [waited, said.v];";
     let file = home.path("go");
     let begun = super::execute_with(&mut first, program, &json!({"file": file, "v": "7"}));
-    let meanwhile = yes(&mut first, &begun);
-    assert_eq!(meanwhile["inFlight"], 1, "{meanwhile}");
+    let mut meanwhile = yes(&mut first, &begun);
+    // On a busy machine it may take a while until it asks.
+    eventually("it asks while a call is under way", || {
+        if meanwhile["status"] == "running" {
+            meanwhile = say(&mut first, &begun, &json!({}));
+        }
+        meanwhile["inFlight"] == 1
+    });
     let params = json!({"name": "pml_continue", "arguments": saying(&meanwhile, &json!({"approved": true}))});
     let answering = second.begin("tools/call", &params);
     eventually("the call is made", || hits(&home) == 1);
