@@ -136,11 +136,13 @@ fn build_scopes<'a>(program: &'a Program<'a>, stats: Stats, nodes: Nodes) -> Sem
 /// Whether somebody will ask where a name stands, which takes the nodes: keeping them for every program takes longer
 /// than building the scopes of a wrong one again.
 fn is_suspect(scoping: &Scoping) -> bool {
-    twice_in_block(scoping).next().is_some() || writes_to_constants(scoping).next().is_some()
+    twice_in_block(scoping).next().is_some()
+        || classes_twice(scoping).next().is_some()
+        || writes_to_constants(scoping).next().is_some()
 }
 
-/// The first function that a block declares twice. TypeScript leaves this to the compiler of the program,
-/// because several signatures of one function are fine.
+/// The first function that a block declares twice, or that is a class as well. TypeScript leaves this to the compiler of the
+/// program, because several signatures of one function, and those of a class that is declared elsewhere, are fine.
 fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])> {
     let scoping = semantic.scoping();
     let twice = |symbol| {
@@ -151,12 +153,14 @@ fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])
                 AstKind::Function(function) if function.body.is_some() => {
                     function.id.as_ref().map(|id| id.span)
                 }
+                AstKind::Class(class) if !class.declare => class.id.as_ref().map(|id| id.span),
                 _ => None,
             })
             .collect();
         Some((scoping.symbol_name(symbol), [*bodies.first()?, *bodies.get(1)?]))
     };
-    twice_in_block(scoping).filter_map(twice).min_by_key(|(_, [_, second])| second.start)
+    let all = twice_in_block(scoping).chain(classes_twice(scoping));
+    all.filter_map(twice).min_by_key(|(_, [_, second])| second.start)
 }
 
 /// What a block declares more than once.
@@ -165,6 +169,12 @@ fn twice_in_block(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
         .symbol_ids()
         .filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty())
         .filter(|symbol| !scoping.scope_flags(scoping.symbol_scope_id(*symbol)).is_var())
+}
+
+/// What is declared more than once, and as a class.
+fn classes_twice(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
+    let twice = scoping.symbol_ids().filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty());
+    twice.filter(|symbol| scoping.symbol_flags(*symbol).is_class())
 }
 
 /// The first assignment to a constant: its name and place. JavaScript would only notice when it gets there.

@@ -249,6 +249,8 @@ fn rules_of_strict_functions_hold() {
             "[1].map(x => await mcp.a.b({x}))",
             "let a = 1;\nlet a = 2",
             "{ function f() {} function f() {} }",
+            "class f {}\nfunction f<T>() {}",
+            "{ function f() {} class f {} }",
             "function f(a, a) {}",
             "for (const i = 0; i < 3; i++) {}",
             "break",
@@ -273,6 +275,12 @@ fn rules_of_strict_functions_hold() {
               = it is first declared at line 1, column 5; use another name
             1:28 identifier `f` has already been declared
               | { function f() {} function f() {} }
+              = it is first declared at line 1, column 12; use another name
+            2:10 identifier `f` has already been declared
+              | function f<T>() {}
+              = it is first declared at line 1, column 7; use another name
+            1:25 identifier `f` has already been declared
+              | { function f() {} class f {} }
               = it is first declared at line 1, column 12; use another name
             1:15 identifier `a` has already been declared
               | function f(a, a) {}
