@@ -400,6 +400,8 @@ fn describe(
     let definition = &tool.definition;
     let id = tool.id.to_string();
     let uses = recalled.uses.and_then(|uses| uses.get(&id)).filter(|uses| uses.calls > 0);
+    // That something works is what everybody expects; a brief page has no room for it.
+    let uses = uses.filter(|uses| detail == Detail::Full || uses.failures > 0);
     reasons.extend(recalled.closeness(&id));
     let failed = uses.filter(|uses| uses.failures > 0);
     reasons.extend(failed.map(|uses| format!("failed {} of {} times", uses.failures, uses.calls)));

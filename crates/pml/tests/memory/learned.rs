@@ -226,7 +226,8 @@ fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
     assert!(after["score"].as_f64() < before["score"].as_f64(), "{before} {after}");
     let told = after["reasons"].as_array().unwrap().iter().any(|reason| reason == "failed 4 of 4 times");
     assert!(told, "{after}");
-    let page = place.gateway.call("pml_discover", &json!({ "intent": "read a file" }));
+    let whole = json!({ "intent": "read a file", "detail": "full" });
+    let page = place.gateway.call("pml_discover", &whole);
     let read = page["results"].as_array().unwrap().iter().find(|found| found["id"] == "fs:read").unwrap();
     assert_eq!((&read["usageCount"], &read["successRate"]), (&json!(4), &json!(1.0)), "{read}");
 }
