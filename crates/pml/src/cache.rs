@@ -315,8 +315,9 @@ impl Cache {
         let kept = kept
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;
+        let read = reuse::Read::new(&asked);
         let alike = kept.into_iter().map(|(intent, kept)| Alike {
-            similarity: reuse::Read::new(&intent).similarity(&reuse::Read::new(&asked)),
+            similarity: reuse::Read::new(&intent).similarity(&read),
             age_ms: (now_ms() - kept.at).max(0),
             result: kept.result,
             intent,

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::fields::Input;
+use crate::tokens;
 
 /// What it is worth that value and parameter tell the same, and what it costs that they tell another.
 const AGREE: f32 = 0.5;
@@ -88,7 +89,7 @@ fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
         "to" | "until" | "till" | "through" | "into" | "in" | "vers" | "jusqu" => Some(End::Finish),
         "and" if tail(&text[..at.start], 60).contains("between ") => Some(End::Finish),
         _ => {
-            let after = head(&text[at.end..], 12);
+            let after = tokens::beginning(&text[at.end..], 12);
             let after = after.trim_start_matches(['\'', '"', '”', ' ']);
             ["to ", "until ", "through ", "till "]
                 .iter()
@@ -132,14 +133,6 @@ fn tail(text: &str, bytes: usize) -> &str {
         from += 1;
     }
     &text[from..]
-}
-
-fn head(text: &str, bytes: usize) -> &str {
-    let mut to = text.len().min(bytes);
-    while !text.is_char_boundary(to) {
-        to -= 1;
-    }
-    &text[..to]
 }
 
 #[cfg(test)]
