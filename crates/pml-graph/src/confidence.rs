@@ -1,41 +1,37 @@
 //! How sure it is that the first result is right, as a probability.
 //!
 //! A first result is right more often the further it is ahead of the second, the more of the request its
-//! words cover, the more it means the same, and when words alone would have put it first as well. How
-//! much each of these counts was fitted over several public collections of tools and requests, each
-//! measured with the constants that the others gave. None of them depends on how many tools there are.
+//! words cover, most of all where both is so, the more it means the same, and when words alone would have
+//! put it first as well. How much each of these counts was fitted over several public collections of tools
+//! and requests; how well that holds on a collection it was not fitted to is measured with the constants that
+//! the others give. None of them depends on how many tools there are.
 
 /// What tells whether the best item is right.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Signs {
+pub struct Signs {
     /// One standard deviation of what the items of the catalogue are worth.
-    pub(crate) deviation: f32,
+    pub deviation: f32,
     /// How far the item is above the next, in standard deviations.
-    pub(crate) lead: f32,
+    pub lead: f32,
     /// Which share of the request its words cover.
-    pub(crate) covered: f32,
+    pub covered: f32,
     /// The cosine of its vector and the request's or a part's; `None` where there are no vectors.
-    pub(crate) likeness: Option<f32>,
+    pub likeness: Option<f32>,
     /// Whether it would be first by words alone.
-    pub(crate) first_by_words: bool,
+    pub first_by_words: bool,
     /// How many parts the request has.
-    pub(crate) parts: usize,
+    pub parts: usize,
 }
 
-/// How much each sign counts in log-odds, and the log-odds without any.
-struct Weights {
-    lead: f32,
-    covered: f32,
-    likeness: f32,
-    first_by_words: f32,
-    without: f32,
-}
+/// How many numbers are made of the signs.
+pub const FEATURES: usize = 6;
 
-const WITH_MEANING: Weights =
-    Weights { lead: 1.58, covered: 1.5, likeness: 2.9, first_by_words: 0.6, without: -2.52 };
+/// How much each of the [`features`](Signs::features) counts in log-odds.
+pub type Weights = [f64; FEATURES];
 
-const WORDS_ALONE: Weights =
-    Weights { lead: 1.32, covered: 4.7, likeness: 0.0, first_by_words: 0.53, without: -2.9 };
+const WITH_MEANING: Weights = [-2.28, 1.09, 0.95, 1.64, 3.1, 0.33];
+
+const WORDS_ALONE: Weights = [-2.36, 0.7, 3.73, 1.67, 0.0, 0.36];
 
 /// An item that covers less of the request, and is less like it, has nothing to do with it, even where it
 /// is ahead of all others; the collections have no such requests.
@@ -54,16 +50,24 @@ const FALL: f32 = 2.0;
 impl Signs {
     /// The probability that the item is right.
     pub(crate) fn probability(&self) -> f64 {
-        let weights = if self.likeness.is_some() { &WITH_MEANING } else { &WORDS_ALONE };
+        self.probability_by(if self.likeness.is_some() { &WITH_MEANING } else { &WORDS_ALONE })
+    }
+
+    /// The same where the signs count as `weights` say.
+    pub fn probability_by(&self, weights: &Weights) -> f64 {
+        let odds: f64 = self.features().iter().zip(weights).map(|(feature, weight)| feature * weight).sum();
         let likeness = self.likeness.unwrap_or(0.0);
-        let odds = weights.without
-            + weights.lead * self.lead.max(0.0).ln_1p()
-            + weights.covered * self.covered
-            + weights.likeness * likeness
-            + weights.first_by_words * f32::from(u8::from(self.first_by_words));
         let related = (self.covered / RELATED_BY_WORDS).max(likeness / RELATED_BY_MEANING);
-        let probability = bent(1.0 / (1.0 + f64::from(-odds).exp())) * f64::from(related.clamp(0.0, 1.0));
+        let probability = bent(1.0 / (1.0 + (-odds).exp())) * f64::from(related.clamp(0.0, 1.0));
         if self.parts < MANY_PARTS { probability } else { probability.min(MOST_FOR_MANY) }
+    }
+
+    /// What adds up to the odds: always 1, the lead, what is covered, both together, the likeness, and
+    /// whether it is first by words.
+    pub fn features(&self) -> [f64; FEATURES] {
+        let (lead, covered) = (f64::from(self.lead.max(0.0).ln_1p()), f64::from(self.covered));
+        let likeness = f64::from(self.likeness.unwrap_or(0.0));
+        [1.0, lead, covered, lead * covered, likeness, f64::from(u8::from(self.first_by_words))]
     }
 }
 

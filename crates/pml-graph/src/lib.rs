@@ -4,7 +4,7 @@
 //! Everything here is a pure function of its arguments: no files, no network, no clock, no threads
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
-mod confidence;
+pub mod confidence;
 pub mod french;
 pub mod graph;
 mod kernel;

@@ -113,20 +113,20 @@ const SAID: f32 = 0.9;
 /// fall from there by how much less they are worth. Scores are absolute: what has little to do with the
 /// request has a low one, however much worse the rest may be.
 pub fn rank(request: &str, evidence: &Evidence<'_>) -> Vec<Ranked> {
-    let Some((ranked, signs)) = ordered(request, evidence) else { return Vec::new() };
+    judged(request, evidence).map(|(ranked, _)| ranked).unwrap_or_default()
+}
+
+/// The same with what tells how sure the first item is; `None` where nothing is found.
+pub fn judged(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Ranked>, Signs)> {
+    let (ranked, signs) = ordered(request, evidence)?;
     let highest = ranked[0].value;
     let sure = signs.probability();
     let mut lowest = f32::INFINITY;
-    ranked
-        .iter()
-        .map(|valued| {
-            lowest = lowest.min(valued.value);
-            Ranked {
-                item: valued.item,
-                score: sure * confidence::behind((highest - lowest) / signs.deviation),
-            }
-        })
-        .collect()
+    let scored = ranked.iter().map(|valued| {
+        lowest = lowest.min(valued.value);
+        Ranked { item: valued.item, score: sure * confidence::behind((highest - lowest) / signs.deviation) }
+    });
+    Some((scored.collect(), signs))
 }
 
 /// The items found, in order, and what tells how sure the first is; `None` where there are none.

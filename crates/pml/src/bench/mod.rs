@@ -120,6 +120,11 @@ impl Figure {
         self.met = Some(met);
         self
     }
+
+    #[cfg(test)]
+    fn met(&self) -> Option<bool> {
+        self.met
+    }
 }
 
 impl std::fmt::Display for Figure {

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use pml_graph::lexical::{Document, Index};
+use pml_graph::rank::Ranked;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::json_lines;
+use super::score::{self, Ranking};
 use crate::problem::Problem;
 
 /// A tool of a catalogue.
@@ -98,6 +100,16 @@ impl Set {
         let tools = catalogue(&data.join(name).join("tools.jsonl"))?;
         let index = index(&tools);
         Ok(Set { tools, index, requests: json_lines(&data.join(name).join("dev.jsonl"))? })
+    }
+
+    /// The tools of a ranking.
+    pub(super) fn ids(&self, ranked: &[Ranked]) -> impl Iterator<Item = &str> {
+        ranked.iter().map(|one| self.tools[one.item].id.as_str())
+    }
+
+    /// How good a ranking is where these groups are right.
+    pub(super) fn score(&self, ranked: &[Ranked], groups: &[Vec<String>]) -> Ranking {
+        score::ranking(&self.ids(ranked).collect::<Vec<_>>(), groups)
     }
 
     /// Where in the catalogue a tool is.

@@ -4,6 +4,7 @@
 //! scorers of these sets read; the figures printed are the same.
 
 mod arguments;
+mod calibration;
 mod dags;
 mod data;
 mod latency;
