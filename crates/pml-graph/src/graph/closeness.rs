@@ -1,9 +1,10 @@
 //! How close things are to what was just used: for ranking with a context and for the next step.
 //!
-//! Two things count: an edge from something of the context, and what both have in common without one
-//! (Adamic–Adar). The most recent counts most. Scores are from 0 to 1 and come with a reason.
+//! Two things count: an edge from something of the context, the more the oftener it was seen, and what both have
+//! in common without one (Adamic–Adar). The most recent counts most. Scores are from 0 to 1 and come with a
+//! reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::adamic_adar::adamic_adar;
 use super::edges::{EdgeType, Graph, Snapshot};
@@ -39,10 +40,12 @@ pub fn closeness(graph: &Graph, snapshot: &Snapshot, context: &[&str]) -> Vec<Cl
     let mut say = 1.0;
     for (at, id) in context.iter().enumerate().rev() {
         if let Some(node) = snapshot.node(id) {
+            let often = Often::after(graph, id);
             for (other, weight) in snapshot.directed.neighbours(node) {
                 let tie = ties.entry(other).or_default();
-                if say * weight > tie.direct {
-                    (tie.direct, tie.of_direct) = (say * weight, at);
+                let direct = say * weight * often.share(&snapshot.ids[other]);
+                if direct > tie.direct {
+                    (tie.direct, tie.of_direct) = (direct, at);
                 }
             }
             for (other, score) in adamic_adar(&snapshot.undirected, node) {
@@ -66,6 +69,31 @@ pub fn closeness(graph: &Graph, snapshot: &Snapshot, context: &[&str]) -> Vec<Cl
         .collect();
     close.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
     close
+}
+
+/// How often what came after something, beside what came most often.
+struct Often<'g> {
+    times: HashMap<&'g str, u64>,
+    most: u64,
+}
+
+impl<'g> Often<'g> {
+    fn after(graph: &'g Graph, id: &str) -> Often<'g> {
+        let mut times = HashMap::new();
+        for edge in graph.outgoing(id) {
+            let known: &mut u64 = times.entry(edge.to).or_default();
+            *known = edge.count.max(*known);
+        }
+        let most = times.values().copied().max().unwrap_or(0).max(1);
+        Often { times, most }
+    }
+
+    /// From 0 to 1, by the root: what came a quarter as often counts half. What was never seen, and only fits, counts as if
+    /// it had been seen once.
+    fn share(&self, id: &str) -> f64 {
+        let times = self.times.get(id).copied().unwrap_or(0).max(1);
+        (times as f64 / self.most as f64).sqrt()
+    }
 }
 
 fn reason(graph: &Graph, context: &[&str], id: &str, tie: Ties) -> String {

@@ -70,7 +70,7 @@ pub enum Bench {
         #[arg(long, default_value_t = 200)]
         rounds: usize,
     },
-    /// How well everything is found, on public data sets: all that the next five measure, and how long it takes
+    /// How well everything is found, on public data sets: all that the next six measure, and how long it takes
     Discovery(Discovery),
     /// Whether the right tools come first, and whether what is said of that is true
     Retrieval(Discovery),
@@ -80,6 +80,8 @@ pub enum Bench {
     DagPrediction(Discovery),
     /// Which tool comes next
     NextTool(Discovery),
+    /// Whether it helps to look at what was just used, and at what works
+    Priors(Discovery),
     /// Which call takes from which, told from schemas
     Provides(Discovery),
     /// How long finding takes
@@ -155,6 +157,7 @@ pub async fn run(bench: Bench) -> Result<Vec<Figure>, Problem> {
         Bench::Learning(settings) => of_discovery(settings, &[Part::Learning]).await,
         Bench::DagPrediction(settings) => of_discovery(settings, &[Part::Dags]).await,
         Bench::NextTool(settings) => of_discovery(settings, &[Part::Next]).await,
+        Bench::Priors(settings) => of_discovery(settings, &[Part::Priors]).await,
         Bench::Provides(settings) => of_discovery(settings, &[Part::Provides]).await,
         Bench::Latency(settings) => of_discovery(settings, &[Part::Latency]).await,
         Bench::Attacks { data } => attacks::measure(&data).await,

@@ -3,6 +3,7 @@
 //! Takes a snapshot of the catalogue, the capabilities that memory found and a request, gives one ranked page. It starts nothing and
 //! remembers nothing.
 
+mod prior;
 pub mod signature;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::catalogue::{Snapshot, Tool};
 use crate::meaning::{Progress, Wanted};
 use crate::memory::{Candidate, Observed, Uses};
 use crate::problem::{Code, Problem};
+pub(crate) use prior::Prior;
 
 /// What is looked for.
 #[derive(Debug, Clone, Deserialize)]
@@ -279,34 +281,8 @@ pub(crate) struct Recalled<'m> {
     pub(crate) close: HashMap<String, Close>,
 }
 
-/// How much it can add that something hangs together with what was just used.
-const CLOSE: f64 = 0.15;
 /// What adds less than this is not told.
 const TOLD: f64 = 0.2;
-
-/// What speaks for something or against it, whatever the request.
-#[derive(Debug, Clone, Copy)]
-struct Prior {
-    /// How much of what it seems to promise it keeps.
-    works: f64,
-    /// How close it is to what was just used.
-    close: f64,
-}
-
-impl Default for Prior {
-    fn default() -> Prior {
-        Prior { works: 1.0, close: 0.0 }
-    }
-}
-
-impl Prior {
-    /// How likely something is wanted that is so likely by the request alone. What hardly has to do with the request stays
-    /// where it is.
-    fn apply(self, score: f64) -> f64 {
-        let score = score * self.works;
-        score + (1.0 - score) * score.sqrt() * CLOSE * self.close
-    }
-}
 
 impl Recalled<'_> {
     fn prior(&self, id: &str) -> Prior {
@@ -405,10 +381,9 @@ fn describe(
     reasons.extend(recalled.closeness(&id));
     let failed = uses.filter(|uses| uses.failures > 0);
     reasons.extend(failed.map(|uses| format!("failed {} of {} times", uses.failures, uses.calls)));
-    let seen = || recalled.observed?.get(&(tool.id.to_string(), definition.digest.clone()));
     let seen = match definition.output_schema {
         Some(_) => None,
-        None => seen(),
+        None => recalled.observed.and_then(|seen| seen.get(&(id.clone(), definition.digest.clone()))),
     };
     let schemas = (detail == Detail::Full).then(|| Schemas {
         input: without_hidden(&definition.input_schema),

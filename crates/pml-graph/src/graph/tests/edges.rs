@@ -147,12 +147,26 @@ fn what_follows_is_close_and_says_why() {
         found,
         [
             "json:parse 1.00 used results of `fs:read` (4 times)",
-            "mail:send 0.49 can take what `fs:read` gives",
+            "mail:send 0.24 can take what `fs:read` gives",
             "fs:write 0.16 has much in common with `fs:read`",
             "http:post 0.16 has much in common with `fs:read`",
         ]
     );
     assert!(closeness(&graph, &graph.snapshot(), &["nobody"]).is_empty());
+}
+
+#[test]
+fn what_came_oftener_is_closer() {
+    let mut graph = with_tools(&["a", "rare", "often"]);
+    graph.observe("a", "rare", EdgeType::Sequence, 1);
+    graph.observe("a", "often", EdgeType::Sequence, 9);
+    let score = |graph: &Graph, id: &str| {
+        let close = closeness(graph, &graph.snapshot(), &["a"]).into_iter().find(|close| close.id == id);
+        close.map_or(0.0, |close| close.score)
+    };
+    assert!((score(&graph, "often") - 0.5).abs() < 1e-9 && score(&graph, "rare") < 0.25);
+    graph.observe("a", "rare", EdgeType::Sequence, 8);
+    assert!((score(&graph, "rare") - score(&graph, "often")).abs() < 1e-9);
 }
 
 #[test]

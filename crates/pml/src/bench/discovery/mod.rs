@@ -10,6 +10,7 @@ mod data;
 mod latency;
 mod learning;
 mod next;
+mod priors;
 mod provides;
 mod reader;
 mod retrieval;
@@ -46,13 +47,21 @@ pub(super) enum Part {
     Learning,
     Dags,
     Next,
+    Priors,
     Provides,
     Latency,
 }
 
 impl Part {
-    pub(super) const ALL: [Part; 6] =
-        [Part::Retrieval, Part::Learning, Part::Dags, Part::Next, Part::Provides, Part::Latency];
+    pub(super) const ALL: [Part; 7] = [
+        Part::Retrieval,
+        Part::Learning,
+        Part::Dags,
+        Part::Next,
+        Part::Priors,
+        Part::Provides,
+        Part::Latency,
+    ];
 }
 
 /// Measures some of it.
@@ -65,6 +74,7 @@ pub(super) fn measure(settings: &Discovery, parts: &[Part]) -> Result<Vec<Figure
             Part::Learning => learning::measure(&mut bench),
             Part::Dags => dags::measure(&mut bench),
             Part::Next => next::measure(&mut bench),
+            Part::Priors => priors::measure(&mut bench),
             Part::Provides => provides::measure(&mut bench).and_then(|mut figures| {
                 figures.extend(arguments::measure(&mut bench)?);
                 Ok(figures)
