@@ -119,6 +119,12 @@ impl Vectors {
         }
     }
 
+    /// Gives back the room that was kept for more items.
+    pub fn shrink_to_fit(&mut self) {
+        self.rows.shrink_to_fit();
+        self.scales.shrink_to_fit();
+    }
+
     /// Removes an item; those behind it move up.
     ///
     /// # Panics

@@ -20,6 +20,7 @@ pub mod error_type;
 pub mod execute;
 pub mod flow;
 pub mod gateway;
+mod heap;
 pub mod meaning;
 pub mod memory;
 pub mod network;

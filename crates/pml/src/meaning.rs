@@ -26,6 +26,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::app::{App, blocking};
 use crate::catalogue::{Snapshot, Tool};
 use crate::config::Embedding;
+use crate::heap;
 use crate::memory::{Memory, experience};
 use model::Model;
 
@@ -68,7 +69,8 @@ struct Reader {
     /// Tells it from those before it.
     number: u64,
     model: Model,
-    known: RwLock<HashMap<Digest, Vector>>,
+    /// As it is stored: much is known, and little of it is looked at twice.
+    known: RwLock<HashMap<Digest, StoredVector>>,
     /// Another number whenever something was read.
     version: AtomicU64,
     /// How many texts are yet to be read.
@@ -192,7 +194,7 @@ impl Meaning {
     }
 
     /// Looks at what was read, by the digests of texts.
-    pub(crate) fn with_known<T>(&self, look: impl FnOnce(&HashMap<Digest, Vector>) -> T) -> T {
+    pub(crate) fn with_known<T>(&self, look: impl FnOnce(&HashMap<Digest, StoredVector>) -> T) -> T {
         look(&self.reader().known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -217,8 +219,7 @@ impl Meaning {
     pub(crate) fn remember_now(&self) -> Result<(), pml_store::Error> {
         let reader = self.reader();
         if reader.model.is_there() {
-            let stored = self.store.vectors(&self.principal, &reader.model.name())?;
-            reader.take(stored.into_iter().map(|(text, stored)| (text, restored(&stored))).collect());
+            reader.take(self.store.vectors(&self.principal, &reader.model.name())?.into_iter().collect());
         }
         Ok(())
     }
@@ -325,8 +326,9 @@ impl Reader {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let mut vectors = Vectors::default();
         for text in texts.iter() {
-            vectors.push(known.get(text).map(AsRef::as_ref));
+            vectors.push(known.get(text).map(restored).as_deref());
         }
+        vectors.shrink_to_fit();
         let vectors = Arc::new(vectors);
         let snapshot = Arc::clone(snapshot);
         *tools = Some(Arranged { snapshot, texts, version, vectors: Arc::clone(&vectors) });
@@ -335,13 +337,13 @@ impl Reader {
 
     /// Takes in what is known of texts. A service may have another model behind the same name one day: what has another
     /// length than the newest cannot be compared with it, and goes.
-    fn take(&self, read: Vec<(Digest, Vector)>) {
-        let Some(length) = read.last().map(|(_, vector)| vector.len()) else { return };
+    fn take(&self, read: Vec<(Digest, StoredVector)>) {
+        let Some(length) = read.last().map(|(_, vector)| vector.numbers.len()) else { return };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.values().next().is_some_and(|vector| vector.len() != length) {
+        if known.values().next().is_some_and(|vector| vector.numbers.len() != length) {
             known.clear();
         }
-        known.extend(read.into_iter().filter(|(_, vector)| vector.len() == length));
+        known.extend(read.into_iter().filter(|(_, vector)| vector.numbers.len() == length));
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -374,6 +376,7 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
     let mut changes = app.changes();
     let mut looks = tokio::time::interval(LOOK);
     let mut of: Option<Arc<Reader>> = None;
+    let mut seen = None;
     tokio::select! {
         () = app.stopping().cancelled() => return,
         () = tokio::time::sleep(BEFORE_READING) => {}
@@ -392,7 +395,14 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
             Err(trouble) => Err(trouble),
         };
         let told = Arc::clone(&app);
-        blocking(move || take_in(&told)).await;
+        let new = seen.replace(app.meaning.version()) != Some(app.meaning.version());
+        blocking(move || {
+            take_in(&told);
+            if new {
+                heap::give_back();
+            }
+        })
+        .await;
         let pause = match read {
             Ok(()) => Duration::ZERO,
             Err(trouble) => {
@@ -472,8 +482,8 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
             return Ok(());
         }
         let read = reader.read_some(some).await?;
-        let kept = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
-        reader.take(read);
+        let kept: Vec<_> = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
+        reader.take(kept.clone());
         left -= some.len();
         reader.left.store(left, Ordering::Release);
         let (store, principal, model) =

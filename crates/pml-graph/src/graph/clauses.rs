@@ -66,7 +66,7 @@ fn vocabulary(tools: &[&Tool]) -> Vec<HashMap<String, f32>> {
         let mut words = HashMap::new();
         let parameters = tool.inputs.iter().flat_map(|input| &input.words);
         words.extend(parameters.map(|word| (word.clone(), OF_PARAMETERS)));
-        words.extend(tool.description.iter().map(|word| (word.clone(), OF_DESCRIPTION)));
+        words.extend(tool.description.iter().map(|word| (word.to_owned(), OF_DESCRIPTION)));
         words.extend(tool.name.iter().map(|word| (word.clone(), OF_NAME)));
         all.push(words);
     }

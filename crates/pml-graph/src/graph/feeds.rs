@@ -128,8 +128,8 @@ pub fn feeds(calls: &Calls<'_>) -> Flow {
 
 /// How alike two descriptions are by their words.
 fn similar_words(output: &Output, input: &Input) -> f32 {
-    let given: HashSet<&String> = output.description.iter().collect();
-    let wanted: HashSet<&String> = input.description.iter().collect();
+    let given: HashSet<&str> = output.description.iter().collect();
+    let wanted: HashSet<&str> = input.description.iter().collect();
     if given.is_empty() || wanted.is_empty() {
         return 0.0;
     }

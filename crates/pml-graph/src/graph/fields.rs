@@ -38,7 +38,7 @@ pub struct Tool {
     /// The words of its name, in order: usually a verb and what it works on.
     pub name: Vec<String>,
     /// The words of its description.
-    pub description: Vec<String>,
+    pub description: Words,
     /// What it takes, at the first level of its arguments.
     pub inputs: Vec<Input>,
     /// Whether its schema says nothing of what it takes, neither that it takes nothing.
@@ -59,7 +59,7 @@ pub struct Input {
     /// Whether a call has to give it.
     pub required: bool,
     /// The words of its description.
-    pub description: Vec<String>,
+    pub description: Words,
     /// The values it is limited to, in lower case, where the schema says so.
     pub choices: Vec<String>,
 }
@@ -74,7 +74,29 @@ pub struct Output {
     /// What kind of value it holds.
     pub kind: Kind,
     /// The words of its description.
-    pub description: Vec<String>,
+    pub description: Words,
+}
+
+/// Words in order, as one text: there are many of them, and they are seldom looked at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words(Box<str>);
+
+impl Words {
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split_terminator(' ')
+    }
+}
+
+impl<W: AsRef<str>> FromIterator<W> for Words {
+    fn from_iter<I: IntoIterator<Item = W>>(words: I) -> Words {
+        let mut text = String::new();
+        for word in words {
+            text.push_str(word.as_ref());
+            text.push(' ');
+        }
+        Words(text.into())
+    }
 }
 
 /// Kinds of values.
@@ -153,7 +175,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 }
 
 /// The words of a sentence, without those that every sentence has.
-fn content_words(text: &str) -> Vec<String> {
+fn content_words(text: &str) -> Words {
     let sentence = tokens::beginning(text, 1000);
     tokens::tokens(sentence).into_iter().filter(|token| !token.compound).map(|token| token.term).collect()
 }

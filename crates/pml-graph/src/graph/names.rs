@@ -80,8 +80,9 @@ pub(crate) fn input_keys(tool: &Tool, input: &Input) -> Vec<Key> {
         return Vec::new();
     }
     let mut keys = name_keys(tool, &input.words, input.kind);
-    for pair in input.description.windows(2).take(MOST_PHRASES) {
-        keys.push(Key { text: pair.join(" "), strength: IN_DESCRIPTION, how: How::Description });
+    let described = input.description.iter();
+    for (one, next) in described.zip(input.description.iter().skip(1)).take(MOST_PHRASES) {
+        keys.push(Key { text: format!("{one} {next}"), strength: IN_DESCRIPTION, how: How::Description });
     }
     strongest(keys)
 }

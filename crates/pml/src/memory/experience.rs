@@ -18,7 +18,7 @@ use pml_model::{CapabilityId, Digest, Principal};
 use super::{Known, Memory};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
-use crate::meaning::{Meaning, Meant, Vector, Wanted};
+use crate::meaning::{Meaning, Meant, Vector, Wanted, restored};
 
 /// How many comparisons of an intent with a tool are made at most: with many tools fewer intents count.
 const MOST_COMPARISONS: usize = 4_000_000;
@@ -272,7 +272,7 @@ fn lessons(memory: &Memory, meaning: &Meaning, principal: &Principal, most: usiz
     let mut lessons = Vec::new();
     for known in memory.active(principal) {
         for (intent, digest) in known.intents.iter().zip(&known.read_as).take(MOST_INTENTS) {
-            let vector = meaning.with_known(|read| read.get(digest).cloned());
+            let vector = meaning.with_known(|read| read.get(digest).map(restored));
             if vector.is_none() && !without_model {
                 continue;
             }

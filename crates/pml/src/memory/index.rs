@@ -15,7 +15,7 @@ use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
-use crate::meaning::{self, Meaning, Wanted};
+use crate::meaning::{self, Meaning, Wanted, restored};
 use crate::reuse;
 
 /// How many of the best by their words, and how many of the best by what they mean, are looked at more closely.
@@ -165,7 +165,7 @@ impl Meanings {
             for capability in index.all.values() {
                 for text in &capability.read_as {
                     if let Some(vector) = known.get(text) {
-                        rows.push(Some(vector));
+                        rows.push(Some(&restored(vector)));
                         owners.push(capability.id.clone());
                     }
                 }

@@ -91,7 +91,7 @@ fn what_only_looks_alike_does_not_match() {
 fn a_description_that_names_the_field_matches() {
     let giver = tool("a:search() -> geoId:string");
     let mut taker = tool("b:restaurants(locationId:string*)");
-    taker.inputs[0].description = ["locat", "geo", "id"].map(str::to_owned).to_vec();
+    taker.inputs[0].description = ["locat", "geo", "id"].into_iter().collect();
     let link = Provides::build([giver, taker]).link("a:search", "b:restaurants").expect("a link");
     assert_eq!((link.coverage, link.mapping[0].how), (Coverage::Strict, How::Description));
 }
