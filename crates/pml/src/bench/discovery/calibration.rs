@@ -65,10 +65,8 @@ fn fitted<'s>(sets: impl Iterator<Item = &'s [Judged]>) -> Weights {
     let mut weights = [0.0; FEATURES];
     for _ in 0..ROUNDS {
         let mut slope = weights.map(|weight| -RIDGE * weight);
-        let mut curve = [[0.0; FEATURES]; FEATURES];
-        for at in 0..FEATURES {
-            curve[at][at] = RIDGE;
-        }
+        let mut curve: [[f64; FEATURES]; FEATURES] =
+            std::array::from_fn(|row| std::array::from_fn(|at| if at == row { RIDGE } else { 0.0 }));
         for (features, right, counts) in &rows {
             let odds: f64 = features.iter().zip(&weights).map(|(feature, weight)| feature * weight).sum();
             let likely = 1.0 / (1.0 + (-odds).exp());
@@ -92,9 +90,8 @@ fn solved(mut matrix: [[f64; FEATURES]; FEATURES], mut right: [f64; FEATURES]) -
     for row in 0..FEATURES {
         for below in row + 1..FEATURES {
             let times = matrix[below][row] / matrix[row][row];
-            for column in row..FEATURES {
-                matrix[below][column] -= times * matrix[row][column];
-            }
+            let above = matrix[row];
+            matrix[below].iter_mut().zip(above).for_each(|(number, above)| *number -= times * above);
             right[below] -= times * right[row];
         }
     }
