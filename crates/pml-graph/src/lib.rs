@@ -5,6 +5,7 @@
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
 pub mod confidence;
+pub mod everyday;
 pub mod french;
 pub mod graph;
 mod kernel;

@@ -219,7 +219,7 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
-                if let Some(usual) = dense.zip(evidence.past).and_then(|(dense, past)| usual(&dense, past)) {
+                if let Some(usual) = dense.and_then(|dense| usual(dense.items, evidence.past)) {
                     meaning.take_usual(&usual);
                 }
                 meaning.level();
@@ -238,15 +238,28 @@ impl Fit {
     }
 }
 
-/// How much more each item is like any request than it is like any other item, as past requests tell;
-/// 0 is usual. Requests are put otherwise than descriptions, so an item that is put like a request is like
-/// many requests, and that says nothing of this one.
-fn usual(dense: &Dense<'_>, past: &[Hint]) -> Option<Vec<f32>> {
-    let common = dense.items.commonness().filter(|common| common.len() == past.len())?;
-    let more = past.iter().zip(common).map(|(hint, common)| USUAL * (hint.usual - hint.heard * common));
-    let mut more: Vec<f32> = more.collect();
-    let (mean, _) = spread_of(&more);
-    more.iter_mut().for_each(|more| *more -= mean);
+/// How much more each item is like any request than it is like any other item, as past requests tell, and
+/// as far as these are few what is asked for every day; 0 is usual. Requests are put otherwise than
+/// descriptions, so an item that is put like a request is like many requests, and that says nothing of this
+/// one.
+fn usual(items: &Vectors, past: Option<&[Hint]>) -> Option<Vec<f32>> {
+    let common = items.commonness()?;
+    let past = past.filter(|past| past.len() == common.len());
+    if past.is_none() && !items.knows_everyday() {
+        return None;
+    }
+    let more = |(item, common): (usize, &f32)| {
+        let (usual, heard) = past.map_or((0.0, 0.0), |past| (past[item].usual, past[item].heard));
+        let expected = items.expected(item).unwrap_or(*common);
+        USUAL * (usual + (1.0 - heard) * expected - common)
+    };
+    let mut more: Vec<f32> = common.iter().enumerate().map(more).collect();
+    let known = (0..more.len()).filter(|item| items.has(*item));
+    let (mean, _) = spread_of(&known.map(|item| more[item]).collect::<Vec<_>>());
+    let absent = |item: usize| !items.has(item);
+    more.iter_mut()
+        .enumerate()
+        .for_each(|(item, more)| *more = if absent(item) { 0.0 } else { *more - mean });
     Some(more)
 }
 

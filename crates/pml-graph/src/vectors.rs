@@ -4,8 +4,9 @@
 //! than 0.002) and lets a hundred thousand of them be compared in a few milliseconds. Nothing here knows
 //! where vectors come from; all of one table have to be of the same model.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use crate::everyday::Everyday;
 use crate::kernel;
 use crate::tokens;
 
@@ -46,9 +47,19 @@ pub struct Vectors {
     sum: Vec<f32>,
     /// How like all items each item is; as soon as somebody asks.
     common: OnceLock<Option<Vec<f32>>>,
+    /// What is asked for every day, where that is known, ...
+    everyday: Option<Arc<Everyday>>,
+    /// ... and how like each item that is.
+    expected: Vec<Option<f32>>,
 }
 
 impl Vectors {
+    /// For items of which it is to be known how like them what is asked for every day is. Telling takes some microseconds
+    /// for each.
+    pub fn with_everyday(everyday: Arc<Everyday>) -> Vectors {
+        Vectors { everyday: Some(everyday), ..Vectors::default() }
+    }
+
     /// How many items there are, with a vector or without.
     pub fn len(&self) -> usize {
         self.scales.len()
@@ -78,6 +89,7 @@ impl Vectors {
     /// If there are fewer items, or the vector has another length than those before it.
     pub fn insert(&mut self, item: usize, vector: Option<&[f32]>) {
         self.scales.insert(item, 0.0);
+        self.expected.insert(item, None);
         let at = item * self.dimensions;
         self.rows.splice(at..at, std::iter::repeat_n(0, self.dimensions));
         self.replace(item, vector);
@@ -91,12 +103,7 @@ impl Vectors {
         self.sum_up(item, -1.0);
         self.scales[item] = 0.0;
         let Some(vector) = vector else { return };
-        if self.dimensions == 0 {
-            self.dimensions = vector.len();
-            self.rows = vec![0; self.len() * self.dimensions];
-            self.sum = vec![0.0; self.dimensions];
-        }
-        assert_eq!(vector.len(), self.dimensions, "vectors of one table have one length");
+        self.take_length(vector.len());
         let step = largest(vector) / f32::from(i8::MAX);
         // A vector of nothing but noughts or with a number that is none is like no vector.
         if !(step > 0.0 && step.is_finite()) {
@@ -106,7 +113,42 @@ impl Vectors {
         row.iter_mut().zip(vector).for_each(|(small, number)| *small = (number / step).round() as i8);
         let length = row.iter().map(|small| f32::from(*small).powi(2)).sum::<f32>().sqrt();
         self.scales[item] = 1.0 / length;
+        self.expected[item] = self.everyday.as_ref().and_then(|everyday| everyday.likeness(vector));
         self.sum_up(item, 1.0);
+    }
+
+    /// Adds an item of `other` at the end as it is there, which costs much less than adding its vector once more.
+    ///
+    /// # Panics
+    /// If there is no such item, its vector has another length than those before it, or `other` knows something else to be
+    /// asked for every day.
+    pub fn push_kept(&mut self, other: &Vectors, item: usize) {
+        let same = match (&self.everyday, &other.everyday) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(same, "what is kept was compared with the same requests");
+        self.push(None);
+        if !other.has(item) {
+            return;
+        }
+        self.take_length(other.dimensions);
+        let (to, from) = (self.len() - 1, item * other.dimensions);
+        let row = &other.rows[from..from + other.dimensions];
+        self.rows[to * self.dimensions..].copy_from_slice(row);
+        (self.scales[to], self.expected[to]) = (other.scales[item], other.expected[item]);
+        self.sum_up(to, 1.0);
+    }
+
+    /// The first vector says how long all are.
+    fn take_length(&mut self, length: usize) {
+        if self.dimensions == 0 {
+            self.dimensions = length;
+            self.rows = vec![0; self.len() * length];
+            self.sum = vec![0.0; length];
+        }
+        assert_eq!(length, self.dimensions, "vectors of one table have one length");
     }
 
     /// Adds the vector of an item to the sum, `times` over.
@@ -132,6 +174,7 @@ impl Vectors {
     pub fn remove(&mut self, item: usize) {
         self.sum_up(item, -1.0);
         self.scales.remove(item);
+        self.expected.remove(item);
         self.rows.drain(item * self.dimensions..(item + 1) * self.dimensions);
     }
 
@@ -167,6 +210,16 @@ impl Vectors {
     /// How like all items each item is: the mean of its cosines with all of them.
     pub(crate) fn commonness(&self) -> Option<&[f32]> {
         self.common.get_or_init(|| self.measure_commonness()).as_deref()
+    }
+
+    /// Whether anything is known of what is asked for every day.
+    pub(crate) fn knows_everyday(&self) -> bool {
+        self.everyday.is_some()
+    }
+
+    /// How like an item what is asked for every day is, where that is known.
+    pub(crate) fn expected(&self, item: usize) -> Option<f32> {
+        self.expected.get(item).copied().flatten()
     }
 
     fn measure_commonness(&self) -> Option<Vec<f32>> {
@@ -282,6 +335,27 @@ mod tests {
         vectors.remove(1);
         let all = vectors.commonness().unwrap_or_default().to_vec();
         assert!(close(all.first().copied(), 0.5), "{all:?}");
+    }
+
+    #[test]
+    fn what_is_kept_is_as_it_was() {
+        let everyday = Arc::new(Everyday::of(&[[1.0_f32, 0.0]]));
+        let mut before = Vectors::with_everyday(Arc::clone(&everyday));
+        before.push(None);
+        before.push(Some(&[3.0, 4.0]));
+        let mut vectors = Vectors::with_everyday(everyday);
+        vectors.push_kept(&before, 0);
+        vectors.push_kept(&before, 1);
+        vectors.push(Some(&[0.0, 1.0]));
+        assert_eq!((vectors.has(0), vectors.expected(0)), (false, None));
+        assert!(close(vectors.expected(1), 0.6) && close(vectors.expected(2), 0.0), "{:?}", vectors.expected);
+        assert_eq!(vectors.similarity(1, &[2.0, 1.0]), before.similarity(1, &[2.0, 1.0]));
+        let common = vectors.commonness().unwrap_or_default().to_vec();
+        assert!(close(common.get(1).copied(), 0.9), "{common:?}");
+        vectors.remove(1);
+        assert!(close(vectors.expected(1), 0.0), "{:?}", vectors.expected);
+        vectors.replace(1, None);
+        assert_eq!((vectors.has(1), vectors.expected(9)), (false, None));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! What past requests do to a ranking.
 
+use std::sync::Arc;
+
+use pml_graph::everyday::Everyday;
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::{Hint, Intent, Past, Trace};
 use pml_graph::rank::{Dense, Evidence, rank, reasons, standard};
@@ -62,31 +65,46 @@ fn the_standard_fit_is_that_of_words_whatever_the_past_says() {
     );
 }
 
-/// The first axis is how a request is put, the others are what is meant.
-#[test]
-fn an_item_that_is_like_all_past_requests_is_no_more_meant_for_it() {
+/// Vectors of which the first axis is how a request is put, the others are what is meant.
+const ITEMS: [[f32; 4]; 4] =
+    [[0.9, 0.4, 0.0, 0.0], [0.0, 0.9, 0.4, 0.0], [0.0, 0.0, 0.4, 0.9], [0.0, 0.0, 0.9, 0.4]];
+const REQUEST: [f32; 4] = [0.7, 0.7, 0.0, 0.0];
+
+/// In which order the first two of `items` are found, where `heard` such requests were served by the last.
+fn order_of_two(items: &mut Vectors, heard: u32, vector: [f32; 4]) -> Vec<usize> {
     let index =
         Index::build(["one", "two", "three", "four"].map(|name| Document { name, ..Document::default() }));
-    let mut items = Vectors::default();
-    for item in [[0.9, 0.4, 0.0, 0.0], [0.0, 0.9, 0.4, 0.0], [0.0, 0.0, 0.4, 0.9], [0.0, 0.0, 0.9, 0.4]] {
-        items.push(Some(&item));
-    }
-    let request = [0.7, 0.7, 0.0, 0.0];
-    let dense = Dense { items: &items, whole: &request, parts: &[] };
-    let asked = |past: &Past| {
-        let hints = past.hints(&Intent { text: "an old request", vector: Some(&request), parts: &[] }, 4);
-        assert!(hints[..3].iter().all(|hint| hint.traces == 0 && hint.evidence == 0.0), "{hints:?}");
-        let evidence = Evidence { lexical: &index, dense: Some(dense), past: Some(&hints) };
-        let found = rank("an old request", &evidence).into_iter().map(|found| found.item);
-        found.filter(|item| *item < 2).collect::<Vec<_>>()
-    };
+    ITEMS.iter().for_each(|item| items.push(Some(item)));
     let mut past = Past::default();
-    assert_eq!(asked(&past), [0, 1]);
-    for _ in 0..200 {
-        let vector = [0.95, 0.0, 0.0, 0.3];
+    for _ in 0..heard {
         let likeness = items.similarities(&vector).unwrap_or_default();
         let intent = Intent { text: "another thing", vector: Some(&vector), parts: &[] };
         past.push(&Trace { items: &[3], intent, likeness: &likeness });
     }
-    assert_eq!(asked(&past), [1, 0]);
+    let hints = past.hints(&Intent { text: "an old request", vector: Some(&REQUEST), parts: &[] }, 4);
+    assert!(hints[..3].iter().all(|hint| hint.traces == 0 && hint.evidence == 0.0), "{hints:?}");
+    let dense = Dense { items, whole: &REQUEST, parts: &[] };
+    let past = (heard > 0).then_some(hints.as_slice());
+    let evidence = Evidence { lexical: &index, dense: Some(dense), past };
+    let found = rank("an old request", &evidence).into_iter().map(|found| found.item);
+    found.filter(|item| *item < 2).collect()
+}
+
+#[test]
+fn an_item_that_is_like_all_past_requests_is_no_more_meant_for_it() {
+    let put_so = [0.95, 0.0, 0.0, 0.3];
+    assert_eq!(order_of_two(&mut Vectors::default(), 0, put_so), [0, 1]);
+    assert_eq!(order_of_two(&mut Vectors::default(), 200, put_so), [1, 0]);
+}
+
+#[test]
+fn an_item_that_is_like_what_is_asked_every_day_is_no_more_meant_for_it_until_past_requests_say_otherwise() {
+    let everyday = |request: &[f32]| Vectors::with_everyday(Arc::new(Everyday::of(&[request])));
+    let put_so = [0.95, 0.0, 0.0, 0.3];
+    assert_eq!(order_of_two(&mut everyday(&put_so), 0, put_so), [1, 0]);
+    let put_otherwise = [0.0, 0.9, 0.0, 0.4];
+    assert_eq!(order_of_two(&mut everyday(&put_so), 1, put_otherwise), [1, 0]);
+    assert_eq!(order_of_two(&mut everyday(&put_so), 400, put_otherwise), [0, 1]);
+    // Requests that another model has read say nothing.
+    assert_eq!(order_of_two(&mut everyday(&[1.0, 0.0]), 0, put_so), [0, 1]);
 }
