@@ -1,8 +1,9 @@
 //! What texts mean: the vectors of tools, of intents that were served, and of requests.
 //!
 //! A model of the configuration gives them. Those of tools and of served intents are made in the background, a few at a
-//! time, and kept in the database by the digest of their text; until they are there, words alone decide. Requests are
-//! read when they come. Vectors of two models are never compared: each model has its own.
+//! time, and kept in the database by the digest of their text; until they are there, words alone decide. What is asked for
+//! every day is read once, after them: it makes finding better, but nothing waits for it. Requests are read when they
+//! come. Vectors of two models are never compared: each model has its own.
 
 mod endpoint;
 mod model;
@@ -10,10 +11,11 @@ mod model;
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
+use pml_graph::everyday::{self, Everyday};
 use pml_graph::french;
 use pml_graph::request::Texts;
 use pml_graph::vectors::Vectors;
@@ -48,6 +50,9 @@ const SPARE: usize = 10_000;
 /// How often it is looked whether there is something new to read.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// What the texts of what is asked for every day are known by.
+static EVERYDAY: LazyLock<Vec<Digest>> = LazyLock::new(|| everyday::texts().map(digest).collect());
+
 /// A text as numbers; of length one.
 pub type Vector = Arc<[f32]>;
 
@@ -78,6 +83,8 @@ struct Reader {
     requests: Mutex<LruCache<String, Vector>>,
     /// The tools of a moment, as far as they were read then.
     tools: Mutex<Option<Arranged>>,
+    /// What is asked for every day, once all of it was read.
+    everyday: Mutex<Option<Arc<Everyday>>>,
     trouble: Mutex<Option<String>>,
     /// When a request could not be read for the last time.
     failed_at: Mutex<Option<Instant>>,
@@ -90,7 +97,18 @@ struct Arranged {
     snapshot: Arc<Snapshot>,
     texts: Arc<Vec<Digest>>,
     version: u64,
+    everyday: Option<Arc<Everyday>>,
     vectors: Arc<Vectors>,
+}
+
+impl Arranged {
+    /// Where each text is that was read by then and compared with the same requests; that is not done again. What was
+    /// read before those requests is quick to arrange.
+    fn places(&self, everyday: Option<&Arc<Everyday>>) -> HashMap<&Digest, usize> {
+        let same = self.everyday.as_ref().zip(everyday).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let read = self.texts.iter().enumerate().filter(|(place, _)| same && self.vectors.has(*place));
+        read.map(|(place, text)| (text, place)).collect()
+    }
 }
 
 /// A request as it is looked for.
@@ -249,6 +267,7 @@ impl Reader {
             left: AtomicUsize::new(0),
             requests: Mutex::new(LruCache::new(REQUESTS)),
             tools: Mutex::default(),
+            everyday: Mutex::default(),
             trouble: Mutex::default(),
         }
     }
@@ -311,6 +330,14 @@ impl Reader {
         Ok(read)
     }
 
+    /// Those of the texts that were not read yet, each once.
+    fn unread(&self, texts: Vec<String>) -> Vec<(Digest, String)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let keyed = texts.into_iter().map(|text| (digest(&text), text));
+        keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
+    }
+
     fn tools(&self, snapshot: &Arc<Snapshot>) -> Arc<Vectors> {
         let version = self.version.load(Ordering::Acquire);
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -324,15 +351,32 @@ impl Reader {
             _ => Arc::new(snapshot.tools.iter().map(|tool| digest(&text(tool))).collect()),
         };
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut vectors = Vectors::default();
+        let everyday = self.everyday(&known);
+        let mut vectors = everyday.clone().map(Vectors::with_everyday).unwrap_or_default();
+        let before = tools.as_ref().map(|tools| (tools, tools.places(everyday.as_ref())));
         for text in texts.iter() {
-            vectors.push(known.get(text).map(restored).as_deref());
+            let kept = before.as_ref().and_then(|(tools, places)| Some((tools, *places.get(text)?)));
+            match (kept, known.get(text)) {
+                (Some((tools, place)), Some(_)) => vectors.push_kept(&tools.vectors, place),
+                (_, vector) => vectors.push(vector.map(restored).as_deref()),
+            }
         }
         vectors.shrink_to_fit();
         let vectors = Arc::new(vectors);
         let snapshot = Arc::clone(snapshot);
-        *tools = Some(Arranged { snapshot, texts, version, vectors: Arc::clone(&vectors) });
+        *tools = Some(Arranged { snapshot, texts, version, everyday, vectors: Arc::clone(&vectors) });
         vectors
+    }
+
+    /// What is asked for every day, where all of it was read.
+    fn everyday(&self, known: &HashMap<Digest, StoredVector>) -> Option<Arc<Everyday>> {
+        let mut everyday = self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
+        if everyday.is_none() {
+            let read: Option<Vec<Vector>> =
+                EVERYDAY.iter().map(|text| known.get(text).map(restored)).collect();
+            *everyday = read.map(|read| Arc::new(Everyday::of(&read)));
+        }
+        everyday.clone()
     }
 
     /// Takes in what is known of texts. A service may have another model behind the same name one day: what has another
@@ -342,6 +386,7 @@ impl Reader {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.values().next().is_some_and(|vector| vector.numbers.len() != length) {
             known.clear();
+            *self.everyday.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         known.extend(read.into_iter().filter(|(_, vector)| vector.numbers.len() == length));
         self.version.fetch_add(1, Ordering::AcqRel);
@@ -390,7 +435,7 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
         let read = match read {
             Ok(()) => {
                 of = Some(Arc::clone(&reader));
-                read_all(&app, &reader).await
+                read_all(&app, &reader, Reading::Everything).await
             }
             Err(trouble) => Err(trouble),
         };
@@ -437,12 +482,12 @@ fn take_in(app: &App) {
     }
 }
 
-/// Reads what there is, for at most that long: a command ends soon, and the next one goes on where it stopped.
+/// Reads what can be found, for at most that long: a command ends soon, and the next one goes on where it stopped.
 pub(crate) async fn read_for(app: &Arc<App>, patience: Duration) {
     let reader = app.meaning.reader();
     let all = async {
         remember(app, &reader).await?;
-        read_all(app, &reader).await
+        read_all(app, &reader, Reading::Findable).await
     };
     match tokio::time::timeout(patience, all).await {
         Ok(Ok(())) | Err(_) => {}
@@ -459,23 +504,31 @@ async fn remember(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
     blocking(move || app.meaning.remember_now()).await.map_err(|error| error.to_string())
 }
 
+/// What is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Tools and intents: what can be found.
+    Findable,
+    /// What is asked for every day as well, which makes finding better.
+    Everything,
+}
+
 /// Reads what was not read yet; ends early where the model is changed.
-async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
+async fn read_all(app: &Arc<App>, reader: &Arc<Reader>, what: Reading) -> Result<(), String> {
     app.memory.refresh().await.map_err(|error| error.to_string())?;
     if !reader.model.is_there() {
         return Ok(());
     }
     let mut texts: Vec<String> = app.catalogue.snapshot().tools.iter().map(text).collect();
     texts.extend(app.memory.intents());
-    let wanted: HashSet<Digest> = texts.iter().map(|text| digest(text)).collect();
-    let unread = |texts: Vec<String>| -> Vec<(Digest, String)> {
-        let known = reader.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut seen = reader.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let keyed = texts.into_iter().map(|text| (digest(&text), text));
-        keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
-    };
-    let unread = unread(texts);
+    let wanted: HashSet<Digest> =
+        texts.iter().map(|text| digest(text)).chain(EVERYDAY.iter().cloned()).collect();
+    let mut unread = reader.unread(texts);
+    // Nobody waits for the rest, so it is not told as left.
     let mut left = unread.len();
+    if what == Reading::Everything {
+        unread.extend(reader.unread(everyday::texts().map(str::to_owned).collect()));
+    }
     reader.left.store(left, Ordering::Release);
     for some in unread.chunks(TOGETHER) {
         if app.stopping().is_cancelled() || !Arc::ptr_eq(reader, &app.meaning.reader()) {
@@ -484,7 +537,7 @@ async fn read_all(app: &Arc<App>, reader: &Arc<Reader>) -> Result<(), String> {
         let read = reader.read_some(some).await?;
         let kept: Vec<_> = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
         reader.take(kept.clone());
-        left -= some.len();
+        left = left.saturating_sub(some.len());
         reader.left.store(left, Ordering::Release);
         let (store, principal, model) =
             (app.store.clone(), app.meaning.principal.clone(), reader.model.name());
@@ -560,6 +613,20 @@ mod tests {
         assert_eq!(too_many(texts.iter(), &wanted, 7), []);
         assert_eq!(too_many(texts.iter(), &wanted, 6), texts[3..]);
         assert_eq!(too_many(texts[..6].iter(), &wanted, 0), [], "as many may be gone as are there");
+    }
+
+    #[test]
+    fn what_is_asked_for_every_day_counts_once_all_of_it_was_read_by_one_model() {
+        let reader = Reader::new(&Embedding::BuiltIn);
+        let counts = || reader.everyday(&reader.known.read().unwrap()).is_some();
+        let all: Vec<(Digest, StoredVector)> =
+            EVERYDAY.iter().map(|text| (text.clone(), stored(&[0.6, 0.8]))).collect();
+        reader.take(all[1..].to_vec());
+        assert!(!counts());
+        reader.take(all[..1].to_vec());
+        assert!(counts());
+        reader.take(vec![(digest("by another model"), stored(&[0.0, 0.6, 0.8]))]);
+        assert!(!counts());
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pml_graph::everyday;
 use pml_graph::lexical::Entry;
 use pml_graph::rank::{self, Dense, Evidence};
-use pml_graph::vectors::Vectors;
 use pml_model::Principal;
 use pml_model::structure::{Argument, Letter, Node, NodeId, NodeKind, Position};
 use pml_store::{Memory as Stored, Store};
@@ -90,6 +90,7 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
     while store.learn(500, 0).map_err(failed)?.left {}
     let mut texts: Vec<String> = snapshot.tools.iter().map(crate::meaning::text).collect();
     texts.extend((0..EACH).map(intent));
+    texts.extend(everyday::texts().map(str::to_owned));
     let read = bench.reader.read(&texts)?;
     let model = pml_embed::Model::embedded().id();
     let kept: BTreeMap<_, _> = texts
@@ -177,6 +178,7 @@ fn updating(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
     let mut vectors = retrieval::vectors(&mut bench.reader, &tools)?;
     let changed = tools.len() / 2;
     let (names, descriptions, outputs) = data::texts(&tools[changed]);
+    let vector = bench.reader.read(&[tools[changed].text()])?.remove(0);
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let started = Instant::now();
@@ -188,7 +190,7 @@ fn updating(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
             }
         });
         let updated = index.updated(entries);
-        vectors.replace(changed, None);
+        vectors.replace(changed, Some(&vector));
         times.push(started.elapsed());
         drop(updated);
     }
@@ -202,7 +204,7 @@ fn many(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
     let tools = data::catalogue(&bench.data.join("sealtools").join("tools.jsonl"))?;
     let texts: Vec<String> = tools.iter().map(data::Tool::text).collect();
     let read = bench.reader.read(&texts)?;
-    let mut vectors = Vectors::default();
+    let mut vectors = bench.reader.table()?;
     (0..MANY).for_each(|item| vectors.push(Some(&read[item % read.len()])));
     let index = data::index_of((0..MANY).map(|item| &tools[item % tools.len()]));
     let mut times = Vec::new();

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use pml_graph::everyday::{self, Everyday};
 use pml_graph::request::Texts;
+use pml_graph::vectors::Vectors;
 use pml_model::{Digest, Principal};
 use pml_store::Store;
 
@@ -55,6 +57,12 @@ impl Reader {
             self.known.extend(read);
         }
         Ok(keys.iter().map(|key| Arc::clone(&self.known[key])).collect())
+    }
+
+    /// A table for items, which are compared with what is asked for every day.
+    pub(super) fn table(&mut self) -> Result<Vectors, Problem> {
+        let texts: Vec<String> = everyday::texts().map(str::to_owned).collect();
+        Ok(Vectors::with_everyday(Arc::new(Everyday::of(&self.read(&texts)?))))
     }
 
     /// What a request and its parts mean.

@@ -122,7 +122,7 @@ impl Measured {
 /// The rows of all tools.
 pub(super) fn vectors(reader: &mut Reader, tools: &[data::Tool]) -> Result<Vectors, Problem> {
     let texts: Vec<String> = tools.iter().map(data::Tool::text).collect();
-    let mut vectors = Vectors::default();
+    let mut vectors = reader.table()?;
     for vector in reader.read(&texts)? {
         vectors.push(Some(&vector));
     }
