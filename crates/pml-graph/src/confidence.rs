@@ -29,9 +29,9 @@ pub const FEATURES: usize = 6;
 /// How much each of the [`features`](Signs::features) counts in log-odds.
 pub type Weights = [f64; FEATURES];
 
-const WITH_MEANING: Weights = [-2.28, 1.09, 0.95, 1.64, 3.1, 0.33];
+const WITH_MEANING: Weights = [-2.23, 1.14, 0.89, 1.46, 3.21, 0.29];
 
-const WORDS_ALONE: Weights = [-2.36, 0.7, 3.73, 1.67, 0.0, 0.36];
+const WORDS_ALONE: Weights = [-2.3, 0.68, 3.63, 1.73, 0.0, 0.33];
 
 /// An item that covers less of the request, and is less like it, has nothing to do with it, even where it
 /// is ahead of all others; the collections have no such requests.

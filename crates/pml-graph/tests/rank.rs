@@ -93,7 +93,7 @@ fn reasons_quote_the_request() {
     check(
         "Reading a File from disk",
         &expect![[r#"
-            0.83 fs:read_file: name matches `Reading`, `File`
+            0.84 fs:read_file: name matches `Reading`, `File`
             0.25 fs:write_file: name matches `File`
             0.19 fs:list_directory: description mentions `File`
             0.18 git:diff: description mentions `File`
@@ -106,10 +106,10 @@ fn every_part_of_a_request_is_answered_early() {
     check(
         "Read the file report.txt and write the file copy.txt. Give me the weather forecast. Send an email to Ann.",
         &expect![[r#"
-            0.84 weather:forecast: name matches `forecast`; server matches `weather`
-            0.66 mail:send_email: name matches `Send`, `email`
-            0.59 fs:read_file: name matches `Read`, `file`
-            0.50 fs:write_file: name matches `file`, `write`
+            0.83 weather:forecast: name matches `forecast`; server matches `weather`
+            0.65 mail:send_email: name matches `Send`, `email`
+            0.58 fs:read_file: name matches `Read`, `file`
+            0.49 fs:write_file: name matches `file`, `write`
         "#]],
     );
 }

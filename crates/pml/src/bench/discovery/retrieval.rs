@@ -54,8 +54,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
         Figure::of("mean nDCG@5", format!("{mean:.3}"))
             .target(format!("≥ {MEAN}, no set down by more than {SLACK}"), mean >= MEAN && held),
     );
-    figures.extend(calibration::measure("first result", &by_meaning));
-    figures.extend(calibration::measure("by words alone", &by_words));
+    figures.extend(calibration::by_meaning(&by_meaning));
+    figures.extend(calibration::by_words(&by_words));
     figures.push(in_french(bench)?);
     Ok(figures)
 }
