@@ -22,27 +22,27 @@ use words::{Heard, Words};
 
 use crate::vectors::Vectors;
 
-/// What share of the usual pull an item's own requests have is expected of any request near it. Just
-/// under the middle, because what is usual is measured with less known than there is in the end.
-const USUAL: f32 = 0.45;
+/// What share of the pull that an item's own requests usually have is expected of any request near it.
+/// Under the middle, because what is usual is measured with less known than there is in the end.
+const USUAL: f32 = 0.3;
 
 /// How much more the first trace's pull counts: it has not moved the item as far as many will.
 const EARLY: f32 = 0.5;
 
 /// How much the nearest past intent counts, by its cosine.
-const NEAREST: f32 = 3.5;
+const NEAREST: f32 = 1.0;
 
 /// How much the words of past intents count, by the share of the request they cover.
-const WORDS: f32 = 5.0;
+const WORDS: f32 = 6.0;
 
 /// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
-const CHANCE: f32 = 2.55;
+const CHANCE: f32 = 1.75;
 
 /// ... and how much more with every e times as many traces: among many, one is near by chance.
 const CHANCE_GROWTH: f32 = 0.2;
 
 /// With how many traces half of what the nearest intent and the words say is believed.
-const HALF_BELIEVED: f32 = 2.0;
+const HALF_BELIEVED: f32 = 1.0;
 
 /// The share of words below which they say nothing, where they speak alone. One intent that has all of
 /// them comes to 0.4.
@@ -54,6 +54,12 @@ const TRUST: f32 = 0.5;
 
 /// With how many traces half of that is reached.
 const HALF_TRUST: f32 = 4.0;
+
+/// How fast what the vector of a whole request says fades with its parts, as a power of their number: it is
+/// a mixture of them, and an item is wanted for one. What the description says stands on the parts, so it
+/// is given up the less the more there are.
+const FADING_PULL: f32 = 0.25;
+const FADING_TRUST: f32 = 1.0;
 
 /// After how many intents half of what is usual for all of them is believed.
 const HALF_HEARD: f32 = 50.0;
@@ -76,7 +82,7 @@ pub struct Intent<'a> {
     pub text: &'a str,
     /// The vector of the text.
     pub vector: Option<&'a [f32]>,
-    /// The vectors of its parts, if it has several; only [`Past::recall`] looks at them.
+    /// The vectors of its parts, if it has several. [`Past::hints`] only asks how many they are.
     pub parts: &'a [Vec<f32>],
 }
 
@@ -164,12 +170,13 @@ impl Past {
         let mut hints = vec![Hint::default(); items];
         let heard = self.words.ask(request.text);
         let vector = request.vector.filter(|vector| self.learned.takes(vector));
+        let parts = request.parts.len().max(1) as f32;
         let told = vector.map(|vector| self.learned.ask(vector, &self.slots)).unwrap_or_default();
         for (slot, heard) in heard.iter().enumerate() {
             if let Some(hint) = hints.get_mut(self.slots.item(slot) as usize) {
                 let traces = self.words.intents(slot);
                 let told = told.get(slot).copied().flatten();
-                *hint = told.map_or_else(|| spoken(*heard, traces), |told| known(told, *heard));
+                *hint = told.map_or_else(|| spoken(*heard, traces), |told| known(told, *heard, parts));
                 hint.traces = traces;
             }
         }
@@ -219,15 +226,15 @@ impl Past {
     }
 }
 
-/// What is to be said where vectors can be compared.
-fn known(told: Told, heard: Heard) -> Hint {
+/// What is to be said where vectors can be compared, of a request in so many parts.
+fn known(told: Told, heard: Heard, parts: f32) -> Hint {
     let traces = told.traces as f32;
     let pull = (1.0 + EARLY / traces) * (told.pull - USUAL * told.usual_pull);
     let alike = NEAREST * told.nearest + WORDS * heard.share - CHANCE - CHANCE_GROWTH * traces.ln();
     Hint {
         traces: told.traces,
-        trust: TRUST * grown(traces, HALF_TRUST),
-        evidence: pull + grown(traces, HALF_BELIEVED) * alike,
+        trust: TRUST * grown(traces, HALF_TRUST) * parts.powf(-FADING_TRUST),
+        evidence: pull * parts.powf(-FADING_PULL) + grown(traces, HALF_BELIEVED) * alike,
         nearest: told.nearest.max(0.0),
         ..Hint::default()
     }

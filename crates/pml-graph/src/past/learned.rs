@@ -2,22 +2,31 @@
 //!
 //! Every item that has served an intent gets a learned vector beside the one of its description. An
 //! intent pulls the items that served it towards itself, and pushes away those that looked as good, both
-//! by as much as ranking with what was known without it would have been wrong. So an item that was found
-//! anyway hardly moves, requests that every item gets teach nothing, and items that often serve the same
-//! intent together do not push each other away. This is logistic regression whose every step is kept per
-//! intent, which lets a step be taken back and done again when more is known.
+//! by as much as ranking is still wrong about it afterwards. So an item that was found anyway hardly moves,
+//! requests that every item gets teach nothing, and items that often serve the same intent together do not
+//! push each other away. This is logistic regression with shrinkage, whose every step is kept per intent,
+//! which lets a step be taken back and done again when more is known.
 
 use super::Slots;
 use crate::vectors::Vectors;
 
-/// How far an intent moves an item that ranking would not have found at all.
-const STEP: f32 = 3.0;
+/// How far an intent moves an item that ranking does not find at all.
+const STEP: f32 = 6.0;
 
 /// How much a description's similarity says in the scale of the learned vectors.
 const DESCRIPTION: f32 = 8.0;
 
 /// How many other items an intent is told apart from: the ones it is most easily confused with.
-const RIVALS: usize = 16;
+const RIVALS: usize = 64;
+
+/// What an item that has not served anything counts as a rival, beside one that has. It cannot be pushed
+/// away, so all that sets it apart is how far those that served are pulled; if it counted fully, these
+/// would take its own requests from it.
+const UNTRIED: f32 = 0.1;
+
+/// How often the steps of a lesson are brought nearer to what they have to be each time it is gone through.
+/// It is gone through again and again, so a few are enough.
+const ROUNDS: usize = 4;
 
 /// How many older intents are gone through again for each new one.
 const REVISITED: usize = 4;
@@ -51,7 +60,7 @@ struct Share {
     item: u32,
     /// How near its description is, in the scale of the learned vectors.
     description: f32,
-    /// How far the item was moved: up to 1 towards the intent, or away from it.
+    /// How far the item was moved, in steps: up to 1 towards the intent, or away from it.
     credit: f32,
     /// What the learned vector of an item that served said of the intent, with this lesson left out.
     pull: f32,
@@ -72,7 +81,9 @@ pub(super) struct Told {
     pub(super) traces: u32,
     /// What its learned vector says.
     pub(super) pull: f32,
-    /// What it said on average of the intents the item served, each left out in turn.
+    /// What the learned vectors of items with as many intents say of an intent that they served, on
+    /// average, each left out in turn. It is the same for all of these, so it tells items that have served
+    /// something from those that have not, and nothing else.
     pub(super) usual_pull: f32,
     /// The cosine of the nearest of these intents.
     pub(super) nearest: f32,
@@ -144,9 +155,14 @@ impl Learned {
                 None => 0.0,
             })
             .collect();
-        let scores: Vec<f32> =
-            shares.iter().zip(&pulls).map(|(share, pull)| share.description + pull).collect();
-        let credits = credits(&scores, *served);
+        let without: Vec<f32> = (shares.iter().zip(&pulls).zip(&slot_of))
+            .map(|((share, pull), slot)| match slot {
+                Some(_) => share.description + pull,
+                None => share.description + UNTRIED.ln(),
+            })
+            .collect();
+        let before = shares.iter().map(|share| share.credit).collect();
+        let credits = settled(&without, *served, before, |place| slot_of[place].is_some());
         for (place, share) in shares.iter_mut().enumerate() {
             // Nothing is held against an item that has not served anything: it has not had its turn.
             let Some(slot) = slot_of[place] else { continue };
@@ -164,13 +180,14 @@ impl Learned {
     /// What is known about a request, which [`Learned::takes`], per slot; `None` for one without lessons.
     pub(super) fn ask(&self, vector: &[f32], slots: &Slots) -> Vec<Option<Told>> {
         let length = dot(vector, vector).sqrt();
+        let usual = self.usual_pull();
         let rows = self.vectors.chunks_exact(vector.len()).zip(&self.served);
         let mut told: Vec<Option<Told>> = rows
             .map(|(row, served)| {
                 (served.traces > 0).then(|| Told {
                     traces: served.traces,
                     pull: dot(row, vector) / length,
-                    usual_pull: usual_pull(*served),
+                    usual_pull: usual * believed(served.traces),
                     nearest: -1.0,
                 })
             })
@@ -189,19 +206,44 @@ impl Learned {
         }
         told
     }
+
+    /// What learned vectors say of an intent that their item served, on average.
+    fn usual_pull(&self) -> f32 {
+        // One intent alone, left out, leaves nothing that could speak of it.
+        let several = self.served.iter().filter(|served| served.traces > 1);
+        let (pull, traces) = several
+            .fold((0.0, 0.0), |(pull, traces), served| (pull + served.pull, traces + served.traces as f32));
+        if traces > 0.0 { pull / traces } else { 0.0 }
+    }
 }
 
-/// How many of its own intents an item must have for half of what they say to be believed.
+/// With how many intents an item is expected to say half of what is usual.
 const DOUBT: f32 = 3.0;
 
-fn usual_pull(served: Served) -> f32 {
-    // One intent alone, left out, leaves nothing that could speak of it.
-    if served.traces > 1 { served.pull / (served.traces as f32 + DOUBT) } else { 0.0 }
+fn believed(traces: u32) -> f32 {
+    if traces > 1 { traces as f32 / (traces as f32 + DOUBT) } else { 0.0 }
+}
+
+/// The credits that say by how much ranking is wrong when the items have been moved by them, where it
+/// ranks by the scores `without` as long as they are not. Items that cannot be `moved` stay.
+fn settled(without: &[f32], served: usize, mut credits: Vec<f32>, moved: impl Fn(usize) -> bool) -> Vec<f32> {
+    for _ in 0..ROUNDS {
+        let scores: Vec<f32> = (without.iter().zip(&credits).enumerate())
+            .map(|(place, (score, credit))| if moved(place) { score + STEP * credit } else { *score })
+            .collect();
+        for (credit, wrong) in credits.iter_mut().zip(wrong_by(&scores, served)) {
+            // Newton's method for each item alone: the more a credit changes what is wrong, the less of
+            // the difference it has to make up.
+            let slope = wrong.abs() * (1.0 - wrong.abs()).max(0.0);
+            *credit += (wrong - *credit) / (1.0 + STEP * slope);
+        }
+    }
+    credits
 }
 
 /// By how much ranking by `scores` would be wrong about each item when the first `served` are right: what
 /// each of these lacks against all that are wrong, and what the wrong ones take from it.
-fn credits(scores: &[f32], served: usize) -> Vec<f32> {
+fn wrong_by(scores: &[f32], served: usize) -> Vec<f32> {
     let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let chances: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
     let (right, wrong) = chances.split_at(served);
@@ -227,7 +269,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Learned, Slots, Told};
+    use super::{Learned, STEP, Slots, Told, settled, wrong_by};
 
     const EAST: [f32; 3] = [1.0, 0.0, 0.0];
     const NORTH: [f32; 3] = [0.0, 1.0, 0.0];
@@ -266,11 +308,44 @@ mod tests {
     }
 
     #[test]
+    fn a_lesson_moves_items_by_what_is_wrong_afterwards() {
+        let without = [1.0, 2.0, 0.5];
+        let settle = |credits| settled(&without, 1, credits, |place| place != 2);
+        let credits = settle(settle(vec![0.0; 3]));
+        let scores = [without[0] + STEP * credits[0], without[1] + STEP * credits[1], without[2]];
+        for (credit, wrong) in credits.iter().zip(wrong_by(&scores, 1)) {
+            assert!((credit - wrong).abs() < 0.01, "{credits:?}");
+        }
+    }
+
+    #[test]
+    fn a_rival_that_has_not_served_counts_little() {
+        let likeness = [0.2, 0.6, 0.6];
+        let untried = learned(&[(&[0], EAST, likeness)]);
+        let tried = learned(&[(&[1], NORTH, [0.2; 3]), (&[2], NORTH, [0.2; 3]), (&[0], EAST, likeness)]);
+        assert!(ask(&untried, 0, &EAST).pull + 0.5 < ask(&tried, 0, &EAST).pull);
+    }
+
+    #[test]
     fn what_is_usual_leaves_the_intent_itself_out() {
-        let apart = learned(&[(&[0], EAST, [0.2; 3]), (&[0], NORTH, [0.2; 3])]);
+        let likeness = [0.2, 0.6, 0.6];
+        let apart = learned(&[(&[0], EAST, likeness), (&[0], NORTH, likeness)]);
         assert!(ask(&apart, 0, &EAST).usual_pull.abs() < 0.05);
-        let alike = learned(&[(&[0], EAST, [0.2; 3]), (&[0], EAST, [0.2; 3])]);
+        let alike = learned(&[(&[0], EAST, likeness), (&[0], EAST, likeness)]);
         assert!(ask(&alike, 0, &EAST).usual_pull > 0.3);
+    }
+
+    #[test]
+    fn the_same_is_usual_for_items_with_as_many_intents() {
+        let likeness = [0.2, 0.2, 0.6];
+        let past = learned(&[
+            (&[0], EAST, likeness),
+            (&[0], EAST, likeness),
+            (&[1], NORTH, likeness),
+            (&[1], EAST, likeness),
+        ]);
+        let usual = [0, 1].map(|item| ask(&past, item, &EAST).usual_pull);
+        assert!(usual[0] > 0.0 && usual[0] == usual[1], "{usual:?}");
     }
 
     #[test]

@@ -58,6 +58,20 @@ fn more_traces_say_more() {
 }
 
 #[test]
+fn a_request_in_many_parts_is_told_less_by_the_whole_of_it() {
+    let past = past(&[0, 1], 5);
+    let vector = about(1, 2);
+    let ask = |parts: &[Vec<f32>]| {
+        let request = Intent { text: WORDS[1], vector: Some(&vector), parts };
+        past.hints(&request, SUBJECTS)[1]
+    };
+    let (whole, parted) = (ask(&[]), ask(&[about(1, 0), about(2, 0), about(3, 0)]));
+    assert_eq!(ask(&[about(1, 0)]), whole);
+    assert!(parted.trust < whole.trust && parted.evidence < whole.evidence, "{whole:?} {parted:?}");
+    assert!(parted.evidence > 0.0, "{parted:?}");
+}
+
+#[test]
 fn an_item_without_traces_keeps_its_place() {
     for times in [1, 5, 20] {
         let hints = ask(&past(&[0, 1], times), 3);
