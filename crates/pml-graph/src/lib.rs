@@ -10,6 +10,7 @@ pub mod french;
 pub mod graph;
 mod kernel;
 pub mod lexical;
+mod linear;
 mod measure;
 pub mod next;
 mod pairs;

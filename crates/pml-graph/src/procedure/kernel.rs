@@ -5,6 +5,7 @@
 
 use super::Request;
 use super::memory::{Match, Memory, Past, profile};
+use crate::linear;
 
 /// How many traces are asked.
 const NEAREST: usize = 100;
@@ -102,7 +103,9 @@ fn weigh(near: &mut [Near], memory: &Memory, meaning: f32) {
         }
     }
     let mut weights: Vec<f64> = near.iter().map(|near| f64::from(near.similarity)).collect();
-    solve(&mut matrix, &mut weights);
+    // Rounded vectors could leave a little less than the doubt, but never nothing.
+    linear::factor(&mut matrix, size, DOUBT / 2.0);
+    linear::solve(&matrix, &mut weights);
     near.iter_mut().zip(weights).for_each(|(near, weight)| near.weight = weight as f32);
 }
 
@@ -125,59 +128,9 @@ fn overlap(a: &[Match], b: &[Match]) -> f32 {
     sum
 }
 
-/// Solves a symmetric, positive definite system by Cholesky's method. Only the lower half of `matrix` is
-/// read; `values` become the solution.
-fn solve(matrix: &mut [f64], values: &mut [f64]) {
-    let size = values.len();
-    for row in 0..size {
-        for column in 0..=row {
-            let (before, rest) = matrix.split_at_mut(row * size);
-            let this = &mut rest[..=row];
-            this[column] = if column == row {
-                let rest = this[column] - sum_of_products(&this[..column], &this[..column]);
-                // Rounded vectors could make it a little less than the doubt, but never nothing.
-                rest.max(DOUBT / 2.0).sqrt()
-            } else {
-                let other = &before[column * size..=column * size + column];
-                (this[column] - sum_of_products(&this[..column], &other[..column])) / other[column]
-            };
-        }
-    }
-    for row in 0..size {
-        let sum: f64 = (0..row).map(|column| matrix[row * size + column] * values[column]).sum();
-        values[row] = (values[row] - sum) / matrix[row * size + row];
-    }
-    for row in (0..size).rev() {
-        let sum: f64 = (row + 1..size).map(|below| matrix[below * size + row] * values[below]).sum();
-        values[row] = (values[row] - sum) / matrix[row * size + row];
-    }
-}
-
-/// Four sums side by side, because one alone would wait for each addition before the next.
-fn sum_of_products(a: &[f64], b: &[f64]) -> f64 {
-    let (a_fours, a_rest) = a.as_chunks::<4>();
-    let (b_fours, b_rest) = b.as_chunks::<4>();
-    let mut sums = [0.0; 4];
-    for (a, b) in a_fours.iter().zip(b_fours) {
-        (0..4).for_each(|lane| sums[lane] += a[lane] * b[lane]);
-    }
-    sums.iter().sum::<f64>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f64>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_system_is_solved() {
-        // The upper half is not read.
-        let mut matrix = [4.0, 99.0, 99.0, 2.0, 5.0, 99.0, 1.0, 3.0, 6.0];
-        let mut values = [9.0, 21.0, 25.0];
-        solve(&mut matrix, &mut values);
-        for (value, expected) in values.iter().zip([0.373_134, 2.268_657, 2.970_149]) {
-            assert!((value - expected).abs() < 1e-5, "{values:?}");
-        }
-    }
 
     #[test]
     fn rows_keep_the_angle() {
