@@ -29,7 +29,7 @@ pub const FEATURES: usize = 6;
 /// How much each of the [`features`](Signs::features) counts in log-odds.
 pub type Weights = [f64; FEATURES];
 
-const WITH_MEANING: Weights = [-2.23, 1.14, 0.89, 1.46, 3.21, 0.29];
+const WITH_MEANING: Weights = [-2.23, 1.18, 0.93, 1.38, 3.18, 0.28];
 
 const WORDS_ALONE: Weights = [-2.3, 0.68, 3.63, 1.73, 0.0, 0.33];
 

@@ -2,10 +2,10 @@
 //!
 //! A run that succeeded says which items (tools, or capabilities) served an intent. [`Past`] grows by one
 //! such trace at a time and answers, for a request, with a [`Hint`] per item. A hint speaks for an item as
-//! well as against it: a request that is less like the item's past intents than these are like each other
-//! lowers it. That is what keeps learning from hurting: nothing is said for or against an item without
-//! traces, and items with traces pass it only if the request is one of theirs. Of every item is said how
-//! like it past intents are on the whole, so that ranking can tell what is usual from what is meant.
+//! well as against it: a request that is no more like the item's past intents than any request is lowers
+//! it. That is what keeps learning from hurting: nothing is said for or against an item without traces, and
+//! items with traces pass it only if the request is one of theirs. What past intents say of all items, with
+//! traces or without, is told by a [`Lens`](crate::lens::Lens).
 //!
 //! Vectors are handed in, and may be missing; then the words of past intents speak alone. Items are
 //! numbered by the caller. Nothing here knows what a description says.
@@ -20,29 +20,29 @@ use std::ops::Range;
 use learned::{Learned, Told};
 use words::{Heard, Words};
 
+use crate::lens::Seen;
 use crate::vectors::Vectors;
 
-/// What share of the pull that an item's own requests usually have is expected of any request near it.
-/// Under the middle, because what is usual is measured with less known than there is in the end.
-const USUAL: f32 = 0.3;
+/// How much what the learned vectors say counts.
+const PULL: f32 = 0.8;
 
-/// How much more the first trace's pull counts: it has not moved the item as far as many will.
-const EARLY: f32 = 0.5;
+/// How much the nearest past intent counts, by its cosine, ...
+const NEAREST: f32 = 5.0;
 
-/// How much the nearest past intent counts, by its cosine.
-const NEAREST: f32 = 1.0;
+/// ... beyond what it is for a request that is nothing to the item, with one trace, and how much more that is with every e
+/// times as many traces: among many, one is near by chance.
+const NEAR_BY_CHANCE: f32 = 0.35;
+const NEAR_BY_CHANCE_GROWTH: f32 = 0.03;
 
-/// How much the words of past intents count, by the share of the request they cover.
+/// With how many traces half of what the nearest intent says is believed.
+const HALF_NEAR: f32 = 1.0;
+
+/// The same for the words of past intents, by the share of the request they cover. It takes more intents until an item's
+/// words have been heard.
 const WORDS: f32 = 6.0;
-
-/// What the nearest intent and the words come to for a request that is nothing to the item, with one trace...
-const CHANCE: f32 = 1.75;
-
-/// ... and how much more with every e times as many traces: among many, one is near by chance.
-const CHANCE_GROWTH: f32 = 0.2;
-
-/// With how many traces half of what the nearest intent and the words say is believed.
-const HALF_BELIEVED: f32 = 1.0;
+const HEARD_BY_CHANCE: f32 = 0.233;
+const HEARD_BY_CHANCE_GROWTH: f32 = 0.05;
+const HALF_WORDS: f32 = 2.0;
 
 /// The share of words below which they say nothing, where they speak alone. One intent that has all of
 /// them comes to 0.4.
@@ -50,19 +50,16 @@ const COMMON_WORDS: f32 = 0.25;
 
 /// How much of what the description says is given up, at most, for what traces say; both say much the
 /// same, and traces say it better.
-const TRUST: f32 = 0.5;
+const TRUST: f32 = 0.7;
 
 /// With how many traces half of that is reached.
 const HALF_TRUST: f32 = 4.0;
 
-/// How fast what the vector of a whole request says fades with its parts, as a power of their number: it is
-/// a mixture of them, and an item is wanted for one. What the description says stands on the parts, so it
-/// is given up the less the more there are.
-const FADING_PULL: f32 = 0.25;
+/// How fast what a whole request says fades with its parts, as a power of their number: it is a mixture of
+/// them, and an item is wanted for one. What the description says stands on the parts, so it is given up the
+/// less the more there are.
+const FADING: f32 = 0.25;
 const FADING_TRUST: f32 = 1.0;
-
-/// After how many intents half of what is usual for all of them is believed.
-const HALF_HEARD: f32 = 50.0;
 
 /// A run that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -97,11 +94,15 @@ pub struct Hint {
     pub evidence: f32,
     /// The cosine of the nearest intent the item has served; 0 if there is none to compare with.
     pub nearest: f32,
-    /// How like the item's own vector past intents are, whether it served them or not: the mean of their
-    /// cosines, believed as far as `heard` says.
-    pub usual: f32,
-    /// From 0 to below 1 with the number of intents that were compared with the item.
-    pub heard: f32,
+}
+
+/// All that the past says about one request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Advice {
+    /// About each item, in catalogue order.
+    pub hints: Vec<Hint>,
+    /// How like each item the request is without what requests and items always differ in, where that is known.
+    pub seen: Option<Seen>,
 }
 
 impl Hint {
@@ -132,8 +133,6 @@ pub struct Past {
     /// The parts of all intents with a vector, and which are whose.
     parts: Vectors,
     parted: Vec<Parted>,
-    /// Per item, the summed cosines of all intents with its own vector, and how many they are.
-    likeness: Vec<(f32, u32)>,
 }
 
 /// An intent in parts.
@@ -156,10 +155,6 @@ impl Past {
         self.words.push(&slots, trace.intent.text);
         let Some(vector) = trace.intent.vector.filter(|vector| self.learned.takes(vector)) else { return };
         self.learned.push(&items, &self.slots, vector, trace.likeness);
-        self.likeness.resize(self.likeness.len().max(trace.likeness.len()), (0.0, 0));
-        for ((sum, number), likeness) in self.likeness.iter_mut().zip(trace.likeness) {
-            (*sum, *number) = (*sum + likeness, *number + 1);
-        }
         let start = self.parts.len();
         self.comparable(&trace.intent).into_iter().for_each(|part| self.parts.push(Some(part)));
         self.parted.push(Parted { slots, rows: start..self.parts.len() });
@@ -179,10 +174,6 @@ impl Past {
                 *hint = told.map_or_else(|| spoken(*heard, traces), |told| known(told, *heard, parts));
                 hint.traces = traces;
             }
-        }
-        for (hint, (sum, number)) in hints.iter_mut().zip(&self.likeness) {
-            hint.usual = sum / (*number as f32 + HALF_HEARD);
-            hint.heard = grown(*number as f32, HALF_HEARD);
         }
         hints
     }
@@ -229,14 +220,14 @@ impl Past {
 /// What is to be said where vectors can be compared, of a request in so many parts.
 fn known(told: Told, heard: Heard, parts: f32) -> Hint {
     let traces = told.traces as f32;
-    let pull = (1.0 + EARLY / traces) * (told.pull - USUAL * told.usual_pull);
-    let alike = NEAREST * told.nearest + WORDS * heard.share - CHANCE - CHANCE_GROWTH * traces.ln();
+    let near = told.nearest - NEAR_BY_CHANCE - NEAR_BY_CHANCE_GROWTH * traces.ln();
+    let words = heard.share - HEARD_BY_CHANCE - HEARD_BY_CHANCE_GROWTH * traces.ln();
+    let alike = grown(traces, HALF_NEAR) * NEAREST * near + grown(traces, HALF_WORDS) * WORDS * words;
     Hint {
         traces: told.traces,
         trust: TRUST * grown(traces, HALF_TRUST) * parts.powf(-FADING_TRUST),
-        evidence: pull * parts.powf(-FADING_PULL) + grown(traces, HALF_BELIEVED) * alike,
+        evidence: (PULL * told.pull + alike) * parts.powf(-FADING),
         nearest: told.nearest.max(0.0),
-        ..Hint::default()
     }
 }
 
@@ -244,7 +235,7 @@ fn known(told: Told, heard: Heard, parts: f32) -> Hint {
 /// for one thing can be said in many words.
 fn spoken(heard: Heard, traces: u32) -> Hint {
     let share = (heard.share - COMMON_WORDS).max(0.0);
-    Hint { evidence: grown(traces as f32, HALF_BELIEVED) * WORDS * share, ..Hint::default() }
+    Hint { evidence: grown(traces as f32, HALF_NEAR) * WORDS * share, ..Hint::default() }
 }
 
 /// From 0 to 1 with the number of traces, and a half at `half`.

@@ -9,7 +9,7 @@ use std::fmt;
 use crate::confidence::{self, Signs};
 use crate::lexical::{Field, Index};
 use crate::measure::{Measure, PART_WEIGHT, add_weighted, spread_of};
-use crate::past::Hint;
+use crate::past::{Advice, Hint};
 use crate::request::{MAX_BYTES, Request, Term};
 use crate::tokens;
 use crate::vectors::Vectors;
@@ -21,8 +21,15 @@ pub struct Evidence<'a> {
     pub lexical: &'a Index,
     /// What the items and the request mean; `None` while no model is there.
     pub dense: Option<Dense<'a>>,
-    /// What past requests say of each item, in catalogue order.
-    pub past: Option<&'a [Hint]>,
+    /// What past requests say.
+    pub past: Option<&'a Advice>,
+}
+
+impl<'a> Evidence<'a> {
+    /// What past requests say of each item.
+    fn hints(&self) -> Option<&'a [Hint]> {
+        self.past.map(|past| past.hints.as_slice())
+    }
 }
 
 /// What the items and the request mean, as vectors of one model.
@@ -90,6 +97,11 @@ const USUAL: f32 = 0.5;
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
 
+/// One that is at least this similar is found as well where it stands out among all items, by this many standard
+/// deviations: descriptions that are like no request are little like their own.
+const FAINT: f32 = 0.05;
+const STANDING_OUT: f32 = 1.0;
+
 /// From which cosine on likeness is a reason of its own, and from which on it is a good one.
 const ALIKE: f32 = 0.3;
 const NEARLY: f32 = 0.5;
@@ -137,9 +149,10 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
     }
     let fit = Fit::measure(&request, evidence);
     let mut values = fit.values();
-    let spoken_for = past_speaks(&mut values, evidence.past);
+    let spoken_for = past_speaks(&mut values, evidence.hints());
     let (mean, deviation) = spread_of(&values);
-    let found = (0..values.len()).filter(|item| fit.found[*item] || spoken_for[*item]);
+    let stands_out = |item: usize| values[item] - mean >= STANDING_OUT * deviation && fit.is_faint(item);
+    let found = (0..values.len()).filter(|item| fit.found[*item] || spoken_for[*item] || stands_out(*item));
     let mut ranked: Vec<Valued> = found.map(|item| Valued { item, value: values[item] }).collect();
     ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
     let first = ranked.first()?.item;
@@ -157,11 +170,11 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
     Some((ranked, signs))
 }
 
-/// How well every item fits the request by words and meaning alone: 0 is the usual fit in this catalogue, 1 a
-/// standard deviation.
+/// How well every item fits the request by words and meaning alone, whatever it has served: 0 is the usual fit in this
+/// catalogue, 1 a standard deviation.
 pub fn standard(request: &str, evidence: &Evidence<'_>) -> Vec<f32> {
     let request = Request::read(request, evidence.lexical);
-    let mut values = Fit::measure(&request, &Evidence { past: None, ..*evidence }).values();
+    let mut values = Fit::measure(&request, evidence).values();
     let (mean, deviation) = spread_of(&values);
     values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
     values
@@ -219,8 +232,13 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
-                if let Some(usual) = dense.and_then(|dense| usual(dense.items, evidence.past)) {
-                    meaning.take_usual(&usual);
+                let seen = evidence.past.and_then(|past| past.seen.as_ref());
+                let seen = seen.filter(|seen| seen.whole.len() == index.len());
+                if let Some(seen) = seen {
+                    meaning = Measure::of_seen(seen, request.parts);
+                }
+                if let Some(usual) = dense.and_then(|dense| usual(dense.items)) {
+                    meaning.take_usual(&usual, 1.0 - seen.map_or(0.0, |seen| seen.centred));
                 }
                 meaning.level();
                 meaning.scale(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has(item)));
@@ -228,6 +246,11 @@ impl Fit {
                 likeness
             });
         Fit { all, deviation, names: names(request, index), found, by_words, likeness }
+    }
+
+    /// Whether it may have to do with the request, though it is not like it by itself.
+    fn is_faint(&self, item: usize) -> bool {
+        self.likeness.as_ref().is_some_and(|likeness| likeness[item] >= FAINT)
     }
 
     /// What every item is worth.
@@ -238,20 +261,13 @@ impl Fit {
     }
 }
 
-/// How much more each item is like any request than it is like any other item, as past requests tell, and
-/// as far as these are few what is asked for every day; 0 is usual. Requests are put otherwise than
-/// descriptions, so an item that is put like a request is like many requests, and that says nothing of this
-/// one.
-fn usual(items: &Vectors, past: Option<&[Hint]>) -> Option<Vec<f32>> {
-    let common = items.commonness()?;
-    let past = past.filter(|past| past.len() == common.len());
-    if past.is_none() && !items.knows_everyday() {
-        return None;
-    }
+/// How much more each item is like what is asked for every day than it is like any other item; 0 is usual.
+/// Requests are put otherwise than descriptions, so an item that is put like a request is like many requests,
+/// and that says nothing of this one.
+fn usual(items: &Vectors) -> Option<Vec<f32>> {
+    let common = items.commonness().filter(|_| items.knows_everyday())?;
     let more = |(item, common): (usize, &f32)| {
-        let (usual, heard) = past.map_or((0.0, 0.0), |past| (past[item].usual, past[item].heard));
-        let expected = items.expected(item).unwrap_or(*common);
-        USUAL * (usual + (1.0 - heard) * expected - common)
+        items.expected(item).map_or(0.0, |expected| USUAL * (expected - common))
     };
     let mut more: Vec<f32> = common.iter().enumerate().map(more).collect();
     let known = (0..more.len()).filter(|item| items.has(*item));
@@ -385,10 +401,10 @@ pub fn reasons(request: &str, evidence: &Evidence<'_>, item: usize) -> Vec<Reaso
         Reason::Output(output),
     ];
     let mut reasons: Vec<Reason> = reasons.into_iter().filter(|reason| !reason.words().is_empty()).collect();
-    let served = evidence.past.and_then(|past| past.get(item)).filter(|hint| hint.evidence > SPOKEN_FOR);
+    let served = evidence.hints().and_then(|hints| hints.get(item)).filter(|hint| hint.evidence > SPOKEN_FOR);
     reasons.extend(served.map(|hint| Reason::Served(hint.traces)));
     // What nothing else speaks for was found by what it means, however faintly.
-    let least = if reasons.is_empty() { SIMILAR } else { ALIKE };
+    let least = if reasons.is_empty() { FAINT } else { ALIKE };
     let meant = evidence.dense.and_then(|dense| likeness(&dense, item)).filter(|cosine| *cosine >= least);
     reasons.extend(meant.map(Reason::Meaning));
     reasons

@@ -245,11 +245,31 @@ impl Vectors {
         largest > 0.0 && largest.is_finite() && (self.dimensions == 0 || self.dimensions == vector.len())
     }
 
+    /// What all vectors come to on average, each of length 1; nothing where there are none.
+    pub(crate) fn centre(&self) -> Option<Vec<f32>> {
+        let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
+        (there > 0).then(|| self.sum.iter().map(|number| number / there as f32).collect())
+    }
+
     /// The vector of an item that has one, of length 1, but for rounding.
     pub(crate) fn row(&self, item: usize) -> Vec<f32> {
         let row = &self.rows[item * self.dimensions..(item + 1) * self.dimensions];
         row.iter().map(|small| f32::from(*small) * self.scales[item]).collect()
     }
+}
+
+/// The scalar product, in lanes that can be computed side by side.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0.0_f32; LANES];
+    let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f32 = a_lanes.remainder().iter().zip(b_lanes.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in a_lanes.zip(b_lanes) {
+        for lane in 0..LANES {
+            sums[lane] += x[lane] * y[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
 }
 
 /// A request's vector in whole numbers, and what makes its length 1.

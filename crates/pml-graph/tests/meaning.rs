@@ -78,7 +78,7 @@ fn what_is_said_in_other_words_is_found() {
     check(
         "shall I take an umbrella",
         &expect![[r#"
-            0.86 forecast: means nearly what is asked (1.00)
+            0.87 forecast: means nearly what is asked (1.00)
         "#]],
     );
 }
@@ -89,8 +89,8 @@ fn words_and_meaning_count_together() {
         "write a letter to the bank about what I owe",
         &expect![[r#"
             0.63 list_payments: server matches `bank`; means nearly what is asked (0.84)
-            0.63 get_balance: server matches `bank`; means nearly what is asked (0.84)
-            0.36 write_file: name matches `write`; means something like what is asked (0.46)
+            0.62 get_balance: server matches `bank`; means nearly what is asked (0.84)
+            0.35 write_file: name matches `write`; means something like what is asked (0.46)
             0.28 read_file: means something like what is asked (0.46)
         "#]],
     );
@@ -102,7 +102,7 @@ fn every_part_has_its_own_meaning() {
         "Will it be sunny tomorrow? Read my document. Post a letter.",
         &expect![[r#"
             0.84 read_file: name matches `Read`; means nearly what is asked (1.00)
-            0.73 forecast: means nearly what is asked (1.00)
+            0.72 forecast: means nearly what is asked (1.00)
             0.72 send_email: means nearly what is asked (0.99)
             0.56 write_file: means nearly what is asked (1.00)
         "#]],

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use pml_graph::everyday::Everyday;
+use pml_graph::lens::Differences;
 use pml_graph::lexical::{Document, Index};
-use pml_graph::past::{Hint, Intent, Past, Trace};
+use pml_graph::past::{Advice, Hint, Intent, Past, Trace};
 use pml_graph::rank::{Dense, Evidence, rank, reasons, standard};
 use pml_graph::vectors::Vectors;
 
@@ -23,9 +24,14 @@ fn index() -> Index {
     }))
 }
 
+fn advice(hints: &[Hint]) -> Advice {
+    Advice { hints: hints.to_vec(), seen: None }
+}
+
 fn order(request: &str, past: Option<&[Hint]>) -> Vec<usize> {
     let index = index();
-    let evidence = Evidence { lexical: &index, dense: None, past };
+    let past = past.map(advice);
+    let evidence = Evidence { lexical: &index, dense: None, past: past.as_ref() };
     rank(request, &evidence).into_iter().map(|found| found.item).collect()
 }
 
@@ -40,7 +46,7 @@ fn an_item_is_found_by_what_it_served_though_no_word_is_its_own() {
     assert!(hints[0].evidence > 0.0, "{hints:?}");
     assert_eq!(order(request, Some(&hints)).first(), Some(&0));
     let index = index();
-    let why = reasons(request, &Evidence { lexical: &index, dense: None, past: Some(&hints) }, 0);
+    let why = reasons(request, &Evidence { lexical: &index, dense: None, past: Some(&advice(&hints)) }, 0);
     assert_eq!(why.iter().map(ToString::to_string).collect::<Vec<_>>(), ["served a request like this one"]);
 }
 
@@ -54,7 +60,8 @@ fn hints_of_another_catalogue_are_not_listened_to() {
 fn the_standard_fit_is_that_of_words_whatever_the_past_says() {
     let index = index();
     let hints = vec![Hint { evidence: 9.0, ..Hint::default() }; 4];
-    let with = standard("read a file", &Evidence { lexical: &index, dense: None, past: Some(&hints) });
+    let with =
+        standard("read a file", &Evidence { lexical: &index, dense: None, past: Some(&advice(&hints)) });
     let without = standard("read a file", &Evidence { lexical: &index, dense: None, past: None });
     assert_eq!(with, without);
     let mean = with.iter().sum::<f32>() / 4.0;
@@ -75,17 +82,12 @@ fn order_of_two(items: &mut Vectors, heard: u32, vector: [f32; 4]) -> Vec<usize>
     let index =
         Index::build(["one", "two", "three", "four"].map(|name| Document { name, ..Document::default() }));
     ITEMS.iter().for_each(|item| items.push(Some(item)));
-    let mut past = Past::default();
-    for _ in 0..heard {
-        let likeness = items.similarities(&vector).unwrap_or_default();
-        let intent = Intent { text: "another thing", vector: Some(&vector), parts: &[] };
-        past.push(&Trace { items: &[3], intent, likeness: &likeness });
-    }
-    let hints = past.hints(&Intent { text: "an old request", vector: Some(&REQUEST), parts: &[] }, 4);
-    assert!(hints[..3].iter().all(|hint| hint.traces == 0 && hint.evidence == 0.0), "{hints:?}");
+    let mut differences = Differences::default();
+    (0..heard).for_each(|_| differences.learn(&vector, &[3], items));
+    let seen = differences.lens(items).and_then(|lens| lens.see(&REQUEST, &[]));
+    let past = Advice { hints: Vec::new(), seen };
     let dense = Dense { items, whole: &REQUEST, parts: &[] };
-    let past = (heard > 0).then_some(hints.as_slice());
-    let evidence = Evidence { lexical: &index, dense: Some(dense), past };
+    let evidence = Evidence { lexical: &index, dense: Some(dense), past: Some(&past) };
     let found = rank("an old request", &evidence).into_iter().map(|found| found.item);
     found.filter(|item| *item < 2).collect()
 }
@@ -107,4 +109,19 @@ fn an_item_that_is_like_what_is_asked_every_day_is_no_more_meant_for_it_until_pa
     assert_eq!(order_of_two(&mut everyday(&put_so), 400, put_otherwise), [0, 1]);
     // Requests that another model has read say nothing.
     assert_eq!(order_of_two(&mut everyday(&[1.0, 0.0]), 0, put_so), [0, 1]);
+}
+
+#[test]
+fn an_item_is_found_by_standing_out_however_faintly() {
+    let index = Index::build(["one"; 12].map(|name| Document { name, ..Document::default() }));
+    let found = |first: [f32; 2]| {
+        let mut items = Vectors::default();
+        items.push(Some(&first));
+        (1..12).for_each(|_| items.push(Some(&[-0.05, 1.0])));
+        let dense = Dense { items: &items, whole: &[1.0, 0.0], parts: &[] };
+        let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
+        rank("another thing", &evidence).into_iter().map(|found| found.item).collect::<Vec<_>>()
+    };
+    assert_eq!(found([0.1, 1.0]), [0]);
+    assert_eq!(found([0.02, 1.0]), Vec::<usize>::new());
 }

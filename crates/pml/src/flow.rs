@@ -93,13 +93,13 @@ fn found(
 ) -> Result<Page, Problem> {
     let (snapshot, observed, uses) = (app.catalogue.snapshot(), app.memory.observed(), app.memory.uses());
     let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.hints(&snapshot, wanted);
+    let past = app.memory.advice(&snapshot, wanted);
     let known = discover::Recalled {
         capabilities,
         observed: Some(&*observed),
         wanted: Some(wanted),
         vectors: Some(&*vectors),
-        past: past.as_deref(),
+        past: past.as_ref(),
         uses: Some(&*uses),
         close,
     };

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use pml_graph::past::Hint;
+use pml_graph::past::Advice;
 use pml_mcp::server::Change;
 use pml_model::capability::State;
 use pml_model::{CapabilityId, Digest, Principal};
@@ -177,9 +177,9 @@ impl Memory {
         self.index.read().unwrap_or_else(PoisonError::into_inner).version()
     }
 
-    /// What past requests say of each tool of `snapshot`; nothing where they are not known for it yet.
-    pub(crate) fn hints(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Vec<Hint>> {
-        self.with_experience(|experience| experience.hints(snapshot, wanted)).flatten()
+    /// What past requests say of the tools of `snapshot`; nothing where they are not known for it yet.
+    pub(crate) fn advice(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Advice> {
+        self.with_experience(|experience| experience.advice(snapshot, wanted)).flatten()
     }
 
     /// What served requests before, where there is any.

@@ -8,7 +8,7 @@
 //! which lets a step be taken back and done again when more is known.
 
 use super::Slots;
-use crate::vectors::Vectors;
+use crate::vectors::{Vectors, dot};
 
 /// How far an intent moves an item that ranking does not find at all.
 const STEP: f32 = 6.0;
@@ -41,8 +41,8 @@ pub(super) struct Learned {
     server_ends: Vec<u32>,
     /// One vector per slot, one after the other.
     vectors: Vec<f32>,
-    /// Per slot.
-    served: Vec<Served>,
+    /// Per slot, how many intents its item has served.
+    served: Vec<u32>,
     /// The lesson to be gone through again next.
     next: usize,
 }
@@ -62,16 +62,6 @@ struct Share {
     description: f32,
     /// How far the item was moved, in steps: up to 1 towards the intent, or away from it.
     credit: f32,
-    /// What the learned vector of an item that served said of the intent, with this lesson left out.
-    pull: f32,
-}
-
-/// An item's past in numbers.
-#[derive(Debug, Clone, Copy, Default)]
-struct Served {
-    traces: u32,
-    /// The sum of `pull` over the item's intents.
-    pull: f32,
 }
 
 /// What is known of an item about one request.
@@ -81,10 +71,6 @@ pub(super) struct Told {
     pub(super) traces: u32,
     /// What its learned vector says.
     pub(super) pull: f32,
-    /// What the learned vectors of items with as many intents say of an intent that they served, on
-    /// average, each left out in turn. It is the same for all of these, so it tells items that have served
-    /// something from those that have not, and nothing else.
-    pub(super) usual_pull: f32,
     /// The cosine of the nearest of these intents.
     pub(super) nearest: f32,
 }
@@ -99,13 +85,13 @@ impl Learned {
     /// `likeness` has the cosine of every item's description and the intent.
     pub(super) fn push(&mut self, served: &[u32], slots: &Slots, vector: &[f32], likeness: &[f32]) {
         self.intents.push(Some(vector));
-        self.served.resize(slots.len(), Served::default());
+        self.served.resize(slots.len(), 0);
         self.vectors.resize(slots.len() * vector.len(), 0.0);
         let intent = self.intents.row(self.lessons.len());
         let lesson = self.lesson(served, slots, &intent, likeness);
         for item in served {
             let slot = slots.of(*item).expect("an item that served was given a slot");
-            self.served[slot].traces += 1;
+            self.served[slot] += 1;
             self.servers.push(slot as u32);
         }
         self.server_ends.push(self.servers.len() as u32);
@@ -121,7 +107,7 @@ impl Learned {
     /// Who served the intent, and who else looks like it.
     fn lesson(&self, served: &[u32], slots: &Slots, intent: &[f32], likeness: &[f32]) -> Lesson {
         let description = |item: u32| DESCRIPTION * likeness.get(item as usize).copied().unwrap_or(0.0);
-        let share = |item: u32| Share { item, description: description(item), credit: 0.0, pull: 0.0 };
+        let share = |item: u32| Share { item, description: description(item), credit: 0.0 };
         let mut rivals: Vec<(f32, u32)> =
             (0..likeness.len() as u32).map(|item| (description(item), item)).collect();
         for (slot, vector) in self.vectors.chunks_exact(intent.len()).enumerate() {
@@ -170,26 +156,16 @@ impl Learned {
             share.credit = credits[place];
             let vector = &mut self.vectors[slot * size..][..size];
             vector.iter_mut().zip(&intent).for_each(|(number, towards)| *number += step * towards);
-            if place < *served {
-                self.served[slot].pull += pulls[place] - share.pull;
-                share.pull = pulls[place];
-            }
         }
     }
 
     /// What is known about a request, which [`Learned::takes`], per slot; `None` for one without lessons.
     pub(super) fn ask(&self, vector: &[f32], slots: &Slots) -> Vec<Option<Told>> {
         let length = dot(vector, vector).sqrt();
-        let usual = self.usual_pull();
         let rows = self.vectors.chunks_exact(vector.len()).zip(&self.served);
         let mut told: Vec<Option<Told>> = rows
-            .map(|(row, served)| {
-                (served.traces > 0).then(|| Told {
-                    traces: served.traces,
-                    pull: dot(row, vector) / length,
-                    usual_pull: usual * believed(served.traces),
-                    nearest: -1.0,
-                })
+            .map(|(row, &traces)| {
+                (traces > 0).then(|| Told { traces, pull: dot(row, vector) / length, nearest: -1.0 })
             })
             .collect();
         told.resize(slots.len(), None);
@@ -206,22 +182,6 @@ impl Learned {
         }
         told
     }
-
-    /// What learned vectors say of an intent that their item served, on average.
-    fn usual_pull(&self) -> f32 {
-        // One intent alone, left out, leaves nothing that could speak of it.
-        let several = self.served.iter().filter(|served| served.traces > 1);
-        let (pull, traces) = several
-            .fold((0.0, 0.0), |(pull, traces), served| (pull + served.pull, traces + served.traces as f32));
-        if traces > 0.0 { pull / traces } else { 0.0 }
-    }
-}
-
-/// With how many intents an item is expected to say half of what is usual.
-const DOUBT: f32 = 3.0;
-
-fn believed(traces: u32) -> f32 {
-    if traces > 1 { traces as f32 / (traces as f32 + DOUBT) } else { 0.0 }
 }
 
 /// The credits that say by how much ranking is wrong when the items have been moved by them, where it
@@ -251,20 +211,6 @@ fn wrong_by(scores: &[f32], served: usize) -> Vec<f32> {
     let taken: f32 = right.iter().map(|chance| 1.0 / (chance + all_wrong)).sum();
     let lacking = right.iter().map(|chance| all_wrong / (chance + all_wrong));
     lacking.chain(wrong.iter().map(|chance| -chance * taken)).map(|credit| credit / served as f32).collect()
-}
-
-/// The scalar product, in lanes that can be computed side by side.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let mut sums = [0.0_f32; LANES];
-    let (a_lanes, b_lanes) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f32 = a_lanes.remainder().iter().zip(b_lanes.remainder()).map(|(x, y)| x * y).sum();
-    for (x, y) in a_lanes.zip(b_lanes) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -324,28 +270,6 @@ mod tests {
         let untried = learned(&[(&[0], EAST, likeness)]);
         let tried = learned(&[(&[1], NORTH, [0.2; 3]), (&[2], NORTH, [0.2; 3]), (&[0], EAST, likeness)]);
         assert!(ask(&untried, 0, &EAST).pull + 0.5 < ask(&tried, 0, &EAST).pull);
-    }
-
-    #[test]
-    fn what_is_usual_leaves_the_intent_itself_out() {
-        let likeness = [0.2, 0.6, 0.6];
-        let apart = learned(&[(&[0], EAST, likeness), (&[0], NORTH, likeness)]);
-        assert!(ask(&apart, 0, &EAST).usual_pull.abs() < 0.05);
-        let alike = learned(&[(&[0], EAST, likeness), (&[0], EAST, likeness)]);
-        assert!(ask(&alike, 0, &EAST).usual_pull > 0.3);
-    }
-
-    #[test]
-    fn the_same_is_usual_for_items_with_as_many_intents() {
-        let likeness = [0.2, 0.2, 0.6];
-        let past = learned(&[
-            (&[0], EAST, likeness),
-            (&[0], EAST, likeness),
-            (&[1], NORTH, likeness),
-            (&[1], EAST, likeness),
-        ]);
-        let usual = [0, 1].map(|item| ask(&past, item, &EAST).usual_pull);
-        assert!(usual[0] > 0.0 && usual[0] == usual[1], "{usual:?}");
     }
 
     #[test]

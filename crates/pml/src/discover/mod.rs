@@ -9,7 +9,7 @@ pub mod signature;
 use std::collections::HashMap;
 
 use pml_graph::graph::closeness::Close;
-use pml_graph::past::Hint;
+use pml_graph::past::Advice;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
 use pml_model::capability::{Source, reliability};
@@ -238,7 +238,7 @@ pub(crate) fn best<'s>(
     snapshot: &'s Snapshot,
     vectors: Option<&Vectors>,
     wanted: &Wanted,
-    past: Option<&[Hint]>,
+    past: Option<&Advice>,
     most: usize,
     visible: impl Fn(&Tool) -> bool,
 ) -> Vec<(&'s Tool, f64)> {
@@ -252,7 +252,7 @@ pub(crate) fn evidence<'e>(
     snapshot: &'e Snapshot,
     vectors: Option<&'e Vectors>,
     wanted: &'e Wanted,
-    past: Option<&'e [Hint]>,
+    past: Option<&'e Advice>,
 ) -> Evidence<'e> {
     let dense = vectors.zip(wanted.meant.as_ref()).map(|(items, meant)| Dense {
         items,
@@ -273,8 +273,8 @@ pub(crate) struct Recalled<'m> {
     pub(crate) wanted: Option<&'m Wanted>,
     /// What the tools mean, in the order of the snapshot.
     pub(crate) vectors: Option<&'m Vectors>,
-    /// What past requests say of each tool, in the order of the snapshot.
-    pub(crate) past: Option<&'m [Hint]>,
+    /// What past requests say of the tools.
+    pub(crate) past: Option<&'m Advice>,
     /// How often tools were called and failed.
     pub(crate) uses: Option<&'m Uses>,
     /// What hangs together with what was just used, by id.

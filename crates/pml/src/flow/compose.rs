@@ -41,9 +41,9 @@ pub(super) async fn compose(
     let found_before = !chosen.is_empty();
     for clause in clauses.into_iter().filter(|_| !found_before) {
         let wanted = app.meaning.wanted(&clause).await;
-        let past = app.memory.hints(&snapshot, &wanted);
+        let past = app.memory.advice(&snapshot, &wanted);
         let seen = |tool: &Tool| visible(&tool.id);
-        let found = discover::best(&snapshot, Some(&vectors), &wanted, past.as_deref(), LOOKED_AT, seen);
+        let found = discover::best(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, seen);
         if found.first().is_some_and(|(_, score)| *score >= LEAST) {
             chosen.push((clause, found));
         }

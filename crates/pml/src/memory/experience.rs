@@ -6,10 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
+use pml_graph::lens::{Differences, Lens, Seen};
 use pml_graph::lexical::{Document, Index};
 use pml_graph::next::{Next, Prediction, Reason, next};
 use pml_graph::past::workflow::{Workflow, scores};
-use pml_graph::past::{Hint, Intent, Past, Trace};
+use pml_graph::past::{Advice, Intent, Past, Trace};
 use pml_graph::procedure::{self, Match, Suggestion, ToolText, suggest};
 use pml_graph::rank::{self, Evidence};
 use pml_graph::vectors::Vectors;
@@ -26,6 +27,9 @@ const MOST_COMPARISONS: usize = 4_000_000;
 const AT_ONCE: usize = 8;
 /// How many intents of one capability count.
 const MOST_INTENTS: usize = 5;
+/// How many times as many intents there have to be for what they all differ from tools in to be looked at again: it hardly
+/// changes with a few, and everything is learned anew with it.
+const LOOKED_AT_AGAIN: f32 = 1.25;
 
 /// What served requests before.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ pub(crate) struct Experience {
     principal: Principal,
     /// Which model read it all.
     model: u64,
+    /// What requests and tools always differ in, and how many intents there were when that was learned.
+    lens: Option<Lens>,
+    lens_of: usize,
     past: Past,
     procedures: procedure::Memory,
     /// Of which capability each procedure is.
@@ -56,6 +63,8 @@ impl Experience {
             snapshot,
             principal,
             model,
+            lens: None,
+            lens_of: 0,
             past: Past::default(),
             procedures,
             owners: Vec::new(),
@@ -66,20 +75,33 @@ impl Experience {
         }
     }
 
+    /// From all these lessons.
+    fn of(mut self, lessons: &[Lesson], vectors: &Vectors) -> Experience {
+        let mut differences = Differences::default();
+        for lesson in lessons {
+            if let (Some(calls), Some(vector)) = (self.calls(lesson), &lesson.vector) {
+                differences.learn(vector, &each_once(&calls), vectors);
+            }
+        }
+        self.lens = differences.lens(vectors);
+        self.lens_of = lessons.len();
+        lessons.iter().for_each(|lesson| self.take(lesson, vectors));
+        self.index();
+        self
+    }
+
+    /// The tools that are called, in that order. A procedure of which a tool is gone says nothing of how the others are
+    /// used together.
+    fn calls(&self, lesson: &Lesson) -> Option<Vec<u32>> {
+        let places = lesson.known.calls.iter().map(|id| self.snapshot.place(id).map(|place| place as u32));
+        places.collect::<Option<Vec<u32>>>().filter(|calls| !calls.is_empty())
+    }
+
     fn learn(&mut self, lesson: &Lesson, vectors: &Vectors) {
         let Lesson { known, intent, vector, .. } = lesson;
         let vector = vector.as_ref();
-        let numbers = |ids: &[String]| -> Vec<u32> {
-            ids.iter().filter_map(|id| self.snapshot.place(id)).map(|place| place as u32).collect()
-        };
-        let calls = numbers(&known.calls);
-        // A procedure of which a tool is gone says nothing of how the others are used together.
-        if calls.is_empty() || calls.len() != known.calls.len() {
-            return;
-        }
-        let mut items = calls.clone();
-        items.sort_unstable();
-        items.dedup();
+        let Some(calls) = self.calls(lesson) else { return };
+        let items = each_once(&calls);
         let likeness = vector.and_then(|vector| vectors.similarities(vector)).unwrap_or_default();
         let parts: Vec<Vec<f32>> = vector.map(|vector| vector.to_vec()).into_iter().collect();
         let of_intent = Intent { text: intent, vector: vector.map(AsRef::as_ref), parts: &parts };
@@ -94,7 +116,7 @@ impl Experience {
         self.served.push(&Trace { items: &[number as u32], intent: of_intent, likeness: &[] });
         let meant = vector.map(|vector| Meant { whole: Arc::clone(vector), parts });
         let wanted = Wanted { text: intent.clone(), meant };
-        let matches = matches(&self.snapshot, vectors, &wanted);
+        let matches = self.matches(vectors, &wanted);
         self.procedures.learn(&procedure::Trace {
             intent,
             vector: vector.map(AsRef::as_ref),
@@ -112,15 +134,32 @@ impl Experience {
         }
     }
 
-    /// What past requests say of each tool of the snapshot it was made for.
-    pub(crate) fn hints(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Vec<Hint>> {
+    /// What past requests say of the tools of the snapshot it was made for.
+    pub(crate) fn advice(&self, snapshot: &Arc<Snapshot>, wanted: &Wanted) -> Option<Advice> {
         if !Arc::ptr_eq(snapshot, &self.snapshot) || self.owners.is_empty() {
             return None;
         }
         let meant = wanted.meant.as_ref();
         let parts = meant.map_or(&[][..], |meant| &meant.parts);
         let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
-        Some(self.past.hints(&intent, snapshot.tools.len()))
+        Some(Advice { hints: self.past.hints(&intent, snapshot.tools.len()), seen: self.seen(wanted) })
+    }
+
+    /// How like each tool the request is, seen without what requests and tools always differ in.
+    fn seen(&self, wanted: &Wanted) -> Option<Seen> {
+        let meant = wanted.meant.as_ref()?;
+        self.lens.as_ref()?.see(&meant.whole, &meant.parts)
+    }
+
+    /// How well each tool fits the request by words and meaning alone.
+    fn standard(&self, vectors: &Vectors, wanted: &Wanted) -> Vec<f32> {
+        let past = Advice { hints: Vec::new(), seen: self.seen(wanted) };
+        rank::standard(&wanted.text, &discover::evidence(&self.snapshot, Some(vectors), wanted, Some(&past)))
+    }
+
+    /// The tools that match a request best, by words and meaning alone.
+    fn matches(&self, vectors: &Vectors, wanted: &Wanted) -> Vec<Match> {
+        procedure::matches(&self.standard(vectors, wanted))
     }
 
     /// How well each capability fits the request, by what it served and by its tools: 0 is usual, 1 a standard deviation.
@@ -129,8 +168,7 @@ impl Experience {
         let parts = meant.map_or(&[][..], |meant| &meant.parts);
         let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
         let recalled = self.served.recall(&intent, self.workflows.len());
-        let evidence = discover::evidence(&self.snapshot, Some(vectors), wanted, None);
-        let fits = rank::standard(&wanted.text, &evidence);
+        let fits = self.standard(vectors, wanted);
         let said = Evidence { lexical: &self.words, dense: None, past: None };
         let said = rank::standard(&wanted.text, &said);
         let workflows: Vec<Workflow> = self
@@ -168,7 +206,7 @@ impl Experience {
         if !Arc::ptr_eq(snapshot, &self.snapshot) {
             return None;
         }
-        let matches = matches(&self.snapshot, vectors, wanted);
+        let matches = self.matches(vectors, wanted);
         let suggestion = suggest(&self.procedures, &request(wanted, &matches))?;
         let tools = suggestion.tools.iter().map(|tool| &self.snapshot.tools[*tool as usize]).collect();
         Some((tools, suggestion))
@@ -181,7 +219,7 @@ impl Experience {
         wanted: &Wanted,
         used: &[&str],
     ) -> Vec<(&Tool, f32, Reason)> {
-        let matches = matches(&self.snapshot, vectors, wanted);
+        let matches = self.matches(vectors, wanted);
         let used: Vec<u32> =
             used.iter().filter_map(|id| self.snapshot.place(id)).map(|place| place as u32).collect();
         let Prediction { tools, .. } = next(&self.procedures, &request(wanted, &matches), &used);
@@ -210,15 +248,16 @@ fn texts(snapshot: &Snapshot, calls: &[u32]) -> (String, String) {
     (names.join(" "), descriptions.join("\n"))
 }
 
+fn each_once(calls: &[u32]) -> Vec<u32> {
+    let mut items = calls.to_vec();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
 fn request<'w>(wanted: &'w Wanted, matches: &'w [Match]) -> procedure::Request<'w> {
     let vector = wanted.meant.as_ref().map(|meant| &*meant.whole);
     procedure::Request { intent: &wanted.text, vector, matches }
-}
-
-/// The tools that match a request best, by words and meaning alone.
-fn matches(snapshot: &Snapshot, vectors: &Vectors, wanted: &Wanted) -> Vec<Match> {
-    let evidence = discover::evidence(snapshot, Some(vectors), wanted, None);
-    procedure::matches(&rank::standard(&wanted.text, &evidence))
 }
 
 /// An intent that a capability served.
@@ -245,13 +284,12 @@ pub(crate) fn bring_up_to_date(
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
             && of.principal == *principal
+            && lessons.len() as f32 <= LOOKED_AT_AGAIN * of.lens_of as f32
             // What was forgotten has no say any more.
             && of.known.iter().all(|known| there.contains(known))
     });
     if stands != Some(true) {
-        let mut fresh = Experience::new(snapshot, principal.clone(), model);
-        lessons.iter().for_each(|lesson| fresh.take(lesson, &vectors));
-        fresh.index();
+        let fresh = Experience::new(snapshot, principal.clone(), model).of(&lessons, &vectors);
         *memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
         return;
     }

@@ -392,7 +392,8 @@ impl World {
             for row in rows.iter().filter(|row| row["state"] == "waiting") {
                 self.answer_at_the_terminal(row["workflowId"].as_str().unwrap());
             }
-            rows.iter().all(|row| !["running", "interrupted", "waiting"].iter().any(|open| row["state"] == *open))
+            rows.iter()
+                .all(|row| !["running", "interrupted", "waiting"].iter().any(|open| row["state"] == *open))
         });
         for (request, index) in sent {
             self.requests[index].reply = Some(gateway.outcome(request));

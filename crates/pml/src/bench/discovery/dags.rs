@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use pml_graph::lens::{Differences, Lens};
+use pml_graph::past::Advice;
 use pml_graph::procedure::{Match, Memory, Request as Asked, ToolText, Trace, matches, suggest};
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
@@ -24,8 +26,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
     let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
     let traces: Vec<&Request> = set.requests.iter().filter(|row| row.has_role("trace")).collect();
     let tests: Vec<&Request> = set.requests.iter().filter(|row| row.has_role("test")).collect();
-    let memory = learned(bench, &set, &vectors, &traces)?;
-    let (nodes, links, predictions) = predict(bench, &set, &vectors, &memory, &tests)?;
+    let learned = Learned::from(bench, &set, &vectors, &traces)?;
+    let (nodes, links, predictions) = predict(bench, &set, &vectors, &learned, &tests)?;
     bench.write("ultratool", &predictions)?;
     let mut few = Vec::new();
     for choice in 0..CHOICES {
@@ -33,8 +35,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
         let step = (traces.len() / FEW).max(1);
         let some: Vec<&Request> =
             traces.iter().skip(choice * step / CHOICES).step_by(step).take(FEW).copied().collect();
-        let memory = learned(bench, &set, &vectors, &some)?;
-        let (nodes, links, _) = predict(bench, &set, &vectors, &memory, &tests)?;
+        let learned = Learned::from(bench, &set, &vectors, &some)?;
+        let (nodes, links, _) = predict(bench, &set, &vectors, &learned, &tests)?;
         few.push((nodes, links));
     }
     let few_nodes = score::mean(few.iter().map(|few| few.0));
@@ -54,25 +56,82 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
     ])
 }
 
-fn learned(
-    bench: &mut Bench<'_>,
-    set: &Set,
-    vectors: &Vectors,
-    rows: &[&Request],
-) -> Result<Memory, Problem> {
-    let mut memory = new_memory(set);
-    for row in rows {
-        learn(&mut memory, &mut bench.reader, set, vectors, row)?;
-    }
-    Ok(memory)
+/// What executions taught.
+pub(super) struct Learned {
+    pub(super) memory: Memory,
+    lens: Option<Lens>,
 }
 
-/// A memory of procedures over the tools of a set.
-pub(super) fn new_memory(set: &Set) -> Memory {
-    Memory::new(set.tools.iter().map(|tool| ToolText {
-        name: &tool.name,
-        description: tool.description.as_deref().unwrap_or_default(),
-    }))
+impl Learned {
+    pub(super) fn from(
+        bench: &mut Bench<'_>,
+        set: &Set,
+        vectors: &Vectors,
+        rows: &[&Request],
+    ) -> Result<Learned, Problem> {
+        let memory = Memory::new(set.tools.iter().map(|tool| ToolText {
+            name: &tool.name,
+            description: tool.description.as_deref().unwrap_or_default(),
+        }));
+        let mut differences = Differences::default();
+        for row in rows {
+            let (whole, _) = bench.reader.request(&row.query)?;
+            differences.learn(&whole, &calls(set, row), vectors);
+        }
+        let mut learned = Learned { memory, lens: differences.lens(vectors) };
+        for row in rows {
+            learned.learn(&mut bench.reader, set, vectors, row)?;
+        }
+        Ok(learned)
+    }
+
+    /// Reads a request, with the tools that match it.
+    pub(super) fn asked(
+        &self,
+        reader: &mut Reader,
+        set: &Set,
+        items: &Vectors,
+        query: &str,
+    ) -> Result<Read, Problem> {
+        let (whole, parts) = reader.request(query)?;
+        let dense = Dense { items, whole: &whole, parts: &parts };
+        let seen = self.lens.as_ref().and_then(|lens| lens.see(&whole, &parts));
+        let advice = Advice { hints: Vec::new(), seen };
+        let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: Some(&advice) };
+        Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: whole.into() })
+    }
+
+    /// Learns what a row tells.
+    fn learn(
+        &mut self,
+        reader: &mut Reader,
+        set: &Set,
+        vectors: &Vectors,
+        row: &Request,
+    ) -> Result<(), Problem> {
+        let read = self.asked(reader, set, vectors, &row.query)?;
+        let sequence = row.seq.as_deref().unwrap_or_default();
+        let links: Vec<(usize, usize)> = if row.links.is_empty() {
+            row.edges.clone()
+        } else {
+            let place = |id: &String| sequence.iter().position(|step| step == id);
+            row.links.iter().filter_map(|(from, to)| Some((place(from)?, place(to)?))).collect()
+        };
+        self.memory.learn(&Trace {
+            intent: &row.query,
+            vector: Some(&read.vector),
+            matches: &read.matches,
+            tools: &calls(set, row),
+            links: &links,
+        });
+        Ok(())
+    }
+}
+
+/// The tools that were called, in that order.
+fn calls(set: &Set, row: &Request) -> Vec<u32> {
+    let sequence = row.seq.as_deref().unwrap_or_default();
+    sequence.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect()
 }
 
 type Predicted = (f64, f64, Vec<serde_json::Value>);
@@ -81,13 +140,13 @@ fn predict(
     bench: &mut Bench<'_>,
     set: &Set,
     vectors: &Vectors,
-    memory: &Memory,
+    learned: &Learned,
     tests: &[&Request],
 ) -> Result<Predicted, Problem> {
     let (mut nodes, mut links, mut predictions) = (0.0, 0.0, Vec::new());
     for row in tests {
-        let asked = asked(&mut bench.reader, set, vectors, &row.query)?;
-        let found = suggest(memory, &asked.request(&row.query));
+        let asked = learned.asked(&mut bench.reader, set, vectors, &row.query)?;
+        let found = suggest(&learned.memory, &asked.request(&row.query));
         let tools: Vec<&str> = found
             .iter()
             .flat_map(|found| &found.tools)
@@ -120,39 +179,4 @@ impl Read {
     pub(super) fn request<'r>(&'r self, intent: &'r str) -> Asked<'r> {
         Asked { intent, vector: Some(&self.vector), matches: &self.matches }
     }
-}
-
-/// Reads a request, with the tools that match it.
-pub(super) fn asked(reader: &mut Reader, set: &Set, items: &Vectors, query: &str) -> Result<Read, Problem> {
-    let (whole, parts) = reader.request(query)?;
-    let dense = Dense { items, whole: &whole, parts: &parts };
-    let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: None };
-    Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: whole.into() })
-}
-
-/// Learns what a row tells.
-pub(super) fn learn(
-    memory: &mut Memory,
-    reader: &mut Reader,
-    set: &Set,
-    vectors: &Vectors,
-    row: &Request,
-) -> Result<(), Problem> {
-    let read = asked(reader, set, vectors, &row.query)?;
-    let sequence = row.seq.as_deref().unwrap_or_default();
-    let tools: Vec<u32> = sequence.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
-    let links: Vec<(usize, usize)> = if row.links.is_empty() {
-        row.edges.clone()
-    } else {
-        let place = |id: &String| sequence.iter().position(|step| step == id);
-        row.links.iter().filter_map(|(from, to)| Some((place(from)?, place(to)?))).collect()
-    };
-    memory.learn(&Trace {
-        intent: &row.query,
-        vector: Some(&read.vector),
-        matches: &read.matches,
-        tools: &tools,
-        links: &links,
-    });
-    Ok(())
 }

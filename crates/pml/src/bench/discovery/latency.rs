@@ -115,13 +115,13 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
             let principal = Principal::local();
             let capabilities = memory.find(&principal, intent, &wanted, Some(&meaning)).await?;
             let vectors = meaning.of_tools(snapshot);
-            let past = memory.hints(snapshot, &wanted);
+            let past = memory.advice(snapshot, &wanted);
             let known = Recalled {
                 capabilities,
                 observed: None,
                 wanted: Some(&wanted),
                 vectors: Some(&*vectors),
-                past: past.as_deref(),
+                past: past.as_ref(),
                 ..Recalled::default()
             };
             discover::find(snapshot, &known, &request, |_| true)?;

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pml_graph::lens::{Differences, Lens};
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::workflow::{Workflow, scores};
-use pml_graph::past::{Hint, Intent, Past, Trace};
+use pml_graph::past::{Advice, Intent, Past, Trace};
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
 use serde_json::json;
@@ -48,8 +49,8 @@ impl ReadSet {
         Ok(ReadSet { set, vectors, of: texts.into_iter().zip(read).collect() })
     }
 
-    fn past<'r>(&self, traces: impl Iterator<Item = &'r Request>) -> Past {
-        let mut past = Past::default();
+    fn past<'r>(&self, traces: impl Iterator<Item = &'r Request>) -> Known {
+        let (mut past, mut differences) = (Past::default(), Differences::default());
         for row in traces {
             let Some(item) = row.gold.first().and_then(|id| self.set.place(id)) else { continue };
             let vector = &self.of[&row.query];
@@ -57,25 +58,29 @@ impl ReadSet {
             let items = [item as u32];
             let intent = Intent { text: &row.query, vector: Some(vector), parts: &[] };
             past.push(&Trace { items: &items, intent, likeness: &likeness });
+            differences.learn(vector, &items, &self.vectors);
         }
-        past
+        Known { past, lens: differences.lens(&self.vectors) }
     }
 
-    fn ranked(&self, reader: &mut Reader, past: Option<&Past>, row: &Request) -> Result<Vec<usize>, Problem> {
+    fn ranked(
+        &self,
+        reader: &mut Reader,
+        past: Option<&Known>,
+        row: &Request,
+    ) -> Result<Vec<usize>, Problem> {
         let (whole, parts) = reader.request(&row.query)?;
         let dense = Dense { items: &self.vectors, whole: &whole, parts: &parts };
-        let hints: Option<Vec<Hint>> = past.map(|past| {
-            let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
-            past.hints(&intent, self.set.tools.len())
-        });
-        let evidence = Evidence { lexical: &self.set.index, dense: Some(dense), past: hints.as_deref() };
+        let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
+        let advice = past.map(|known| known.advice(&intent, self.set.tools.len()));
+        let evidence = Evidence { lexical: &self.set.index, dense: Some(dense), past: advice.as_ref() };
         Ok(rank::rank(&row.query, &evidence).into_iter().map(|ranked| ranked.item).collect())
     }
 
     fn ndcg(
         &self,
         reader: &mut Reader,
-        past: Option<&Past>,
+        past: Option<&Known>,
         rows: &[&Request],
     ) -> Result<(f64, Vec<serde_json::Value>), Problem> {
         let (mut sum, mut predictions) = (0.0, Vec::new());
@@ -86,6 +91,21 @@ impl ReadSet {
             predictions.push(json!({ "id": row.id, "ranked": &ids[..ids.len().min(50)] }));
         }
         Ok((sum / rows.len().max(1) as f64, predictions))
+    }
+}
+
+/// What was executed, as ranking learns from it.
+pub(super) struct Known {
+    pub(super) past: Past,
+    pub(super) lens: Option<Lens>,
+}
+
+impl Known {
+    /// What it says about a request with a vector.
+    pub(super) fn advice(&self, request: &Intent<'_>, items: usize) -> Advice {
+        let lens = self.lens.as_ref().zip(request.vector);
+        let seen = lens.and_then(|(lens, whole)| lens.see(whole, request.parts));
+        Advice { hints: self.past.hints(request, items), seen }
     }
 }
 

@@ -4,8 +4,9 @@ use pml_graph::next::next;
 use serde_json::json;
 
 use super::super::Figure;
-use super::data::{self, Set};
-use super::{Bench, dags, retrieval};
+use super::dags::Learned;
+use super::data::{self, Request, Set};
+use super::{Bench, retrieval};
 use crate::problem::Problem;
 
 /// Sets, and how often the first guess must be right.
@@ -16,17 +17,15 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
     for (name, least) in SETS {
         let set = Set::read(bench.data, name)?;
         let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
-        let mut memory = dags::new_memory(&set);
-        for row in set.requests.iter().filter(|row| row.has_role("trace")) {
-            dags::learn(&mut memory, &mut bench.reader, &set, &vectors, row)?;
-        }
+        let traces: Vec<&Request> = set.requests.iter().filter(|row| row.has_role("trace")).collect();
+        let learned = Learned::from(bench, &set, &vectors, &traces)?;
         let moments = data::moments(bench.data, name)?;
         let (mut first, mut third, mut predictions) = (0.0, 0.0, Vec::new());
         for moment in &moments {
-            let asked = dags::asked(&mut bench.reader, &set, &vectors, &moment.query)?;
+            let asked = learned.asked(&mut bench.reader, &set, &vectors, &moment.query)?;
             let used: Vec<u32> =
                 moment.context.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
-            let prediction = next(&memory, &asked.request(&moment.query), &used);
+            let prediction = next(&learned.memory, &asked.request(&moment.query), &used);
             let ranked: Vec<&str> =
                 prediction.tools.iter().map(|next| set.tools[next.tool as usize].id.as_str()).collect();
             let right =

@@ -8,12 +8,15 @@ use std::collections::HashMap;
 use pml_graph::graph::closeness::closeness;
 use pml_graph::graph::insights::Insights;
 use pml_graph::graph::{EdgeType, Graph, NodeKind};
+use pml_graph::lens::Differences;
 use pml_graph::past::{Intent, Past, Trace};
 use pml_graph::rank::{self, Dense, Evidence, Ranked};
+use pml_graph::vectors::Vectors;
 use pml_model::capability::reliability;
 
 use super::super::Figure;
 use super::data::{self, Moment, Set};
+use super::learning::Known;
 use super::score;
 use super::{Bench, retrieval};
 use crate::discover::Prior;
@@ -54,13 +57,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
 }
 
 /// What is known from the executions of a set.
-struct Known {
-    graph: Graph,
-    past: Past,
-}
-
-fn known(bench: &mut Bench<'_>, set: &Set, vectors: &pml_graph::vectors::Vectors) -> Result<Known, Problem> {
-    let (mut graph, mut past) = (Graph::default(), Past::default());
+fn known(bench: &mut Bench<'_>, set: &Set, vectors: &Vectors) -> Result<(Graph, Known), Problem> {
+    let (mut graph, mut past, mut differences) = (Graph::default(), Past::default(), Differences::default());
     set.tools.iter().for_each(|tool| graph.insert(&tool.id, NodeKind::Tool));
     for row in set.requests.iter().filter(|row| row.has_role("trace")) {
         let steps = row.seq.as_deref().unwrap_or_default();
@@ -76,8 +74,9 @@ fn known(bench: &mut Bench<'_>, set: &Set, vectors: &pml_graph::vectors::Vectors
         let likeness = vectors.similarities(&whole).unwrap_or_default();
         let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
         past.push(&Trace { items: &items, intent, likeness: &likeness });
+        differences.learn(&whole, &items, vectors);
     }
-    Ok(Known { graph, past })
+    Ok((graph, Known { past, lens: differences.lens(vectors) }))
 }
 
 /// How well the next tool is found by the request alone, with what was just used, and with what was used in another
@@ -85,16 +84,16 @@ fn known(bench: &mut Bench<'_>, set: &Set, vectors: &pml_graph::vectors::Vectors
 fn what_was_used(bench: &mut Bench<'_>, name: &str) -> Result<Figure, Problem> {
     let set = Set::read(bench.data, name)?;
     let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
-    let Known { graph, past } = known(bench, &set, &vectors)?;
+    let (graph, known) = known(bench, &set, &vectors)?;
     let insights = Insights::of(&graph);
     let moments: Vec<Moment> = data::moments(bench.data, name)?;
     let mut scores = [Vec::new(), Vec::new(), Vec::new()];
     for (at, moment) in moments.iter().enumerate() {
         let (whole, parts) = bench.reader.request(&moment.query)?;
         let intent = Intent { text: &moment.query, vector: Some(&whole), parts: &parts };
-        let hints = past.hints(&intent, set.tools.len());
+        let advice = known.advice(&intent, set.tools.len());
         let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
-        let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: Some(&hints) };
+        let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: Some(&advice) };
         // What was used is not looked for again.
         let unused = |one: &Ranked| !moment.context.contains(&set.tools[one.item].id);
         let ranked: Vec<Ranked> =
