@@ -235,7 +235,7 @@ impl Memory {
     pub(super) fn speaks_for(&self, term: Option<u32>, tool: u32) -> f32 {
         let Some(term) = term else { return 0.0 };
         let known = &self.tools[tool as usize];
-        let own = if known.name.binary_search(&term).is_ok() {
+        let own = if self.is_named(Some(term), tool) {
             NAMED
         } else if known.description.binary_search(&term).is_ok() {
             DESCRIBED
@@ -246,6 +246,11 @@ impl Memory {
         let together = self.together.get(&(term, tool)).map_or(0.0, |times| *times as f32);
         let here = (together + own + USUAL * usual) / (known.uses as f32 + own + USUAL);
         (here / usual).ln().max(0.0)
+    }
+
+    /// Whether a term stands in a tool's name.
+    pub(super) fn is_named(&self, term: Option<u32>, tool: u32) -> bool {
+        term.is_some_and(|term| self.tools[tool as usize].name.binary_search(&term).is_ok())
     }
 
     /// How early tools with the words of this one's name come in their graphs: 1 first, -1 last.
