@@ -97,10 +97,10 @@ const USUAL: f32 = 0.5;
 /// nothing to do with each other mostly are less.
 const SIMILAR: f32 = 0.15;
 
-/// One that is at least this similar is found as well where it stands out among all items, by this many standard
-/// deviations: descriptions that are like no request are little like their own.
-const FAINT: f32 = 0.05;
-const STANDING_OUT: f32 = 1.0;
+/// Beside such, one that is at least this similar is found as well where it stands out among all items, by this many
+/// standard deviations: descriptions that are like no request are little like their own.
+const FAINT: f32 = 0.08;
+const STANDING_OUT: f32 = 1.5;
 
 /// From which cosine on likeness is a reason of its own, and from which on it is a good one.
 const ALIKE: f32 = 0.3;
@@ -151,8 +151,15 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
     let mut values = fit.values();
     let spoken_for = past_speaks(&mut values, evidence.hints());
     let (mean, deviation) = spread_of(&values);
-    let stands_out = |item: usize| values[item] - mean >= STANDING_OUT * deviation && fit.is_faint(item);
-    let found = (0..values.len()).filter(|item| fit.found[*item] || spoken_for[*item] || stands_out(*item));
+    let clear = |item: usize| fit.found[item] || spoken_for[item];
+    if !(0..values.len()).any(clear) {
+        return None;
+    }
+    let read = |item: usize| evidence.dense.is_some_and(|dense| dense.items.has(item));
+    let faint = |item: usize| fit.likeness.as_ref().is_some_and(|likeness| likeness[item] >= FAINT);
+    let stands_out =
+        |item: usize| values[item] - mean >= STANDING_OUT * deviation && read(item) && faint(item);
+    let found = (0..values.len()).filter(|item| clear(*item) || stands_out(*item));
     let mut ranked: Vec<Valued> = found.map(|item| Valued { item, value: values[item] }).collect();
     ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
     let first = ranked.first()?.item;
@@ -246,11 +253,6 @@ impl Fit {
                 likeness
             });
         Fit { all, deviation, names: names(request, index), found, by_words, likeness }
-    }
-
-    /// Whether it may have to do with the request, though it is not like it by itself.
-    fn is_faint(&self, item: usize) -> bool {
-        self.likeness.as_ref().is_some_and(|likeness| likeness[item] >= FAINT)
     }
 
     /// What every item is worth.
@@ -442,8 +444,12 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Reason::Meaning(cosine) = self {
-            let nearly = if *cosine >= NEARLY { "nearly" } else { "something like" };
-            return write!(f, "means {nearly} what is asked ({cosine:.2})");
+            let nearly = match *cosine {
+                NEARLY.. => "means nearly",
+                SIMILAR.. => "means something like",
+                _ => "is a little like",
+            };
+            return write!(f, "{nearly} what is asked ({cosine:.2})");
         }
         if let Reason::Served(requests) = self {
             let requests = if *requests == 1 { "a request" } else { "requests" };

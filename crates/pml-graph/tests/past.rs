@@ -112,16 +112,20 @@ fn an_item_that_is_like_what_is_asked_every_day_is_no_more_meant_for_it_until_pa
 }
 
 #[test]
-fn an_item_is_found_by_standing_out_however_faintly() {
-    let index = Index::build(["one"; 12].map(|name| Document { name, ..Document::default() }));
-    let found = |first: [f32; 2]| {
+fn beside_what_is_like_the_request_an_item_is_found_by_standing_out() {
+    let index = Index::build(["one"; 30].map(|name| Document { name, ..Document::default() }));
+    let found = |first: f32, second: f32| {
         let mut items = Vectors::default();
-        items.push(Some(&first));
-        (1..12).for_each(|_| items.push(Some(&[-0.05, 1.0])));
+        (0..28).for_each(|_| items.push(Some(&[-0.05, 1.0])));
+        [first, second].iter().for_each(|like| items.push(Some(&[*like, 1.0])));
         let dense = Dense { items: &items, whole: &[1.0, 0.0], parts: &[] };
         let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
-        rank("another thing", &evidence).into_iter().map(|found| found.item).collect::<Vec<_>>()
+        let reasons = reasons("another thing", &evidence, 29).iter().map(ToString::to_string).collect();
+        let found = rank("another thing", &evidence).into_iter().map(|found| found.item);
+        (found.collect::<Vec<_>>(), reasons)
     };
-    assert_eq!(found([0.1, 1.0]), [0]);
-    assert_eq!(found([0.02, 1.0]), Vec::<usize>::new());
+    let because = |why: &str| vec![why.to_owned()];
+    assert_eq!(found(0.2, 0.1), (vec![28, 29], because("is a little like what is asked (0.10)")));
+    assert_eq!(found(0.2, 0.02), (vec![28], Vec::new()));
+    assert_eq!(found(0.1, 0.1).0, Vec::<usize>::new(), "nothing is like the request");
 }
