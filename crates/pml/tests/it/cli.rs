@@ -245,7 +245,7 @@ fn a_server_is_added_used_and_removed() {
         &home,
         &["discover", "search for a word", "--limit", "1", "--explain"],
         &expect![[r#"
-            notes:search_notes 0.85
+            notes:search_notes 0.88
               /** Finds notes that contain a word */
               mcp.notes.search_notes(args: {
                 word: string;
@@ -268,7 +268,7 @@ fn a_server_is_added_used_and_removed() {
                   "id": "notes:add_note",
                   "name": "notes__add_note",
                   "description": "Writes a note down",
-                  "score": 0.845,
+                  "score": 0.846,
                   "reasons": [
                     "name matches `note`",
                     "description mentions `write`",
