@@ -479,10 +479,10 @@ impl App {
             .map(|tool| (tool.definition.name.clone(), offer(tool)))
             .collect();
         let named = |definition: Definition| match known.remove(&definition.name) {
-            Some(offer) => Offer { definition, ..offer },
+            Some(offer) => Offer { definition: Arc::new(definition), ..offer },
             None => {
                 let identifier = pml_model::name::identifier(&definition.name);
-                Offer { definition, identifier, since: now_ms() }
+                Offer { definition: Arc::new(definition), identifier, since: now_ms() }
             }
         };
         let mut tools: Vec<Offer> = tools.into_iter().map(named).collect();
@@ -621,7 +621,7 @@ fn listing(server: &config::Server, manifest: Option<Manifest>, accepted: catalo
 }
 
 fn offer(tool: StoredTool) -> Offer {
-    Offer { definition: tool.definition, identifier: tool.identifier, since: tool.first_seen_at }
+    Offer { definition: Arc::new(tool.definition), identifier: tool.identifier, since: tool.first_seen_at }
 }
 
 /// What a server calls itself, where the operator did not say what it is for.

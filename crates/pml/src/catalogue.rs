@@ -32,7 +32,7 @@ pub struct Tool {
     /// What clients are shown where every tool is listed.
     pub exposed: String,
     /// What its server says of it.
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
     /// Parameters that HTTP clients mirror into headers.
     pub mirrored: Vec<Mirrored>,
 }
@@ -64,8 +64,8 @@ pub struct Listing {
 /// A tool as its server offers it.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What its server says of it.
-    pub definition: Definition,
+    /// What its server says of it; shared, since it is much and is kept by all who know the tool.
+    pub definition: Arc<Definition>,
     /// The identifier it keeps.
     pub identifier: String,
     /// When a tool of that name was first seen.
@@ -342,7 +342,7 @@ pub(crate) fn collect_words(schema: &Value, words: &mut String) {
 pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<Offer> {
     let offer = |definition: Definition| {
         let identifier = identifier(&definition.name);
-        Offer { definition, identifier, since: 0 }
+        Offer { definition: Arc::new(definition), identifier, since: 0 }
     };
     definitions.into_iter().map(offer).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pml_model::{Definition, Digest, Principal, ServerName};
@@ -45,7 +46,11 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
         tools: manifest
             .tools
             .into_iter()
-            .map(|tool| Offer { definition: tool.definition, identifier: tool.identifier, since: 0 })
+            .map(|tool| Offer {
+                definition: Arc::new(tool.definition),
+                identifier: tool.identifier,
+                since: 0,
+            })
             .collect(),
         accepted: Accepted::All,
     });

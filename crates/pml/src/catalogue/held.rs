@@ -4,6 +4,7 @@
 //! until a person has seen it: nobody finds it and nobody can call it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use pml_model::{Definition, Digest, ServerName, ToolId};
 use pml_store::AcceptedDefinition;
@@ -20,7 +21,7 @@ pub struct HeldBack {
     /// What programs would call it by.
     pub identifier: String,
     /// What its server says of it now.
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
     /// Why it is held back.
     pub why: Why,
 }

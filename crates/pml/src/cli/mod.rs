@@ -31,6 +31,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use crate::app::{App, Role};
 use crate::bench;
 use crate::config::{Env, Paths};
+use crate::heap;
 use crate::problem::{Code, Problem};
 
 /// One MCP server in front of all of an agent's MCP servers.
@@ -131,6 +132,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = Env::of_process();
+    heap::keep_together();
     log_to_stderr(&cli, &env);
     let mut runtime = match cli.command {
         // One client, many small steps: handing each to another thread costs more than it gains.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
@@ -257,7 +258,7 @@ impl By {
 /// What a new server offers.
 struct Offered {
     by: By,
-    usable: Vec<Definition>,
+    usable: Vec<Arc<Definition>>,
     /// What waits to be accepted, because another server was here under the same name.
     held: Vec<HeldBack>,
 }
@@ -266,7 +267,11 @@ impl Offered {
     /// The tools that say they only read, and the others.
     fn by_claim(&self) -> (Vec<&Definition>, Vec<&Definition>) {
         let held = self.held.iter().map(|held| &held.definition);
-        self.usable.iter().chain(held).partition(|tool| tool.annotations.read_only_hint == Some(true))
+        self.usable
+            .iter()
+            .chain(held)
+            .map(AsRef::as_ref)
+            .partition(|tool| tool.annotations.read_only_hint == Some(true))
     }
 }
 
@@ -295,7 +300,7 @@ async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Proble
     let held = snapshot.held_back.iter().filter(|held| held.id.server == *name && held.why.waits());
     Ok(Offered {
         by,
-        usable: snapshot.tools_of(name).map(|tool| tool.definition.clone()).collect(),
+        usable: snapshot.tools_of(name).map(|tool| Arc::clone(&tool.definition)).collect(),
         held: held.cloned().collect(),
     })
 }

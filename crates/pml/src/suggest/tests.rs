@@ -1,5 +1,7 @@
 //! Steps that become a DAG, one rule each.
 
+use std::sync::Arc;
+
 use pml_graph::graph::fields::{self, Definition as Fields};
 use pml_model::{Definition, ServerName, ToolId};
 use serde_json::value::RawValue;
@@ -16,7 +18,9 @@ fn tool(id: &str, properties: &Value, required: &Value, output: &Value) -> (Tool
         id: ToolId { server: ServerName::new(server).unwrap(), tool: name.to_owned() },
         identifier: name.to_owned(),
         exposed: name.to_owned(),
-        definition: Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
+        definition: Arc::new(
+            Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
+        ),
         mirrored: Vec::new(),
     };
     let fields =
