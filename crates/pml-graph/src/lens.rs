@@ -7,6 +7,8 @@
 //! together differ in it (as within-class covariance normalisation does for voices). It grows with what was
 //! served: before the first request there is none, and a few change little.
 
+use std::collections::BTreeSet;
+
 use crate::linear;
 use crate::vectors::{Vectors, dot};
 
@@ -22,6 +24,9 @@ const HALF_CENTRED: f32 = 20.0;
 /// Differences smaller than this, as the mean of their squared lengths, are those of rounding.
 const ROUNDING: f32 = 1e-3;
 
+/// Vectors of more numbers are not seen through a lens: to make one takes time with the third power of their number.
+const MOST_NUMBERS: usize = 1024;
+
 /// What requests and the items that served them differ in, added up.
 #[derive(Debug, Clone, Default)]
 pub struct Differences {
@@ -36,17 +41,14 @@ impl Differences {
     /// Learns that some of `items` served a request together. Nothing is learned where none of them has a vector,
     /// or vectors of the request cannot be compared with theirs.
     pub fn learn(&mut self, request: &[f32], served: &[u32], items: &Vectors) {
-        let rows: Vec<Vec<f32>> = served
-            .iter()
-            .map(|item| *item as usize)
-            .filter(|item| items.has(*item))
-            .map(|item| items.row(item))
-            .collect();
+        let served: BTreeSet<usize> = served.iter().map(|item| *item as usize).collect();
+        let rows: Vec<Vec<f32>> =
+            served.into_iter().filter(|item| items.has(*item)).map(|item| items.row(item)).collect();
         let comparable = self.number == 0 || self.requests.len() == request.len();
-        if rows.is_empty() || !items.takes(request) || !comparable {
+        if rows.is_empty() || !items.takes(request) || !comparable || request.len() > MOST_NUMBERS {
             return;
         }
-        let request = of_length_one(request);
+        let Some(request) = of_length_one(request) else { return };
         let size = request.len();
         self.requests.resize(size, 0.0);
         self.differences.resize(size, 0.0);
@@ -139,9 +141,8 @@ impl Lens {
 
     fn likeness(&self, request: &[f32]) -> Option<Vec<f32>> {
         let comparable = request.len() == self.request.len() && self.items.takes(request);
-        comparable
-            .then(|| self.shortened(&of_length_one(request), &self.request))
-            .and_then(|seen| self.items.similarities(&seen))
+        let request = comparable.then(|| of_length_one(request))??;
+        self.items.similarities(&self.shortened(&request, &self.request))
     }
 
     /// The `x` for which `L · x` is what `vector` has beside what is `usual`.
@@ -156,9 +157,10 @@ impl Lens {
     }
 }
 
-fn of_length_one(vector: &[f32]) -> Vec<f32> {
+/// `None` for a vector so short that its length cannot be told.
+fn of_length_one(vector: &[f32]) -> Option<Vec<f32>> {
     let length = dot(vector, vector).sqrt();
-    vector.iter().map(|number| number / length).collect()
+    length.is_normal().then(|| vector.iter().map(|number| number / length).collect())
 }
 
 #[cfg(test)]
@@ -226,9 +228,16 @@ mod tests {
         let mut differences = learned(4, 1.0);
         differences.learn(&[1.0, 0.0], &[0], &items());
         differences.learn(&[0.0; 4], &[0], &items());
+        differences.learn(&[1e-30, 0.0, 0.0, 0.0], &[0], &items());
         differences.learn(&[1.0, 0.0, 0.0, 0.0], &[9], &items());
         differences.learn(&[1.0, 0.0, 0.0, 0.0], &[], &items());
         assert_eq!(differences.number, 4);
+        let long = vec![1.0; MOST_NUMBERS + 1];
+        let mut of_long = Vectors::default();
+        of_long.push(Some(&long));
+        let mut none = Differences::default();
+        none.learn(&long, &[0], &of_long);
+        assert!(none.lens(&of_long).is_none());
         let lens = differences.lens(&items()).expect("something was learned");
         assert_eq!(lens.see(&[1.0, 0.0], &[]), None);
         assert_eq!(lens.see(&[0.0; 4], &[]), None);

@@ -99,7 +99,7 @@ const SIMILAR: f32 = 0.15;
 
 /// Beside such, one that is at least this similar is found as well where it stands out among all items, by this many
 /// standard deviations: descriptions that are like no request are little like their own.
-const FAINT: f32 = 0.08;
+const FAINT: f32 = 0.05;
 const STANDING_OUT: f32 = 1.5;
 
 /// From which cosine on likeness is a reason of its own, and from which on it is a good one.

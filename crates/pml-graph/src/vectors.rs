@@ -75,6 +75,11 @@ impl Vectors {
         self.scales.get(item).is_some_and(|scale| *scale > 0.0)
     }
 
+    /// How many items have a vector.
+    pub fn known(&self) -> usize {
+        self.scales.iter().filter(|scale| **scale > 0.0).count()
+    }
+
     /// Adds an item at the end.
     ///
     /// # Panics
@@ -101,7 +106,7 @@ impl Vectors {
     /// If there is no such item, or the vector has another length than those before it.
     pub fn replace(&mut self, item: usize, vector: Option<&[f32]>) {
         self.sum_up(item, -1.0);
-        self.scales[item] = 0.0;
+        (self.scales[item], self.expected[item]) = (0.0, None);
         let Some(vector) = vector else { return };
         self.take_length(vector.len());
         let step = largest(vector) / f32::from(i8::MAX);
@@ -165,6 +170,7 @@ impl Vectors {
     pub fn shrink_to_fit(&mut self) {
         self.rows.shrink_to_fit();
         self.scales.shrink_to_fit();
+        self.expected.shrink_to_fit();
     }
 
     /// Removes an item; those behind it move up.
@@ -200,8 +206,7 @@ impl Vectors {
         let products = kernel::products(&self.rows, &numbers).into_iter().zip(&self.scales);
         let mut found: Vec<f32> =
             products.map(|(product, row_scale)| product as f32 * row_scale * scale).collect();
-        let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
-        let usual = found.iter().sum::<f32>() / there.max(1) as f32;
+        let usual = found.iter().sum::<f32>() / self.known().max(1) as f32;
         let absent = found.iter_mut().zip(&self.scales).filter(|(_, scale)| **scale == 0.0);
         absent.for_each(|(similarity, _)| *similarity = usual);
         Some(found)
@@ -224,8 +229,8 @@ impl Vectors {
 
     fn measure_commonness(&self) -> Option<Vec<f32>> {
         let mut found = self.similarities(&self.sum)?;
-        let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
-        let length = self.sum.iter().map(|number| number.powi(2)).sum::<f32>().sqrt() / there.max(1) as f32;
+        let length =
+            self.sum.iter().map(|number| number.powi(2)).sum::<f32>().sqrt() / self.known().max(1) as f32;
         found.iter_mut().for_each(|similarity| *similarity *= length);
         Some(found)
     }
@@ -247,8 +252,8 @@ impl Vectors {
 
     /// What all vectors come to on average, each of length 1; nothing where there are none.
     pub(crate) fn centre(&self) -> Option<Vec<f32>> {
-        let there = self.scales.iter().filter(|scale| **scale > 0.0).count();
-        (there > 0).then(|| self.sum.iter().map(|number| number / there as f32).collect())
+        let known = self.known();
+        (known > 0).then(|| self.sum.iter().map(|number| number / known as f32).collect())
     }
 
     /// The vector of an item that has one, of length 1, but for rounding.
@@ -375,7 +380,7 @@ mod tests {
         vectors.remove(1);
         assert!(close(vectors.expected(1), 0.0), "{:?}", vectors.expected);
         vectors.replace(1, None);
-        assert_eq!((vectors.has(1), vectors.expected(9)), (false, None));
+        assert_eq!((vectors.has(1), vectors.expected(1), vectors.expected(9)), (false, None, None));
     }
 
     #[test]

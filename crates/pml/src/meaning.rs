@@ -2,7 +2,7 @@
 //!
 //! A model of the configuration gives them. Those of tools and of served intents are made in the background, a few at a
 //! time, and kept in the database by the digest of their text; until they are there, words alone decide. What is asked for
-//! every day is read once, after them: it makes finding better, but nothing waits for it. Requests are read when they
+//! every day is read once, after them: it makes finding better. Requests are read when they
 //! come. Vectors of two models are never compared: each model has its own.
 
 mod endpoint;

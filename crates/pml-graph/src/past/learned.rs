@@ -112,7 +112,8 @@ impl Learned {
             (0..likeness.len() as u32).map(|item| (description(item), item)).collect();
         for (slot, vector) in self.vectors.chunks_exact(intent.len()).enumerate() {
             let (item, pull) = (slots.item(slot), dot(vector, intent));
-            match rivals.get_mut(item as usize) {
+            // Where likeness is not known, none of them stands at the place of its number.
+            match rivals.get_mut(item as usize).filter(|rival| rival.1 == item) {
                 Some(rival) => rival.0 += pull,
                 None => rivals.push((pull, item)),
             }
@@ -208,8 +209,9 @@ fn wrong_by(scores: &[f32], served: usize) -> Vec<f32> {
     let chances: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
     let (right, wrong) = chances.split_at(served);
     let all_wrong: f32 = wrong.iter().sum();
-    let taken: f32 = right.iter().map(|chance| 1.0 / (chance + all_wrong)).sum();
-    let lacking = right.iter().map(|chance| all_wrong / (chance + all_wrong));
+    let all = |chance: &f32| (chance + all_wrong).max(f32::MIN_POSITIVE);
+    let taken: f32 = right.iter().map(|chance| 1.0 / all(chance)).sum();
+    let lacking = right.iter().map(|chance| all_wrong / all(chance));
     lacking.chain(wrong.iter().map(|chance| -chance * taken)).map(|credit| credit / served as f32).collect()
 }
 
@@ -270,6 +272,18 @@ mod tests {
         let untried = learned(&[(&[0], EAST, likeness)]);
         let tried = learned(&[(&[1], NORTH, [0.2; 3]), (&[2], NORTH, [0.2; 3]), (&[0], EAST, likeness)]);
         assert!(ask(&untried, 0, &EAST).pull + 0.5 < ask(&tried, 0, &EAST).pull);
+    }
+
+    #[test]
+    fn rivals_are_told_apart_where_likeness_is_not_known() {
+        let (mut learned, mut slots) = (Learned::default(), Slots::default());
+        for (item, vector) in [(7, EAST), (0, NORTH), (3, EAST)] {
+            slots.take(item);
+            learned.push(&[item], &slots, &vector, &[]);
+        }
+        let mut items: Vec<u32> = learned.lessons[2].shares.iter().map(|share| share.item).collect();
+        items.sort_unstable();
+        assert_eq!(items, [0, 3, 7]);
     }
 
     #[test]

@@ -20,10 +20,10 @@ impl Default for Prior {
 
 impl Prior {
     /// How likely something is wanted that is so likely by the request alone. What hardly has to do with the request stays
-    /// where it is.
+    /// where it is, and what often fails is lifted the less.
     pub(crate) fn apply(self, score: f64) -> f64 {
         let score = score * self.works;
-        score + (1.0 - score) * score.sqrt() * CLOSE * self.close
+        score + (1.0 - score) * score.sqrt() * CLOSE * self.close * self.works
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn what_fails_sinks_and_is_not_lifted_over_what_works() {
-        let failing = Prior { works: 0.5, close: 0.0 };
+        let failing = Prior { works: 0.5, close: 1.0 };
         assert!(failing.apply(0.6) < Prior::default().apply(0.4));
         assert!(Prior { works: 0.0, close: 1.0 }.apply(0.9) < 1e-12);
     }

@@ -185,8 +185,9 @@ impl Reader {
     fn everyday(&self, known: &HashMap<Digest, StoredVector>) -> Option<Arc<Everyday>> {
         let mut everyday = self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
         if everyday.is_none() {
-            let read: Option<Vec<Vector>> =
-                EVERYDAY.iter().map(|text| known.get(text).map(restored)).collect();
+            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = EVERYDAY.iter().filter(|text| !refused.contains(*text));
+            let read: Option<Vec<Vector>> = taken.map(|text| known.get(text).map(restored)).collect();
             *everyday = read.map(|read| Arc::new(Everyday::of(&read)));
         }
         everyday.clone()
@@ -219,7 +220,8 @@ mod tests {
             EVERYDAY.iter().map(|text| (text.clone(), stored(&[0.6, 0.8]))).collect();
         reader.take(all[1..].to_vec());
         assert!(!counts());
-        reader.take(all[..1].to_vec());
+        // What the model does not take is not waited for.
+        reader.refused.lock().unwrap().insert(all[0].0.clone());
         assert!(counts());
         reader.take(vec![(digest("by another model"), stored(&[0.0, 0.6, 0.8]))]);
         assert!(!counts());

@@ -25,6 +25,8 @@ const BEFORE_READING: Duration = Duration::from_millis(500);
 pub(super) const AGAIN: Duration = Duration::from_secs(30);
 /// How many texts that are gone may be known.
 const SPARE: usize = 10_000;
+/// After how many texts it is worth while to give back what reading took.
+const MANY: usize = 100;
 /// How often it is looked whether there is something new to read.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -33,7 +35,7 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
     let mut changes = app.changes();
     let mut looks = tokio::time::interval(LOOK);
     let mut of: Option<Arc<Reader>> = None;
-    let mut seen = None;
+    let mut known = 0;
     tokio::select! {
         () = app.stopping().cancelled() => return,
         () = tokio::time::sleep(BEFORE_READING) => {}
@@ -52,10 +54,12 @@ pub(crate) async fn keep_reading(app: Arc<App>) {
             Err(trouble) => Err(trouble),
         };
         let told = Arc::clone(&app);
-        let new = seen.replace(app.meaning.version()) != Some(app.meaning.version());
+        let before = known;
+        known = reader.known.read().unwrap_or_else(PoisonError::into_inner).len();
+        let many = known.abs_diff(before) >= MANY;
         blocking(move || {
             take_in(&told);
-            if new {
+            if many {
                 heap::give_back();
             }
         })

@@ -27,9 +27,10 @@ const MOST_COMPARISONS: usize = 4_000_000;
 const AT_ONCE: usize = 8;
 /// How many intents of one capability count.
 const MOST_INTENTS: usize = 5;
-/// How many times as many intents there have to be for what they all differ from tools in to be looked at again: it hardly
-/// changes with a few, and everything is learned anew with it.
+/// How many times as many intents there have to be, and how many more, for what they all differ from tools in to be looked at
+/// again: it hardly changes with a few, and everything is learned anew with it.
 const LOOKED_AT_AGAIN: f32 = 1.25;
+const MORE: usize = 8;
 
 /// What served requests before.
 #[derive(Debug)]
@@ -38,9 +39,11 @@ pub(crate) struct Experience {
     principal: Principal,
     /// Which model read it all.
     model: u64,
-    /// What requests and tools always differ in, and how many intents there were when that was learned.
+    /// What requests and tools always differ in, and how many intents there were and how many tools had been read when that
+    /// was learned.
     lens: Option<Lens>,
     lens_of: usize,
+    tools_read: usize,
     past: Past,
     procedures: procedure::Memory,
     /// Of which capability each procedure is.
@@ -65,6 +68,7 @@ impl Experience {
             model,
             lens: None,
             lens_of: 0,
+            tools_read: 0,
             past: Past::default(),
             procedures,
             owners: Vec::new(),
@@ -85,6 +89,7 @@ impl Experience {
         }
         self.lens = differences.lens(vectors);
         self.lens_of = lessons.len();
+        self.tools_read = vectors.known();
         lessons.iter().for_each(|lesson| self.take(lesson, vectors));
         self.index();
         self
@@ -269,7 +274,7 @@ struct Lesson {
     vector: Option<Vector>,
 }
 
-/// Brings what served requests before up to date. Takes its time, and keeps nobody from looking meanwhile.
+/// Brings what served requests before up to date. Takes its time, and keeps nobody from looking for long.
 pub(crate) fn bring_up_to_date(
     memory: &Memory,
     meaning: &Meaning,
@@ -284,7 +289,8 @@ pub(crate) fn bring_up_to_date(
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
             && of.principal == *principal
-            && lessons.len() as f32 <= LOOKED_AT_AGAIN * of.lens_of as f32
+            && of.tools_read == vectors.known()
+            && lessons.len() <= (LOOKED_AT_AGAIN * of.lens_of as f32) as usize + MORE
             // What was forgotten has no say any more.
             && of.known.iter().all(|known| there.contains(known))
     });

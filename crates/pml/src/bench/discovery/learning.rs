@@ -180,7 +180,7 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
     let read = ReadSet::read(bench, "traject")?;
     let rows = || read.set.requests.iter().filter(|row| row.kind.as_deref() == Some("sequential"));
     let mut known: Vec<Learned<'_>> = Vec::new();
-    let mut past = Past::default();
+    let (mut past, mut differences) = (Past::default(), Differences::default());
     for row in rows().filter(|row| row.has_role("trace") && row.k == Some(1)) {
         let key = row.intent_key.as_deref().unwrap_or_default();
         let sequence = row.seq.as_deref().unwrap_or_default();
@@ -188,6 +188,8 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         let (_, parts) = bench.reader.request(&row.query)?;
         let intent = Intent { text: &row.query, vector: Some(&read.of[&row.query]), parts: &parts };
         past.push(&Trace { items: &[known.len() as u32], intent, likeness: &[] });
+        let served: Vec<u32> = tools.iter().map(|tool| *tool as u32).collect();
+        differences.learn(&read.of[&row.query], &served, &read.vectors);
         known.push(Learned { key, tools });
     }
     let texts: Vec<(String, String)> = known.iter().map(|workflow| workflow.texts(&read.set)).collect();
@@ -196,6 +198,7 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         description: descriptions,
         ..Document::default()
     }));
+    let lens = differences.lens(&read.vectors);
     let (mut right, mut all) = (0_u32, 0_u32);
     for row in rows().filter(|row| row.has_role("test")) {
         let key = row.intent_key.as_deref().unwrap_or_default();
@@ -204,9 +207,11 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         }
         let (whole, parts) = bench.reader.request(&row.query)?;
         let dense = Dense { items: &read.vectors, whole: &whole, parts: &parts };
+        let seen = lens.as_ref().and_then(|lens| lens.see(&whole, &parts));
+        let advice = Advice { hints: Vec::new(), seen };
         let fits = rank::standard(
             &row.query,
-            &Evidence { lexical: &read.set.index, dense: Some(dense), past: None },
+            &Evidence { lexical: &read.set.index, dense: Some(dense), past: Some(&advice) },
         );
         let said = rank::standard(&row.query, &Evidence { lexical: &words, dense: None, past: None });
         let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
