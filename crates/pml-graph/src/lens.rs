@@ -2,7 +2,7 @@
 //!
 //! People ask otherwise than tools are described: politely, with a reason, of a case of their own. What a
 //! request that was served and the descriptions of what served it differ in is of this kind, so it says
-//! little about what is meant, not even where items have not served anything yet. A [`Lens`] takes the usual
+//! little about what is meant, and that holds for items that have not served anything too. A [`Lens`] takes the usual
 //! request and the usual item away, and shortens every direction by how much requests and items that belong
 //! together differ in it (as within-class covariance normalisation does for voices). It grows with what was
 //! served: before the first request there is none, and a few change little.
@@ -140,8 +140,7 @@ impl Lens {
     }
 
     fn likeness(&self, request: &[f32]) -> Option<Vec<f32>> {
-        let comparable = request.len() == self.request.len() && self.items.takes(request);
-        let request = comparable.then(|| of_length_one(request))??;
+        let request = self.items.takes(request).then(|| of_length_one(request))??;
         self.items.similarities(&self.shortened(&request, &self.request))
     }
 
@@ -208,6 +207,7 @@ mod tests {
         for (times, most) in [(1, 0.1), (2, 0.2)] {
             let lens = learned(times, 1.0).lens(&items());
             let seen = lens.and_then(|lens| lens.see(&request, &[])).unwrap_or_default();
+            assert_eq!(seen.whole.len(), plain.len());
             let change = seen.whole.iter().zip(&plain).map(|(seen, plain)| (seen - plain).abs());
             assert!(change.fold(0.0, f32::max) < most, "{:?} {plain:?}", seen.whole);
         }

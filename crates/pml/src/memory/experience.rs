@@ -84,7 +84,7 @@ impl Experience {
         let mut differences = Differences::default();
         for lesson in lessons {
             if let (Some(calls), Some(vector)) = (self.calls(lesson), &lesson.vector) {
-                differences.learn(vector, &each_once(&calls), vectors);
+                differences.learn(vector, &calls, vectors);
             }
         }
         self.lens = differences.lens(vectors);
@@ -106,11 +106,10 @@ impl Experience {
         let Lesson { known, intent, vector, .. } = lesson;
         let vector = vector.as_ref();
         let Some(calls) = self.calls(lesson) else { return };
-        let items = each_once(&calls);
         let likeness = vector.and_then(|vector| vectors.similarities(vector)).unwrap_or_default();
         let parts: Vec<Vec<f32>> = vector.map(|vector| vector.to_vec()).into_iter().collect();
         let of_intent = Intent { text: intent, vector: vector.map(AsRef::as_ref), parts: &parts };
-        self.past.push(&Trace { items: &items, intent: of_intent, likeness: &likeness });
+        self.past.push(&Trace { items: &calls, intent: of_intent, likeness: &likeness });
         let number = match self.workflows.iter().position(|(id, _)| *id == known.id) {
             Some(number) => number,
             None => {
@@ -251,13 +250,6 @@ fn texts(snapshot: &Snapshot, calls: &[u32]) -> (String, String) {
     let descriptions: Vec<&str> =
         tools.iter().filter_map(|tool| tool.definition.description.as_deref()).collect();
     (names.join(" "), descriptions.join("\n"))
-}
-
-fn each_once(calls: &[u32]) -> Vec<u32> {
-    let mut items = calls.to_vec();
-    items.sort_unstable();
-    items.dedup();
-    items
 }
 
 fn request<'w>(wanted: &'w Wanted, matches: &'w [Match]) -> procedure::Request<'w> {
