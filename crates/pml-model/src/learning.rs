@@ -16,6 +16,8 @@ const RATE: f64 = 0.1;
 const PRIOR: f64 = 0.5;
 /// How often a way must have been gone to be the usual one.
 const USUAL: u64 = 3;
+/// Durations up to this many milliseconds say nothing by their ratio.
+const MEASURABLE_MS: f64 = 20.0;
 /// How many different ways are told apart; those found later are not kept.
 const MOST_PATHS: usize = 200;
 /// How many outcomes of one decision are told apart.
@@ -76,6 +78,13 @@ impl OutcomeStats {
     }
 }
 
+/// Whether a run took less than half or more than twice its usual time. Where either is shorter than
+/// [`MEASURABLE_MS`], scheduling and the resolution of the clock make up such a factor by themselves.
+fn is_unusual(duration_ms: f64, usual_ms: f64) -> bool {
+    let measurable = duration_ms > MEASURABLE_MS && usual_ms > MEASURABLE_MS;
+    measurable && (duration_ms > 2.0 * usual_ms || duration_ms < 0.5 * usual_ms)
+}
+
 fn actual(worked: bool) -> f64 {
     f64::from(u8::from(worked))
 }
@@ -85,11 +94,8 @@ impl Learning {
     pub fn priority(&self, path: &[NodeId], worked: bool, duration_ms: f64) -> f64 {
         let Some(known) = self.paths.iter().find(|known| known.path == path) else { return 1.0 };
         let mut priority = (known.success_rate - actual(worked)).abs();
-        if known.count > 5 {
-            let usual = known.avg_duration_ms;
-            if duration_ms > 2.0 * usual || duration_ms < 0.5 * usual {
-                priority += 0.2;
-            }
+        if known.count > 5 && is_unusual(duration_ms, known.avg_duration_ms) {
+            priority += 0.2;
         }
         let all: u64 = self.paths.iter().map(|path| path.count).sum();
         if (known.count as f64) < 0.1 * all as f64 {
@@ -211,6 +217,14 @@ mod tests {
         assert!(close(at(6, 49.0), 0.25));
         assert!(close(at(6, 200.0), 0.05));
         assert!(close(at(5, 1_000.0), 0.05));
+        let short = |usual, duration| {
+            let path_stats = PathStats { avg_duration_ms: usual, ..stats("n1", 9, 0.95) };
+            let known = Learning { paths: vec![path_stats], ..Learning::default() };
+            known.priority(&path("n1"), true, duration)
+        };
+        assert!(close(short(1.0, 9.0), 0.05), "a few milliseconds are noise");
+        assert!(close(short(5.0, 60.0), 0.05) && close(short(60.0, 5.0), 0.05), "so they are on one side");
+        assert!(close(short(21.0, 43.0), 0.25) && close(short(43.0, 21.0), 0.25));
         let known = Learning { paths: vec![stats("n1", 9, 0.1)], ..Learning::default() };
         assert!(close(known.priority(&path("n1"), true, 1_000.0), 1.0), "never above 1");
     }
