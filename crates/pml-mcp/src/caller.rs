@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pml_model::json::{Fields, empty_object};
+use pml_model::json::{Fields, empty_object, raw};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,6 +50,35 @@ struct Inner {
     wants_logs_from: Option<usize>,
     outgoing: Option<mpsc::Sender<ToCaller>>,
     asked: Mutex<Asked>,
+    progress: Mutex<Rising>,
+}
+
+/// Keeps the progress of one request growing, as the protocol demands of every notification. Whoever counts from the
+/// beginning again (another phase, layer or try, another task) counts on from what the client has heard.
+#[derive(Debug, Default)]
+struct Rising {
+    /// What was last reported to us.
+    reported: Option<f64>,
+    /// What was last sent.
+    sent: Option<f64>,
+    /// What is added to both progress and total.
+    base: f64,
+}
+
+impl Rising {
+    /// The progress to send for one that was reported; nothing where it would not grow.
+    fn next(&mut self, reported: f64) -> Option<f64> {
+        if !reported.is_finite() {
+            return None;
+        }
+        if self.reported.is_some_and(|before| reported < before) {
+            self.base = self.sent.unwrap_or(0.0);
+        }
+        self.reported = Some(reported);
+        let value = self.base + reported;
+        let grows = value.is_finite() && self.sent.is_none_or(|sent| value > sent);
+        grows.then(|| *self.sent.insert(value))
+    }
 }
 
 /// How long the caller has been thinking about questions.
@@ -123,6 +152,7 @@ impl Caller {
                 wants_logs_from,
                 outgoing,
                 asked: Mutex::default(),
+                progress: Mutex::default(),
             }),
         }
     }
@@ -162,11 +192,22 @@ impl Caller {
         self.inner.wants_logs_from.and_then(crate::protocol::log_level)
     }
 
-    /// Passes a progress notification on under the caller's own token.
+    /// Passes a progress notification on under the caller's own token. Each has a larger value than the one before; what
+    /// would have none is left out.
     pub fn progress(&self, params: &RawValue) {
         let (Some(token), Ok(mut fields)) = (&self.inner.progress_token, Fields::parse(params.get())) else {
             return;
         };
+        let Some(reported) = fields.read::<f64>("progress") else { return };
+        // Held until it is sent: two reports at once must not overtake each other.
+        let mut rising = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(value) = rising.next(reported) else { return };
+        if rising.base != 0.0 {
+            fields.set("progress", raw(&value));
+            if let Some(total) = fields.read::<f64>("total") {
+                fields.set("total", raw(&(total + rising.base)));
+            }
+        }
         fields.set("progressToken", token.clone());
         self.notify("notifications/progress", Some(fields.to_raw()));
     }
@@ -272,7 +313,6 @@ impl Drop for Thinking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pml_model::json::raw;
 
     fn caller(capabilities: &str) -> (Caller, mpsc::Receiver<ToCaller>) {
         Caller::new(Standing {
@@ -290,6 +330,33 @@ mod tests {
         caller.progress(&RawValue::from_string(r#"{"progressToken":77,"progress":0.5}"#.into()).unwrap());
         let Some(ToCaller::Notify { params: Some(params), .. }) = incoming.recv().await else { panic!() };
         assert_eq!(params.get(), r#"{"progress":0.5,"progressToken":"mine"}"#);
+    }
+
+    #[tokio::test]
+    async fn progress_only_grows_whatever_is_reported() {
+        let (caller, mut incoming) = caller("{}");
+        let reports = [
+            (Some(1.0), Some(4.0)),
+            (Some(1.0), Some(4.0)), // the same again
+            (Some(3.0), Some(4.0)),
+            (Some(0.0), Some(2.0)), // another phase
+            (Some(1.0), Some(2.0)),
+            (Some(2.0), None),
+            (Some(-7.0), Some(2.0)),
+            (None, Some(2.0)),
+            (Some(0.5), Some(1.0)),
+        ];
+        for (progress, total) in reports {
+            caller.progress(&raw(&serde_json::json!({ "progress": progress, "total": total })));
+        }
+        drop(caller);
+        let mut sent = Vec::new();
+        while let Some(ToCaller::Notify { params: Some(params), .. }) = incoming.recv().await {
+            let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
+            sent.push((params["progress"].as_f64().unwrap(), params["total"].as_f64()));
+        }
+        let expected = [(1.0, Some(4.0)), (3.0, Some(4.0)), (4.0, Some(5.0)), (5.0, None), (5.5, Some(6.0))];
+        assert_eq!(sent, expected);
     }
 
     #[tokio::test]
