@@ -202,7 +202,19 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     result_of(&text, &body.to_raw(), &content, false)
 }
 
+/// The answer to `pml_abort`. A run that ended as it was asked to is no error of that call.
+pub(super) fn aborted(id: &RunId, standing: &Standing) -> Box<RawValue> {
+    match standing {
+        Standing::Over(report) if report.state == RunState::Aborted => over_without_result(id, report, false),
+        other => reply(id, other),
+    }
+}
+
 fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
+    over_without_result(id, report, true)
+}
+
+fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawValue> {
     let fallback = Failure::nothing_known();
     let error = report.error.as_ref().unwrap_or(&fallback);
     let place = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
@@ -224,7 +236,7 @@ fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
     if !report.outcomes.is_empty() {
         body["outcomes"] = serde_json::to_value(&report.outcomes).unwrap_or_default();
     }
-    tool_result(&text, &body, &[], true)
+    tool_result(&text, &body, &[], is_error)
 }
 
 fn word(task: &Task) -> String {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::ask::{self, Settled};
 use super::execute::WAIT_MS;
 use super::meta_tools::session_of;
-use super::reply::{of_dag, refusal, reply, tool_result};
+use super::reply::{aborted, of_dag, refusal, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
 use crate::execute::{Resumed, Standing};
@@ -325,7 +325,7 @@ pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &Incomi
         Ok((flow::abort(app, &request.client.principal, &id, &reason).await?, id))
     };
     match ended.await {
-        Ok((standing, id)) => reply(&id, &standing),
+        Ok((standing, id)) => aborted(&id, &standing),
         Err(problem) => Problem::to_tool_result(&problem),
     }
 }

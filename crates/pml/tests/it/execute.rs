@@ -169,10 +169,43 @@ fn a_long_run_answers_running_and_is_waited_for_or_ended() {
     let ended = client.call("pml_abort", &json!({"workflow_id": id, "reason": "enough"}));
     assert_eq!(ended["structuredContent"]["error"]["code"], "ABORTED", "{ended}");
     assert!(text(&ended).contains("enough"));
+    assert_eq!(ended["isError"], false, "the run was to end, and it did: {ended}");
+    let again = client.call("pml_abort", &json!({"workflow_id": id}));
+    assert_eq!(again["isError"], false, "ending it again changes nothing: {again}");
+    let looked = client.call("pml_continue", &json!({"workflow_id": id}));
+    assert_eq!(looked["isError"], true, "whoever waits for its result gets none: {looked}");
     for tool in ["pml_continue", "pml_abort"] {
         let unknown = client.call(tool, &json!({"workflow_id": "run_00000000000000000000000000000001"}));
         assert_eq!(unknown["structuredContent"]["error"]["code"], "UNKNOWN_RUN", "{unknown}");
     }
+}
+
+#[test]
+fn progress_that_a_client_hears_of_only_grows() {
+    let home = Home::new(BARE);
+    let mut client = home.stdio(&[]);
+    // More than a tenth of a second apart, so that each of them could be told.
+    let code = "const step = async (done, total) => { pml.progress(done, total, `${done}`); await mcp.time.now({}); \
+        await new Promise((rested) => setTimeout(rested, 150)); };\n\
+        await step(5, 10); await step(9, 10); await step(0, 3); await step(2, 3); await step(2, 3); await step(-1, 3); await step(3, 3);";
+    let arguments = json!({ "intent": "go on", "implementation": { "type": "code", "code": code } });
+    let request =
+        json!({ "name": "pml_execute", "arguments": arguments, "_meta": { "progressToken": "mine" } });
+    let id = client.begin("tools/call", &request);
+    let mut told = Vec::new();
+    loop {
+        let message = client.message();
+        if message["method"] == "notifications/progress" {
+            assert_eq!(message["params"]["progressToken"], "mine");
+            told.push(message["params"]["progress"].as_f64().unwrap());
+        } else if message["id"] == id {
+            assert_eq!(message["result"]["structuredContent"]["status"], "success", "{message}");
+            break;
+        }
+    }
+    assert!(told.len() >= 3, "{told:?}");
+    assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "{told:?}");
+    assert!(told.last().is_some_and(|last| *last > 9.0), "what comes after a restart is told too: {told:?}");
 }
 
 #[test]
