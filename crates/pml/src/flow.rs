@@ -40,9 +40,9 @@ use crate::tools::{self, Context, Outcome};
 pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
 pub use capabilities::{
-    Contained, NewCapability, Record, capabilities, capability, delete_capability, drop_results,
-    dropped_results, keep_results, make_capability, merge_capabilities, recent_traces, record, relearn,
-    rename_capability, trace, traces,
+    Contained, NewCapability, PageOfTraces, Record, capabilities, capability, delete_capability,
+    drop_results, dropped_results, keep_results, make_capability, merge_capabilities, page_of_traces,
+    recent_traces, record, relearn, rename_capability, trace,
 };
 use recall::Recalled;
 pub use recall::{Earlier, Missing, Suggested, Suggestion};

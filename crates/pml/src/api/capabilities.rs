@@ -33,6 +33,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}/rename", post(rename))
         .route("/api/capabilities/{name}/merge", post(merge))
         .route("/api/capabilities/{name}/cache", post(keep))
+        .route("/api/traces", get(all_traces))
         .route("/api/traces/{capability}", get(traces))
         .route("/api/trace/{id}", get(trace))
 }
@@ -178,7 +179,33 @@ async fn delete(
 struct Page {
     order: Option<String>,
     limit: Option<u32>,
+    /// `nextCursor` of the page before.
     cursor: Option<String>,
+}
+
+impl Page {
+    /// The traces that are asked for: of one capability, or all.
+    fn of(self, capability: Option<CapabilityId>) -> Result<Traces, Problem> {
+        let order = match self.order.as_deref() {
+            None | Some("newest") => Order::Newest,
+            Some("priority") => Order::Priority,
+            Some(_) => {
+                return Err(Problem::new(Code::InvalidRequest, "`order` is neither `newest` nor `priority`"));
+            }
+        };
+        let limit = self.limit.unwrap_or(20).clamp(1, MOST);
+        let after = self.cursor.as_deref().map(TraceId::written);
+        Ok(Traces { capability, order, limit, after })
+    }
+}
+
+async fn all_traces(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Query(page): Query<Page>,
+) -> Response {
+    let found = async { flow::page_of_traces(&app, &principal, page.of(None)?).await };
+    page_of_traces(found.await)
 }
 
 async fn traces(
@@ -192,18 +219,22 @@ async fn traces(
             Ok(id) => id,
             Err(_) => flow::capability(&app, &principal, &capability).await?.procedure.id,
         };
-        let order = match page.order.as_deref() {
-            None | Some("newest") => Order::Newest,
-            Some("priority") => Order::Priority,
-            Some(_) => {
-                return Err(Problem::new(Code::InvalidRequest, "`order` is neither `newest` nor `priority`"));
-            }
-        };
-        let limit = page.limit.unwrap_or(20).min(MOST);
-        let after = page.cursor.as_deref().map(TraceId::written);
-        flow::traces(&app, &principal, Traces { capability: Some(id), order, limit, after }).await
+        flow::page_of_traces(&app, &principal, page.of(Some(id))?).await
     };
-    answer("traces", found.await)
+    page_of_traces(found.await)
+}
+
+fn page_of_traces(found: Result<flow::PageOfTraces, Problem>) -> Response {
+    match found {
+        Ok(page) => {
+            let mut body = json!({ "schemaVersion": 1, "traces": page.traces });
+            if let Some(next) = page.next {
+                body["nextCursor"] = json!(next);
+            }
+            json_of(StatusCode::OK, &body)
+        }
+        Err(problem) => refuse(&problem),
+    }
 }
 
 async fn trace(

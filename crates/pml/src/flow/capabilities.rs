@@ -104,13 +104,39 @@ pub async fn record(app: &App, principal: &Principal, name: &str) -> Result<Reco
     Ok(Record { success_rate: capability.statistics.success_rate(), capability, contains, cache })
 }
 
-/// Traces, newest or most surprising first.
+/// A page of traces.
+pub struct PageOfTraces {
+    /// The traces.
+    pub traces: Vec<Trace>,
+    /// The cursor of the next page, where there is one.
+    pub next: Option<TraceId>,
+}
+
+/// A page of traces that begins behind the trace `wanted.after`.
 ///
 /// # Errors
-/// The database cannot be read.
-pub async fn traces(app: &App, principal: &Principal, wanted: Traces) -> Result<Vec<Trace>, Problem> {
+/// There is no such trace to begin behind, or the database cannot be read.
+pub async fn page_of_traces(
+    app: &App,
+    principal: &Principal,
+    wanted: Traces,
+) -> Result<PageOfTraces, Problem> {
     let (store, whose) = (app.store.clone(), principal.clone());
-    Ok(blocking(move || store.traces(&whose, &wanted)).await?)
+    let limit = wanted.limit;
+    // One more than the page has tells whether there is another.
+    let wanted = Traces { limit: limit.saturating_add(1), ..wanted };
+    let read = move || match &wanted.after {
+        Some(after) if store.trace(&whose, after)?.is_none() => Ok(None),
+        Some(_) | None => store.traces(&whose, &wanted).map(Some),
+    };
+    let Some(mut traces) = blocking(read).await? else {
+        return Err(Problem::new(Code::InvalidRequest, "`cursor` is not of a page of these traces")
+            .hint("give `nextCursor` of the page before, or leave it out to begin"));
+    };
+    let more = traces.len() > limit as usize;
+    traces.truncate(limit as usize);
+    let next = traces.last().filter(|_| more).map(|last| last.id.clone());
+    Ok(PageOfTraces { traces, next })
 }
 
 /// The latest traces of a capability.
@@ -124,7 +150,7 @@ pub async fn recent_traces(
     limit: u32,
 ) -> Result<Vec<Trace>, Problem> {
     let wanted = Traces { capability: Some(id.clone()), order: Order::Newest, limit, after: None };
-    traces(app, principal, wanted).await
+    Ok(page_of_traces(app, principal, wanted).await?.traces)
 }
 
 /// One trace.

@@ -102,6 +102,62 @@ fn one_that_is_written_down_can_be_run() {
 }
 
 #[test]
+fn traces_are_read_a_page_at_a_time() {
+    let mut place = Place::start(ALL);
+    let mut ids = Vec::new();
+    for n in 0..7 {
+        let code = "return mcp.math.evaluate({ expression: `${args.n} + 1` })";
+        let told = place.run("add one", code, &json!({ "n": n }));
+        ids.push(told["workflowId"].as_str().unwrap().replacen("run_", "trace_", 1));
+    }
+    let other = place.run("the time", "return mcp.time.now({})", &json!({}));
+    place.settled();
+    let capability =
+        place.capabilities().iter().find(|one| one.statistics.usage_count == 7).unwrap().procedure.id.clone();
+    let served = place.home.serve(&[]);
+    let pages = |route: &str, order: &str| {
+        let (mut all, mut cursor, mut sizes) = (Vec::new(), String::new(), Vec::new());
+        loop {
+            let (status, page) = api(&served, "GET", &format!("{route}?limit=3&order={order}{cursor}"), None);
+            assert_eq!(status, 200, "{page}");
+            let traces = page["traces"].as_array().unwrap();
+            all.extend(traces.iter().map(|trace| trace["id"].as_str().unwrap().to_owned()));
+            sizes.push(traces.len());
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return (all, sizes),
+            }
+        }
+    };
+    let newest: Vec<String> = ids.iter().rev().cloned().collect();
+    let of_capability = format!("/api/traces/{capability}");
+    assert_eq!(pages(&of_capability, "newest"), (newest.clone(), vec![3, 3, 1]));
+    let (by_priority, sizes) = pages(&of_capability, "priority");
+    assert_eq!(
+        (by_priority[0].as_str(), &sizes),
+        (ids[0].as_str(), &vec![3, 3, 1]),
+        "the first was the newest way"
+    );
+    let sorted = |mut all: Vec<String>| {
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(by_priority), sorted(ids.clone()), "each of them once");
+    let (all, sizes) = pages("/api/traces", "newest");
+    assert_eq!(all[0], other["workflowId"].as_str().unwrap().replacen("run_", "trace_", 1));
+    assert_eq!((&all[1..], sizes), (newest.as_slice(), vec![3, 3, 2]));
+
+    let (status, wrong) = api(&served, "GET", "/api/traces?cursor=trace_none", None);
+    assert_eq!((status, wrong["error"]["code"].as_str()), (400, Some("INVALID_REQUEST")), "{wrong}");
+    let (status, page) = api(&served, "GET", "/api/traces?limit=0", None);
+    assert_eq!(
+        (status, page["traces"].as_array().map(Vec::len)),
+        (200, Some(1)),
+        "a page has something: {page}"
+    );
+}
+
+#[test]
 fn they_are_served_over_http() {
     let mut place = Place::start(ALL);
     std::fs::write(place.home.path("a.txt"), "x").unwrap();
