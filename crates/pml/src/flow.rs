@@ -296,7 +296,12 @@ async fn known(
     cache::note_use(app, plan, principal, &id);
     let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
     let next = match &capability {
-        Some(capability) => app.memory.next_after(principal, Some(capability), None),
+        Some(capability) => {
+            let tools: Vec<String> = plan.tools.iter().map(|tool| tool.id.to_string()).collect();
+            let called = plan.nested.iter().map(|nested| nested.id.as_str());
+            let ran = tools.iter().map(String::as_str).chain(called).chain([capability.as_str()]).collect();
+            app.memory.next_after(principal, Some(capability), None, &ran)
+        }
         None => Vec::new(),
     };
     let report = Report::known(hit.result, hit.from, capability, next, now_ms());

@@ -1,11 +1,11 @@
 //! What a run that is over leaves in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pml_model::structure::NodeId;
 use pml_model::trace::{Status, Trace};
-use pml_model::{Digest, Principal, RunId, TraceId};
+use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
 use pml_store::Memory;
 
 use super::frames::Frame;
@@ -159,13 +159,24 @@ pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report)
         let withheld = |learn| capability::withheld(plan, learn, &app.memory.sanitiser());
         report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
     }
+    let ran = ran_in(memory, report);
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());
-    report.next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last);
+    let mut next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
     let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
     app.memory.used(&trace.principal, &trace.session, &used);
     let like = app.memory.next_like(&app.meaning, &trace.intent, &used);
-    crate::memory::add_next(&mut report.next, like);
+    crate::memory::add_next(&mut next, like, &ran);
     if let Some(woven) = app.network.current().filter(|_| !used.is_empty()) {
-        crate::memory::add_next(&mut report.next, crate::memory::next_close(&woven, &used));
+        crate::memory::add_next(&mut next, crate::memory::next_close(&woven, &used), &ran);
     }
+    report.next = next;
+}
+
+/// The tools and capabilities that a run used, within the capabilities it called too, and its own capability.
+fn ran_in<'r>(memory: &'r Memory, report: &'r Report) -> HashSet<&'r str> {
+    let traces = || std::iter::once(&*memory.trace).chain(&memory.nested);
+    let tools = report.tasks.iter().map(|task| task.tool.as_str());
+    let called = traces().flat_map(|trace| &trace.body.task_results).map(|task| task.tool.as_str());
+    let capabilities = traces().filter_map(|trace| trace.capability_id.as_ref()).map(CapabilityId::as_str);
+    tools.chain(called).chain(capabilities).collect()
 }

@@ -1,5 +1,6 @@
 //! What usually comes next.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use pml_graph::graph::closeness::Close;
@@ -25,10 +26,11 @@ const LEAST: f64 = 0.2;
 /// How much doubt there is before anything was seen, in observations.
 const DOUBT: f64 = 1.0;
 
-/// Adds what else may come next, the likeliest first, and keeps the first few.
-pub(crate) fn add_next(next: &mut Vec<Next>, more: Vec<Next>) {
+/// Adds what else may come next, the likeliest first, and keeps the first few. What `ran` just now is no next step.
+pub(crate) fn add_next(next: &mut Vec<Next>, more: Vec<Next>, ran: &HashSet<&str>) {
     let known: Vec<String> = next.iter().map(|next| next.id.clone()).collect();
-    next.extend(more.into_iter().filter(|more| !known.contains(&more.id)));
+    let is_new = |more: &Next| !known.contains(&more.id) && !ran.contains(more.id.as_str());
+    next.extend(more.into_iter().filter(is_new));
     next.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
     next.truncate(MOST);
 }
@@ -45,16 +47,17 @@ pub(crate) fn next_close(woven: &Woven, used: &[&str]) -> Vec<Next> {
             reason: close.reason,
         }
     };
-    woven.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).take(MOST).collect()
+    woven.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
 }
 
 impl Memory {
-    /// What usually comes after a run of `capability` whose last call was of `tool`.
+    /// What usually comes after a run of `capability` whose last call was of `tool`, without what `ran` in it.
     pub(crate) fn next_after(
         &self,
         principal: &Principal,
         capability: Option<&CapabilityId>,
         tool: Option<&str>,
+        ran: &HashSet<&str>,
     ) -> Vec<Next> {
         // A few rows each, read in less time than another thread takes to begin.
         let read = |item: Option<&str>| match item {
@@ -63,24 +66,17 @@ impl Memory {
         };
         let after_run = read(capability.map(CapabilityId::as_str));
         match after_run.and_then(|after_run| Ok((after_run, read(tool)?))) {
-            Ok((after_run, after_tool)) => self.told(principal, &after_run, &after_tool),
+            Ok((after_run, after_tool)) => {
+                let mut next = Vec::new();
+                add_next(&mut next, self.likely(principal, &after_run, "this"), ran);
+                add_next(&mut next, self.likely(principal, &after_tool, "its last tool"), ran);
+                next
+            }
             Err(error) => {
                 tracing::debug!(%error, "what usually comes next could not be read");
                 Vec::new()
             }
         }
-    }
-
-    fn told(
-        &self,
-        principal: &Principal,
-        after_run: &[LearnedEdge],
-        after_tool: &[LearnedEdge],
-    ) -> Vec<Next> {
-        let mut next = self.likely(principal, after_run, "this");
-        let by_tool = self.likely(principal, after_tool, "its last tool");
-        add_next(&mut next, by_tool);
-        next
     }
 
     fn likely(&self, principal: &Principal, edges: &[LearnedEdge], what: &str) -> Vec<Next> {

@@ -195,6 +195,37 @@ fn what_usually_comes_next_is_told() {
 }
 
 #[test]
+fn what_just_ran_is_no_next_step() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "hello").unwrap();
+    let read = "return mcp.fs.read({ path: 'a.txt' })";
+    let id = place.run("read the text", read, &json!({}))["capabilityId"].clone();
+    let renamed = place.home.run(&["capabilities", "rename", id.as_str().unwrap(), "readText"]);
+    assert_eq!(renamed.code, 0, "{}", renamed.stderr);
+    let both = "await capabilities.readText({}); return mcp.math.evaluate({ expression: '1 + 1' })";
+    for _ in 0..3 {
+        place.run("read the text", read, &json!({}));
+        place.run("read the text and do the sum", both, &json!({}));
+    }
+    place.settled();
+    let offered = |told: &Value| -> Vec<String> {
+        let all = told["next"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|next| next["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let told = place.run("read the text", read, &json!({}));
+    let own = [id.as_str().unwrap(), "fs:read"];
+    assert!(offered(&told).iter().all(|next| !own.contains(&next.as_str())), "{told}");
+    let again = place.run("read the text", read, &json!({}));
+    assert!(offered(&again).iter().all(|next| !own.contains(&next.as_str())), "{again}");
+    let told = place.run("read the text and do the sum", both, &json!({}));
+    let outer = told["capabilityId"].as_str().unwrap();
+    let ran = [outer, id.as_str().unwrap(), "fs:read", "math:evaluate"];
+    assert!(offered(&told).iter().all(|next| !ran.contains(&next.as_str())), "{told}");
+    let cached = place.run_with("read the text and do the sum", both, &json!({}), &json!({}));
+    assert!(offered(&cached).iter().all(|next| !ran.contains(&next.as_str())), "{cached}");
+}
+
+#[test]
 fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
     let home = Home::new("");
     std::fs::write(home.path("flaky.py"), server(FLAKY)).unwrap();
