@@ -6,6 +6,8 @@ use pml_model::structure::{NodeId, Position, Step, Structure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::catalogue::Unready;
+
 /// Everything there is to know about a program before it runs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -128,6 +130,10 @@ pub enum Code {
     UnknownTool,
     /// A server offers it, and it may not be used.
     HeldBack,
+    /// Its server is being started: whether it offers the tool is not known yet.
+    ServerStarting,
+    /// Its server cannot be reached, and what it offers is not known.
+    ServerUnavailable,
     /// No capability is called that.
     UnknownCapability,
     /// The tool requires an argument that is not given.
@@ -164,6 +170,13 @@ pub enum Code {
     BadTask,
     /// A DAG document: a reference that cannot be read.
     BadReference,
+}
+
+impl Code {
+    /// The rule that a call of a tool breaks whose server is not ready.
+    pub(crate) fn of_unready(unready: &Unready) -> Code {
+        if unready.starting { Code::ServerStarting } else { Code::ServerUnavailable }
+    }
 }
 
 /// What a program is, apart from its wording.

@@ -14,6 +14,19 @@ pub struct Catalogue {
     capabilities: FxHashMap<String, Capability>,
     /// Names of capabilities that are there too.
     others: Vec<String>,
+    /// Servers whose tools are not known yet.
+    unready: FxHashMap<String, Unready>,
+}
+
+/// Why the tools of a configured server are not known.
+#[derive(Debug, Clone)]
+pub struct Unready {
+    /// They will be in a moment.
+    pub starting: bool,
+    /// Why, as a sentence about the server.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// What does not depend on who asks.
@@ -127,7 +140,23 @@ impl Catalogue {
         others: Vec<String>,
     ) -> Catalogue {
         let by_name = capabilities.into_iter().map(|capability| (capability.name.clone(), capability));
-        Catalogue { known: Arc::clone(&self.known), capabilities: by_name.collect(), others }
+        let (known, unready) = (Arc::clone(&self.known), self.unready.clone());
+        Catalogue { known, capabilities: by_name.collect(), others, unready }
+    }
+
+    /// The same tools and no capabilities, with the servers whose tools are not known.
+    #[must_use]
+    pub fn with_unready(&self, servers: impl IntoIterator<Item = (String, Unready)>) -> Catalogue {
+        Catalogue {
+            known: Arc::clone(&self.known),
+            unready: servers.into_iter().collect(),
+            ..Catalogue::default()
+        }
+    }
+
+    /// Why the tools of a server are not known, where it is configured and they are not.
+    pub fn unready(&self, server: &str) -> Option<&Unready> {
+        self.unready.get(server)
     }
 
     /// Notes that a tool, which programs may name by any of `names`, is there and may not be used.

@@ -32,7 +32,7 @@ pub use analysis::{
     Analysis, Break, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions,
     Program, Remark, Severity, Site,
 };
-pub use catalogue::{Capability, Catalogue, Tool, Withheld};
+pub use catalogue::{Capability, Catalogue, Tool, Unready, Withheld};
 pub use convert::{Reason, WhyNot, to_dag};
 pub use dag::{DagAnalysis, DagError, analyse_dag};
 pub use error::Error;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pml_analysis::Capability;
+use pml_analysis::{Capability, Unready};
 use pml_mcp::Era;
 use pml_mcp::server::Change;
 use pml_model::json::raw;
@@ -175,8 +175,30 @@ impl App {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The tools of this moment as programs name them.
+    /// The configured servers whose tools are not known, each with why.
+    pub(crate) fn unready(&self) -> Vec<(ServerName, Problem)> {
+        let snapshot = self.catalogue.snapshot();
+        let unknown = snapshot.servers.iter().filter(|server| !server.known);
+        unknown
+            .filter_map(|server| Some((server.name.clone(), self.servers.get(&server.name)?.unready())))
+            .collect()
+    }
+
+    /// The tools of this moment as programs name them, and which servers are not ready to say what theirs are.
     pub fn known_tools(&self) -> Arc<pml_analysis::Catalogue> {
+        let tools = self.tools_for_programs();
+        let unready = self.unready();
+        if unready.is_empty() {
+            return tools;
+        }
+        let told = |(server, problem): (ServerName, Problem)| {
+            let starting = problem.code == Code::ServerStarting;
+            (server.to_string(), Unready { starting, message: problem.message, hint: problem.hint })
+        };
+        Arc::new(tools.with_unready(unready.into_iter().map(told)))
+    }
+
+    fn tools_for_programs(&self) -> Arc<pml_analysis::Catalogue> {
         let (snapshot, observed) = (self.catalogue.snapshot(), self.memory.observed());
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of) = &*programs

@@ -71,6 +71,7 @@ pub async fn discover(
     let close = session.map(|session| close_to(app, principal, session)).unwrap_or_default();
     let mut page = found(app, &wanted, (capabilities, close), request, visible)?;
     page.note(app.meaning.progress());
+    page.note_unready(&app.unready());
     Ok(page)
 }
 
@@ -158,6 +159,7 @@ pub enum Analysed {
 
 /// What a program would do with the tools there are now; nothing is run.
 pub async fn analyse(app: &App, source: String) -> Analysed {
+    app.get_acquainted().await;
     analyse_for(app, &app.principal, source).await
 }
 
@@ -169,6 +171,7 @@ async fn analyse_for(app: &App, principal: &Principal, source: String) -> Analys
 
 /// What a DAG document would do with the tools there are now; nothing is run.
 pub async fn analyse_dag(app: &App, document: String) -> Analysed {
+    app.get_acquainted().await;
     analyse_dag_for(app, &app.principal, document).await
 }
 

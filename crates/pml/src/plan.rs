@@ -168,6 +168,8 @@ pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> 
     let Some(first) = complaints.iter().find(mistakes) else { return Ok(()) };
     let code = match first.code {
         pml_analysis::Code::HeldBack => Code::Quarantined,
+        pml_analysis::Code::ServerStarting => Code::ServerStarting,
+        pml_analysis::Code::ServerUnavailable => Code::ServerDown,
         _ => Code::InvalidProgram,
     };
     let mut problem = Problem::new(code, first.message.clone());

@@ -82,6 +82,12 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             self.complain(Code::HeldBack, at, node, message, hint);
             return Work::Tool { tool: wanted.to_owned() };
         }
+        let unready = wanted.split_once(':').and_then(|(server, _)| self.catalogue.unready(server));
+        if let Some(unready) = unready {
+            let (message, hint) = (unready.message.clone(), unready.hint.clone());
+            self.complain(Code::of_unready(unready), at, node, message, hint);
+            return Work::Tool { tool: wanted.to_owned() };
+        }
         let tools = self.catalogue.tools();
         let names =
             self.tool_names.get_or_insert_with(|| tools.iter().map(|tool| tool.id.to_string()).collect());

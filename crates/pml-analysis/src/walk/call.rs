@@ -433,6 +433,10 @@ impl<'a> Walk<'a, '_> {
                     let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
                     return self.complain(Severity::Error, Code::HeldBack, span, message, hint);
                 }
+                if let Some(unready) = self.catalogue.unready(server) {
+                    let (message, hint) = (unready.message.clone(), unready.hint.clone());
+                    return self.complain(Severity::Error, Code::of_unready(unready), span, message, hint);
+                }
                 let (message, hint) = self.no_such_tool(server, name, &id);
                 self.complain(Severity::Error, Code::UnknownTool, span, message, hint);
             }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{Here, out};
 use crate::accepted::Accepted;
 use crate::app::{App, Role, blocking, now_ms};
-use crate::catalogue::{HeldBack, Snapshot, difference};
+use crate::catalogue::{HeldBack, difference};
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
 
@@ -38,7 +38,7 @@ pub(super) async fn run(here: &Here, list: &List) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Command).await?;
     let printed = match (&list.server, list.changes) {
         (_, true) => changes(here, &app).await,
-        (Some(server), false) => tools(here, &app.catalogue.snapshot(), server),
+        (Some(server), false) => tools(here, &app, server).await,
         (None, false) => servers(here, &app).await,
     };
     app.close().await;
@@ -136,7 +136,8 @@ pub(super) fn how(declared: &Declared) -> String {
     }
 }
 
-fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> {
+async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
+    let snapshot = app.catalogue.snapshot();
     let known = || snapshot.servers.iter().map(|known| known.name.as_str());
     let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
         return Err(unknown_server(server, known()));
@@ -162,6 +163,14 @@ fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> 
             vec![printable(&tool.id.to_string()), reads.to_owned(), printable(&first)]
         })
         .collect();
+    if !server.known {
+        let state = match live_states(app).await?.remove(&server.name) {
+            Some(state) => format!("{} in process {}", state.state, state.process.pid),
+            None => "not running".to_owned(),
+        };
+        out::line(format!("`{}` is {state} and has not listed its tools yet", server.name));
+        return Ok(());
+    }
     out::line(out::table(&["TOOL", "CLAIMS", "DESCRIPTION"], &cells));
     held().for_each(show_held);
     Ok(())

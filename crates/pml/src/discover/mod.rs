@@ -12,6 +12,7 @@ use pml_graph::graph::closeness::Close;
 use pml_graph::past::Advice;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
+use pml_model::ServerName;
 use pml_model::capability::{Source, reliability};
 use pml_model::json::without_hidden;
 use pml_model::name::{is_plain, shortened};
@@ -92,6 +93,9 @@ pub const MAX_INTENT_BYTES: usize = 8 * 1024;
 /// The most results on one page.
 pub const MAX_LIMIT: usize = 100;
 
+/// How many servers that have not listed their tools are named: the reply has a budget.
+const MAX_UNREADY: usize = 3;
+
 /// Ten: enough to choose from, little to read.
 pub fn default_limit() -> usize {
     10
@@ -120,6 +124,18 @@ impl Page {
         };
         let note = format!("{left} texts are not read yet, such tools are found by their words alone{why}");
         self.suggestions.get_or_insert_default().push(note);
+    }
+
+    /// Says of which servers nothing can be found yet, and why.
+    pub(crate) fn note_unready(&mut self, servers: &[(ServerName, Problem)]) {
+        for (_, problem) in servers.iter().take(MAX_UNREADY) {
+            self.suggestions.get_or_insert_default().push(problem.message.clone());
+        }
+        if let Some(more @ 1..) = servers.len().checked_sub(MAX_UNREADY) {
+            let note =
+                format!("{more} more servers have not listed their tools; `pml list` shows their state");
+            self.suggestions.get_or_insert_default().push(note);
+        }
     }
 }
 

@@ -130,7 +130,17 @@ impl Gateway {
             }
         }
         self.app.get_acquainted().await;
-        allowed(&self.app.catalogue.snapshot().named(name)?.id, &exposure)
+        let snapshot = self.app.catalogue.snapshot();
+        let tool = snapshot.named(name).map_err(|unknown| self.unready(name).unwrap_or(unknown))?;
+        allowed(&tool.id, &exposure)
+    }
+
+    /// Why the server that the name of a tool begins with has not listed its tools, where it has not.
+    fn unready(&self, name: &str) -> Option<Problem> {
+        let is_of = |server: &ServerName| {
+            name.strip_prefix(server.as_str()).is_some_and(|tool| tool.starts_with("__"))
+        };
+        self.app.unready().into_iter().find(|(server, _)| is_of(server)).map(|(_, problem)| problem)
     }
 
     /// Why the server of a tool is left out of the configuration, where it is.

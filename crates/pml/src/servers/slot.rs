@@ -496,8 +496,25 @@ impl Slot {
         Unavailable(problem.hint(hint))
     }
 
+    /// Why the tools of a server that was never met are not known.
+    pub fn unready(&self) -> Problem {
+        match self.status() {
+            Status::Idle | Status::Starting | Status::Ready(_) => {
+                let text =
+                    format!("server `{}` is still starting and has not listed its tools yet", self.name);
+                Problem::new(Code::ServerStarting, text)
+                    .hint("try again in a moment; `pml list` shows its state")
+            }
+            Status::Down { reason, until } => {
+                self.down(&reason, until.saturating_duration_since(Instant::now())).0
+            }
+            Status::Held => self.held().0,
+            Status::Closed => self.removed().0,
+        }
+    }
+
     fn not_ready(&self) -> Unavailable {
-        let problem = Problem::new(Code::ServerStarting, format!("server `{}` is not ready yet", self.name));
+        let problem = Problem::new(Code::ServerStarting, format!("server `{}` is still starting", self.name));
         let time = self.settings.start_timeout.as_secs();
         Unavailable(
             problem.hint(format!(

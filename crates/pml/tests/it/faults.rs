@@ -330,6 +330,45 @@ fn while_one_server_starts_everything_else_answers() {
 }
 
 #[test]
+fn a_server_that_still_starts_is_told_as_starting_and_not_as_unknown() {
+    let home = Home::new("");
+    home.configure(
+        &(faulty::table(&home, "slow", &["--slow", "600000"], "start_timeout = \"300s\"\n")
+            + "[servers.dead]\ncommand = \"/there/is/no/such/program\"\n"),
+    );
+    let mut client = home.stdio(&[]);
+    let code = |code: &str| json!({ "intent": "try it", "implementation": { "type": "code", "code": code } });
+    let told = client.call("pml_execute", &code("return await mcp.slow.ok({})"));
+    assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
+    assert!(!told.to_string().contains("no connected server"), "{told}");
+    let told = client.call("pml_execute", &code("return await mcp.slow['ok']({})"));
+    assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
+    let told = client.call("pml_execute", &code("return await mcp.dead.ok({})"));
+    // It is tried again from time to time.
+    assert!(["SERVER_DOWN", "SERVER_STARTING"].contains(&faulty::code(&told)), "{told}");
+    assert!(told.to_string().contains("server `dead` is"), "{told}");
+    let told = client.call("pml_execute", &code("return await mcp.slwo.ok({})"));
+    assert_problem(&told, "INVALID_PROGRAM", "no connected server is called `slwo`");
+    let tasks = json!([{ "id": "a", "tool": "slow:ok", "arguments": {} }]);
+    let dag = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+    let told = client.call("pml_execute", &json!({ "intent": "try it", "implementation": dag }));
+    assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
+    let tool = json!({ "type": "tool", "toolId": "slow:ok" });
+    let told = client.call("pml_execute", &json!({ "intent": "try it", "implementation": tool }));
+    assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
+    let told = client.call("slow__ok", &json!({}));
+    assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
+
+    let found = client.call("pml_discover", &json!({ "intent": "anything at all" }));
+    let notes = found["structuredContent"]["suggestions"].to_string();
+    assert!(notes.contains("`slow` is still starting") && notes.contains("server `dead` is"), "{found}");
+    let listed = home.run(&["list"]).stdout;
+    assert!(listed.lines().any(|line| line.starts_with("slow") && line.contains("starting")), "{listed}");
+    let listed = home.run(&["list", "slow"]).stdout;
+    assert!(listed.contains("`slow` is starting") && listed.contains("not listed its tools"), "{listed}");
+}
+
+#[test]
 fn a_server_that_never_gets_ready_is_given_up() {
     let home = Home::new("");
     home.configure(&faulty::table(&home, "slow", &["--slow", "600000"], "start_timeout = \"1s\""));
