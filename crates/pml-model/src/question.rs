@@ -15,6 +15,9 @@ pub enum Question {
     InDoubt {
         /// Each of them.
         calls: Vec<Doubt>,
+        /// Whose answer counts. A question that was stored before this was recorded is a person's to answer.
+        #[serde(default = "Answerer::strictest")]
+        by: Answerer,
     },
     /// Tools that a person has to allow are about to be called.
     Approval(Approval),
@@ -79,6 +82,17 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// The word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Verdict::Again => "again",
+            Verdict::Failed => "failed",
+            Verdict::Done { .. } => "done",
+        }
+    }
+}
+
 /// Calls that need a person's word, all of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,6 +120,30 @@ pub enum Answerer {
     Human,
     /// Also what a client says.
     Client,
+}
+
+impl Answerer {
+    /// The setting under which the fewest answers count.
+    pub fn strictest() -> Answerer {
+        Answerer::Human
+    }
+
+    /// The stricter of two settings: an answer counts only if it counts under both.
+    #[must_use]
+    pub fn stricter(self, other: Answerer) -> Answerer {
+        match (self, other) {
+            (Answerer::Client, Answerer::Client) => Answerer::Client,
+            (Answerer::Human, _) | (_, Answerer::Human) => Answerer::Human,
+        }
+    }
+
+    /// The word for it in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Answerer::Human => "human",
+            Answerer::Client => "client",
+        }
+    }
 }
 
 /// A call that needs a person's word, or a place of the program that may make such calls.

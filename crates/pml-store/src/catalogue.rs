@@ -15,7 +15,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
-use crate::{EndedRule, Error, Store, Urgency};
+use crate::run::has_questions;
+use crate::{EndedRule, Error, Store, Urgency, VoidedQuestion};
 
 /// What a server answered when it was asked for its tools.
 #[derive(Debug, Clone)]
@@ -82,6 +83,8 @@ pub struct StoredTool {
     pub identifier: String,
     /// When a tool of this name was first seen.
     pub first_seen_at: i64,
+    /// Since when it has had this definition. Another time where it had another one in between.
+    pub defined_at: i64,
 }
 
 /// How a listing differs from what was known.
@@ -95,6 +98,8 @@ pub struct ManifestChange {
     pub changed: Vec<ChangedTool>,
     /// The rules that were for the definitions those had before, and are void.
     pub voided: Vec<EndedRule>,
+    /// The open questions that showed the definitions those had before: nobody can answer them any more.
+    pub voided_questions: Vec<VoidedQuestion>,
     /// How the server was started when it was last seen, where that differs.
     pub launch_before: Option<Digest>,
 }
@@ -147,9 +152,11 @@ impl Store {
         listing: Listing,
         now: i64,
     ) -> Result<ManifestChange, Error> {
-        // Other definitions void rules, which the audit log is told of. Where the key cannot be used no rule counts,
-        // and servers are known all the same.
-        let log = match self.has_rules(principal, &listing.server)? {
+        // Other definitions void rules and questions, which the audit log is told of. Where the key cannot be used no rule
+        // counts and no question can be read, and servers are known all the same.
+        let voids = self.has_rules(principal, &listing.server)?
+            || self.read(|connection| has_questions(connection, &listing.server))?;
+        let log = match voids {
             true => self.log_within().ok(),
             false => None,
         };
@@ -159,6 +166,7 @@ impl Store {
             let change = record::record(connection, &principal, &listing, now)?;
             if let Some(log) = log {
                 log.tell(connection, change.voided.iter().map(|rule| rule.audit("rule voided", now)))?;
+                log.tell(connection, change.voided_questions.iter().map(|question| question.audit(now)))?;
             }
             Ok(change)
         })
@@ -241,7 +249,7 @@ fn manifests(
     let mut manifests =
         servers.query_map(params![principal.0, only], manifest)?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut tools = connection.prepare(
-        "SELECT tool.server, tool.tool, tool.identifier, tool.first_seen_at, definition.digest, definition.content, definition.raw
+        "SELECT tool.server, tool.tool, tool.identifier, tool.first_seen_at, definition.digest, definition.content, definition.raw, tool.defined_at
          FROM tool JOIN definition ON definition.id = tool.definition AND definition.principal = tool.principal
          WHERE tool.principal = ?1 AND tool.offered AND (?2 IS NULL OR tool.server = ?2)
          ORDER BY tool.server, tool.tool",
@@ -280,6 +288,7 @@ fn add_tool(manifest: &mut Manifest, row: &Row<'_>) -> rusqlite::Result<()> {
             definition,
             identifier: row.get(2)?,
             first_seen_at: row.get(3)?,
+            defined_at: row.get(7)?,
         }),
         None => manifest.unreadable.push(row.get(1)?),
     }

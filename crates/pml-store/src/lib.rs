@@ -42,10 +42,10 @@ pub use memory::{
     CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
     Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, Traces,
 };
-pub use rule::{ApprovalRule, EndedRule, NewRule};
+pub use rule::{ApprovalRule, EndedRule, Maker, NewRule};
 pub use run::{
-    Answered, Asking, Change, Claim, Entry, Filter, Found, Idempotency, Kind, Lease, NewAnswer, NewRun,
-    Recorded, RunKind, RunRow, Standing, StoredAnswer,
+    Answered, Asking, Change, Claim, Entry, Filter, Found, Heard, Idempotency, Kind, Lease, NewAnswer,
+    NewRun, OpenLimit, Opened, Recorded, RunKind, RunRow, Standing, StoredAnswer, VoidedQuestion,
 };
 pub use state::{Process, ServerState};
 pub use vector::StoredVector;

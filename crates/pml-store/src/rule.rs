@@ -14,7 +14,16 @@ use crate::seal::{Marks, Words};
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};
 
-/// A rule to be.
+/// Who made a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// A person, in a way that no program with a shell or a token has.
+    Person,
+    /// It was not recorded, or a client did: rules of earlier versions.
+    Unknown,
+}
+
+/// A rule to be. Only people make rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRule {
     /// Whose runs it is for.
@@ -29,7 +38,7 @@ pub struct NewRule {
     pub arguments: Option<Digest>,
     /// From when on it does not count any more.
     pub expires_at: i64,
-    /// Who gave it, and by what way.
+    /// By what way it was given.
     pub by: String,
     /// The present time.
     pub now: i64,
@@ -52,7 +61,9 @@ pub struct ApprovalRule {
     pub arguments: Option<Digest>,
     /// From when on it does not count any more.
     pub expires_at: i64,
-    /// Who gave it, and by what way.
+    /// Who made it.
+    pub maker: Maker,
+    /// By what way it was given.
     pub by: String,
     /// When it was given.
     pub created_at: i64,
@@ -273,7 +284,7 @@ fn ended(row: &Row<'_>) -> rusqlite::Result<EndedRule> {
 /// The columns of [`rule`].
 const ROW: &str =
     "number, principal, tool, definition, code_hash, arguments, expires_at, given_by, created_at,
-    revoked_at, uses, used_at, mark";
+    revoked_at, uses, used_at, maker, mark";
 
 /// A rule with its mark.
 fn rule(row: &Row<'_>) -> rusqlite::Result<(ApprovalRule, Option<String>)> {
@@ -290,11 +301,15 @@ fn rule(row: &Row<'_>) -> rusqlite::Result<(ApprovalRule, Option<String>)> {
         revoked_at: row.get(9)?,
         uses: row.get(10)?,
         used_at: row.get(11)?,
+        maker: match row.get::<_, Option<String>>(12)? {
+            Some(_) => Maker::Person,
+            None => Maker::Unknown,
+        },
     };
-    Ok((rule, row.get(12)?))
+    Ok((rule, row.get(13)?))
 }
 
-fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Result<i64, Failure> {
+pub(crate) fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Result<i64, Failure> {
     // No rule is ever deleted, so no number comes twice.
     let number = connection
         .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM approval_rule")?
@@ -307,6 +322,7 @@ fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Resul
         code_hash: new.code_hash,
         arguments: new.arguments,
         expires_at: new.expires_at,
+        maker: Maker::Person,
         by: new.by,
         created_at: new.now,
         revoked_at: None,
@@ -316,8 +332,8 @@ fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Resul
     connection
         .prepare_cached(
             "INSERT INTO approval_rule (number, principal, tool, definition, code_hash, arguments, expires_at,
-                given_by, created_at, mark)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                given_by, created_at, maker, mark)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'person', ?10)",
         )?
         .execute(params![
             rule.number,
@@ -347,5 +363,45 @@ fn mark_of(marks: &Marks, rule: &ApprovalRule) -> String {
         .number(rule.expires_at)
         .word(&rule.by)
         .number(rule.created_at);
-    marks.mark(&row)
+    // Rules of earlier versions were marked without a maker, and stay what they were.
+    marks.mark(&match rule.maker {
+        Maker::Person => row.word("person"),
+        Maker::Unknown => row,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_an_earlier_version_is_kept_without_a_maker_and_cannot_be_given_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("pml.db")).unwrap();
+        let new = NewRule {
+            principal: Principal::local(),
+            tool: "a:b".to_owned(),
+            definition: Digest::of(b"definition"),
+            code_hash: None,
+            arguments: None,
+            expires_at: 9000,
+            by: "client `x`".to_owned(),
+            now: 1000,
+        };
+        store.add_rule(new, Vec::new()).unwrap();
+        let [rule] = store.rules(&Principal::local()).unwrap().try_into().unwrap();
+        assert_eq!(rule.maker, Maker::Person);
+        let earlier = ApprovalRule { maker: Maker::Unknown, ..rule };
+        let keys = store.inner.master.keys(|| Ok(true)).unwrap();
+        let (mark, set) = (mark_of(&keys.rules, &earlier), "UPDATE approval_rule SET maker = ?1, mark = ?2");
+        let put = |maker: Option<&'static str>| {
+            let mark = mark.clone();
+            store
+                .change(Urgency::Soon, move |connection| Ok(connection.execute(set, params![maker, mark])?))
+                .unwrap();
+            store.matching_rules(&Principal::local(), 2000).unwrap()
+        };
+        assert_eq!(put(None), [earlier.clone()]);
+        assert_eq!(put(Some("person")), [], "its mark does not vouch for a maker");
+    }
 }

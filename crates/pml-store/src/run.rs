@@ -7,6 +7,7 @@
 mod append;
 mod ask;
 mod claim;
+mod open;
 mod purge;
 mod read;
 
@@ -16,10 +17,12 @@ use std::sync::{Arc, Mutex};
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 
+pub use open::{OpenLimit, Opened, VoidedQuestion};
+pub(crate) use open::{has_questions, void_questions};
 pub(crate) use read::run_id;
 
 use crate::seal::Key;
-use crate::{Allowed, Audit, Memory, Process};
+use crate::{Allowed, Audit, Memory, NewRule, Process};
 
 /// What kind of plan a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +72,8 @@ pub struct NewRun {
     pub expires_at: Option<i64>,
     /// How a repetition of the request is known.
     pub idempotency: Option<Idempotency>,
+    /// Marks what is asked for, where a repeated request is to find this run while its question is open.
+    pub request_mark: Option<String>,
     /// The process that works on it.
     pub owner: Process,
     /// Until when that process holds it without saying so again.
@@ -244,14 +249,18 @@ pub struct NewAnswer {
     pub answer: Answer,
     /// When.
     pub at: i64,
+    /// The tools the question shows, each with the definition it shows.
+    pub shows: Vec<(String, Digest)>,
     /// What a person thereby allows tools to be called with.
     pub allowed: Vec<Allowed>,
+    /// The rules a person makes with it, each with what the audit log is told of it.
+    pub rules: Vec<(NewRule, Audit)>,
     /// What the audit log is told with it.
     pub audit: Vec<Audit>,
 }
 
 /// What became of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
     /// It is the answer.
     Stored,
@@ -259,6 +268,12 @@ pub enum Answered {
     AlreadyAnswered,
     /// The run does not ask this, or no longer.
     Gone,
+    /// The question showed another definition of this tool than it has, or than it had in between: nobody can answer
+    /// it any more.
+    Changed {
+        /// `server:tool`.
+        tool: String,
+    },
     /// The principal has no such run.
     Unknown,
 }
@@ -337,12 +352,26 @@ pub struct Recorded {
     pub entries: Vec<Entry>,
     /// What it asks, with its name.
     pub question: Option<(String, Question)>,
+    /// The tool whose definition changed after what it asks was asked.
+    pub voided_by: Option<String>,
     /// What was answered so far, oldest first.
     pub answers: Vec<StoredAnswer>,
     /// How it is to end, where that was said before it did.
     pub wish: Option<Vec<u8>>,
     /// What came out of it.
     pub outcome: Option<Vec<u8>>,
+}
+
+/// What became of the question a run asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// It is answered.
+    Answer(StoredAnswer),
+    /// The definition of this tool changed since it was asked.
+    Changed {
+        /// `server:tool`.
+        tool: String,
+    },
 }
 
 /// An answer to a question of a run.

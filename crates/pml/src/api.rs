@@ -131,6 +131,7 @@ fn refuse(problem: &Problem) -> Response {
         Code::Denied => StatusCode::FORBIDDEN,
         Code::InvalidRequest | Code::InvalidArguments | Code::InvalidProgram => StatusCode::BAD_REQUEST,
         Code::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Code::TooManyQuestions => StatusCode::TOO_MANY_REQUESTS,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

@@ -504,7 +504,8 @@ impl App {
             Some(offer) => Offer { definition: Arc::new(definition), ..offer },
             None => {
                 let identifier = pml_model::name::identifier(&definition.name);
-                Offer { definition: Arc::new(definition), identifier, since: now_ms() }
+                let now = now_ms();
+                Offer { definition: Arc::new(definition), identifier, since: now, defined_at: now }
             }
         };
         let mut tools: Vec<Offer> = tools.into_iter().map(named).collect();
@@ -643,7 +644,12 @@ fn listing(server: &config::Server, manifest: Option<Manifest>, accepted: catalo
 }
 
 fn offer(tool: StoredTool) -> Offer {
-    Offer { definition: Arc::new(tool.definition), identifier: tool.identifier, since: tool.first_seen_at }
+    Offer {
+        definition: Arc::new(tool.definition),
+        identifier: tool.identifier,
+        since: tool.first_seen_at,
+        defined_at: tool.defined_at,
+    }
 }
 
 /// What a server calls itself, where the operator did not say what it is for.

@@ -33,6 +33,8 @@ pub struct Tool {
     pub exposed: String,
     /// What its server says of it.
     pub definition: Arc<Definition>,
+    /// Since when it has said so, without saying anything else in between.
+    pub defined_at: i64,
     /// Parameters that HTTP clients mirror into headers.
     pub mirrored: Vec<Mirrored>,
 }
@@ -70,6 +72,8 @@ pub struct Offer {
     pub identifier: String,
     /// When a tool of that name was first seen.
     pub since: i64,
+    /// Since when it has had this definition.
+    pub defined_at: i64,
 }
 
 /// Which definitions of a server may be used.
@@ -193,6 +197,12 @@ impl Snapshot {
         same.and_then(|tool| tool.definition.description.clone()).unwrap_or_default()
     }
 
+    /// Since when the tool called `id` has had this definition; none where it has another.
+    pub fn defined_at(&self, id: &str, definition: &Digest) -> Option<i64> {
+        let tool = ToolId::parse(id).ok().and_then(|id| self.tool(&id).ok())?;
+        (tool.definition.digest == *definition).then_some(tool.defined_at)
+    }
+
     /// The tools of one server.
     pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Tool> {
         self.tools.iter().filter(move |tool| tool.id.server == *server)
@@ -216,9 +226,9 @@ impl Snapshot {
 
 impl Tool {
     fn new(server: &ServerName, offer: Offer, mirrored: Vec<Mirrored>) -> Tool {
-        let Offer { definition, identifier, .. } = offer;
+        let Offer { definition, identifier, defined_at, .. } = offer;
         let id = ToolId { server: server.clone(), tool: definition.name.clone() };
-        Tool { id, identifier, exposed: String::new(), definition, mirrored }
+        Tool { id, identifier, exposed: String::new(), definition, defined_at, mirrored }
     }
 }
 
@@ -342,7 +352,7 @@ pub(crate) fn collect_words(schema: &Value, words: &mut String) {
 pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<Offer> {
     let offer = |definition: Definition| {
         let identifier = identifier(&definition.name);
-        Offer { definition: Arc::new(definition), identifier, since: 0 }
+        Offer { definition: Arc::new(definition), identifier, since: 0, defined_at: 0 }
     };
     definitions.into_iter().map(offer).collect()
 }

@@ -4,9 +4,11 @@
 //! came: every choice about what comes next is made here, and the work is done in the stages.
 
 mod approvals;
+mod authority;
 mod capabilities;
 mod compose;
 mod recall;
+mod repeated;
 mod replan;
 mod said;
 
@@ -28,7 +30,9 @@ use crate::catalogue::Tool;
 use crate::discover::{self, Page, Request};
 use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
-use crate::execute::{self, Asked, Bounds, Handle, Overview, Page as ResultPage, Report, Resumed, Standing};
+use crate::execute::{
+    self, Asked, Bounds, First, Handle, Overview, Page as ResultPage, Report, Resumed, Standing,
+};
 use crate::meaning;
 use crate::memory::Candidate;
 use crate::network::{View, Way, Woven};
@@ -38,7 +42,8 @@ use crate::suggest::SuggestedDag;
 use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
-pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
+pub use approvals::{By, Open, answer, asking, asks_nothing, open_question, revoke_rule, rules};
+pub use authority::needs_person;
 pub use capabilities::{
     Contained, NewCapability, PageOfTraces, Record, capabilities, capability, delete_capability,
     drop_results, dropped_results, keep_results, make_capability, merge_capabilities, page_of_traces,
@@ -216,6 +221,8 @@ pub enum Executed {
     Going(Arc<Handle>),
     /// It was asked for before, or waits for a person's word; this is how it stands.
     Stands(RunId, Standing),
+    /// The same was asked for before and its question is still open; this is how that run stands.
+    AsksAlready(RunId, Standing),
     /// The program cannot be run, or may not be.
     Refused(Refused),
     /// Nothing was run: this is what could be.
@@ -255,6 +262,12 @@ pub async fn execute(
         Ok(plan) => plan,
         Err(refused) => return Ok(Executed::Refused(refused)),
     };
+    let request_mark = repeated::mark(app, &asked, &plan).await?;
+    if let Some(mark) = &request_mark
+        && let Some(open) = repeated::open(app, &asked.principal, mark).await?
+    {
+        return Ok(open);
+    }
     let Execution { principal, session, caller, idempotency, patience, capability, cache, .. } = asked;
     approvals::by_rules(app, &principal, &mut plan).await?;
     let ticket = match cache {
@@ -269,12 +282,13 @@ pub async fn execute(
     approvals::compare(app, &principal, &mut plan).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
-    let asked = Asked { principal, session, plan, caller, idempotency, patience, ticket };
+    let asked = Asked { principal, session, plan, caller, idempotency, request_mark, patience, ticket };
     let begun = match question {
         None => execute::start(app, asked).await.map(Executed::Going),
-        Some(question) => execute::ask_first(app, asked, question)
-            .await
-            .map(|(id, standing)| Executed::Stands(id, standing)),
+        Some(question) => execute::ask_first(app, asked, question).await.map(|first| match first {
+            First::Waits(id, standing) => Executed::Stands(id, standing),
+            First::Same(id, standing) => Executed::AsksAlready(id, standing),
+        }),
     };
     match begun {
         Ok(executed) => Ok(executed),

@@ -562,7 +562,7 @@ pub(crate) fn replan(
     for task in &mut all[first..] {
         task.after = task.after.iter().filter_map(|place| places.get(names.get(*place)?).copied()).collect();
     }
-    Ok(Replan { tasks: all, tools, nested })
+    Ok(Replan { tasks: all, tools, nested, code_hash: Some(analysis.identity.code_hash.clone()), by: None })
 }
 
 /// The document for one call of a tool: its defaults under what the run is given.

@@ -84,6 +84,8 @@ pub enum Code {
     AlreadyAnswered,
     /// A tool is no longer what it was.
     ToolChanged,
+    /// Too many questions wait for an answer already.
+    TooManyQuestions,
     /// The program has mistakes and is not run.
     InvalidProgram,
     /// Too much is going on already.

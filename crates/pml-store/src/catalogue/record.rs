@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::accept::{self, Put};
 use super::{ChangedTool, Listing, ManifestChange, Welcome, digest};
 use crate::rule::{self, EndedRule};
+use crate::run::void_questions;
 
 /// How many predecessors of a definition are kept, so that a server that changes its tools without
 /// end does not fill the disk.
@@ -267,6 +268,8 @@ impl Catalogue<'_> {
                 }
                 Difference::Changed { definition, known } => {
                     change.voided.extend(self.replace(definition, known)?);
+                    let id = format!("{}:{}", self.server, definition.name);
+                    change.voided_questions.extend(void_questions(self.connection, self.principal, &id)?);
                     let (before, after) = (known.digest.clone(), definition.digest.clone());
                     change.changed.push(ChangedTool { tool, before, after });
                 }

@@ -9,7 +9,7 @@ use pml_model::{Digest, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read::{run_id, state};
-use super::{Change, Entry, Lease, NewRun};
+use super::{Change, Entry, Lease, NewRun, open};
 use crate::audit::Log;
 use crate::database::MAX_BODY_BYTES;
 use crate::memory::Remembered;
@@ -97,9 +97,11 @@ struct Append {
     log: Log,
 }
 
-struct SealedChange {
+pub(super) struct SealedChange {
     change: Change,
     question: Option<Option<(String, Vec<u8>)>>,
+    /// The tools the question shows.
+    shows: Vec<String>,
     memory: Option<Remembered>,
 }
 
@@ -175,7 +177,13 @@ fn gives_up(change: &Change) -> bool {
 }
 
 impl SealedChange {
-    fn seal(run: &RunId, key: &Key, mut change: Change) -> Result<SealedChange, Error> {
+    pub(super) fn seal(run: &RunId, key: &Key, mut change: Change) -> Result<SealedChange, Error> {
+        let shows = match &change.question {
+            Some(Some((_, Question::Approval(asked)))) => {
+                asked.calls.iter().map(|call| call.tool.clone()).collect()
+            }
+            Some(_) | None => Vec::new(),
+        };
         if let Some(outcome) = &mut change.outcome {
             *outcome = seal(key, &outcome_place(run), outcome)?;
         }
@@ -194,7 +202,7 @@ impl SealedChange {
             None => change.state.filter(|state| state.is_over()).map(|_| None),
         };
         let memory = change.memory.take().map(|memory| Remembered::of(*memory)).transpose()?;
-        Ok(SealedChange { change, question, memory })
+        Ok(SealedChange { change, question, shows, memory })
     }
 
     fn bytes(&self) -> usize {
@@ -205,7 +213,7 @@ impl SealedChange {
         self.change.outcome.as_ref().map_or(0, Vec::len) + question + memory + wish
     }
 
-    fn store(&self, connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    pub(super) fn store(&self, connection: &Connection, number: i64) -> rusqlite::Result<()> {
         let change = &self.change;
         let over = change.state.is_some_and(RunState::is_over);
         let released = change.release || over || change.state == Some(RunState::Interrupted);
@@ -218,7 +226,9 @@ impl SealedChange {
                     question_id = CASE WHEN ?7 THEN ?8 ELSE question_id END,
                     answered = CASE WHEN ?7 THEN EXISTS (
                         SELECT 1 FROM answer WHERE answer.run = ?1 AND answer.question_id = ?8)
+                        OR (question_id IS ?8 AND voided_by IS NOT NULL)
                         ELSE answered END,
+                    voided_by = CASE WHEN ?7 AND question_id IS NOT ?8 THEN NULL ELSE voided_by END,
                     expires_at = CASE WHEN ?12 THEN ?13 ELSE expires_at END,
                     error_code = coalesce(?9, error_code), calls = coalesce(?10, calls),
                     owner_pid = CASE WHEN ?11 THEN NULL ELSE owner_pid END,
@@ -250,6 +260,9 @@ impl SealedChange {
         if let Some(wish) = &change.wish {
             put_body(connection, number, "wish", wish)?;
         }
+        if self.question.is_some() {
+            open::show(connection, number, &self.shows)?;
+        }
         match &self.question {
             Some(Some((_, body))) => put_body(connection, number, "question", body),
             Some(None) => connection
@@ -261,7 +274,13 @@ impl SealedChange {
     }
 }
 
-fn create(connection: &Connection, run: &NewRun, wrapped: &[u8], plan: &[u8]) -> Result<(), Failure> {
+/// Makes the row of a run and gives its number.
+pub(super) fn create(
+    connection: &Connection,
+    run: &NewRun,
+    wrapped: &[u8],
+    plan: &[u8],
+) -> Result<i64, Failure> {
     if let Some(idempotency) = &run.idempotency {
         claim_key(connection, run, &idempotency.key)?;
     }
@@ -270,8 +289,9 @@ fn create(connection: &Connection, run: &NewRun, wrapped: &[u8], plan: &[u8]) ->
     connection
         .prepare_cached(
             "INSERT INTO run (id, principal, session, kind, intent, code_hash, state, created_at, updated_at,
-                expires_at, owner_pid, owner_started, lease_until, fence, idempotency_key, request_digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                expires_at, owner_pid, owner_started, lease_until, fence, idempotency_key, request_digest,
+                request_mark)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             run.id.as_str(),
@@ -288,12 +308,14 @@ fn create(connection: &Connection, run: &NewRun, wrapped: &[u8], plan: &[u8]) ->
             FIRST_FENCE,
             key,
             request,
+            run.request_mark,
         ])?;
     let number = connection.last_insert_rowid();
     connection
         .prepare_cached("INSERT INTO run_key (run, wrapped) VALUES (?1, ?2)")?
         .execute(params![number, wrapped])?;
-    Ok(put_body(connection, number, "plan", plan)?)
+    put_body(connection, number, "plan", plan)?;
+    Ok(number)
 }
 
 /// Takes an idempotency key away from a run it no longer counts for.

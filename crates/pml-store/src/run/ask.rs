@@ -1,15 +1,20 @@
 //! What runs ask, and what is answered.
 
-use pml_model::question::Question;
-use pml_model::{Principal, RunId};
+use std::sync::Arc;
+
+use pml_model::question::{Answer, Onward, Question};
+use pml_model::{Digest, Principal, RunId, ToolId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::read::{ROW, answer_place, find, open_question, run_row, wrapped_key};
+use super::read::{ROW, answer_place, find, open_question, run_row, voided_by, wrapped_key};
 use super::{Answered, Asking, NewAnswer};
 use crate::allowed::Sealed;
 use crate::audit::Log;
+use crate::catalogue::digest;
+use crate::rule;
+use crate::seal::Keys;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{Error, NewRule, Store, Urgency};
 
 /// The runs whose questions are open, each with its key and what it asks.
 pub(super) fn asking_statement() -> String {
@@ -56,7 +61,8 @@ impl Store {
     }
 
     /// Answers what a run asks, also while a process works on it. The first answer is the answer;
-    /// what comes with it is stored only with that one. A run that may not wait any longer asks nothing.
+    /// what comes with it, rules included, is stored only with that one, in the same transaction. A run that may not
+    /// wait any longer asks nothing, and a question that showed another definition of a tool is answered by nobody.
     ///
     /// # Errors
     /// The answer could not be sealed or stored.
@@ -74,12 +80,30 @@ impl Store {
             principal: principal.clone(),
             at: new.at,
             body: super::append::seal(&key, &place, &text)?,
+            shows: new.shows,
             allowed: self.seal_allowed(principal, new.allowed, new.at)?,
+            rules: self.new_rules(new.rules)?,
             log: self.log(new.audit)?,
+            replans: matches!(new.answer, Answer::Layer(Onward::Replan { .. })),
             question_id: new.question_id,
         };
         self.change(Urgency::Durable, move |connection| given.store(connection, number))
     }
+
+    fn new_rules(&self, rules: Vec<(NewRule, crate::Audit)>) -> Result<Option<NewRules>, Error> {
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let logged = |(rule, audit)| Ok::<_, Error>((rule, self.log(vec![audit])?));
+        Ok(Some(NewRules { keys, rules: rules.into_iter().map(logged).collect::<Result<_, _>>()? }))
+    }
+}
+
+/// Rules to be, with what vouches for them.
+struct NewRules {
+    keys: Arc<Keys>,
+    rules: Vec<(NewRule, Log)>,
 }
 
 /// An answer, sealed.
@@ -88,12 +112,16 @@ struct Given {
     principal: Principal,
     at: i64,
     body: Vec<u8>,
+    shows: Vec<(String, Digest)>,
     allowed: Vec<Sealed>,
+    rules: Option<NewRules>,
+    /// The run is no longer what was asked for, so that a repeated request does not find it.
+    replans: bool,
     log: Log,
 }
 
 impl Given {
-    fn store(&self, connection: &Connection, run: i64) -> Result<Answered, Failure> {
+    fn store(self, connection: &Connection, run: i64) -> Result<Answered, Failure> {
         let asks: Option<bool> = connection
             .prepare_cached(
                 "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL AND coalesce(expires_at > ?3, 1)
@@ -104,6 +132,9 @@ impl Given {
         if asks != Some(true) {
             return Ok(Answered::Gone);
         }
+        if let Some(tool) = self.changed(connection, run)? {
+            return Ok(Answered::Changed { tool });
+        }
         let stored = connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO answer (run, question_id, principal, at, body) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -112,11 +143,47 @@ impl Given {
         if stored == 0 {
             return Ok(Answered::AlreadyAnswered);
         }
-        connection.prepare_cached("UPDATE run SET answered = 1 WHERE number = ?1")?.execute([run])?;
+        connection
+            .prepare_cached(
+                "UPDATE run SET answered = 1, request_mark = CASE WHEN ?2 THEN NULL ELSE request_mark END
+                 WHERE number = ?1",
+            )?
+            .execute(params![run, self.replans])?;
         for allowed in &self.allowed {
             allowed.store(connection, &self.principal)?;
         }
+        if let Some(NewRules { keys, rules }) = self.rules {
+            for (new, log) in rules {
+                rule::add(connection, &keys.rules, new, &log)?;
+            }
+        }
         self.log.store(connection)?;
         Ok(Answered::Stored)
+    }
+
+    /// The tool whose definition is not the one the question shows, or was another in between. Then the question is
+    /// void from now on, also where nothing noted that when the definition changed.
+    fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
+        if let Some(tool) = voided_by(connection, run)? {
+            return Ok(Some(tool));
+        }
+        let mut present = connection.prepare_cached(
+            "SELECT definition.digest FROM tool JOIN definition ON definition.id = tool.definition
+             WHERE tool.principal = ?1 AND tool.server = ?2 AND tool.tool = ?3",
+        )?;
+        for (name, shown) in &self.shows {
+            let Ok(id) = ToolId::parse(name) else { continue };
+            // Built-in tools have no row: their definitions change with the program alone, and then the call is refused.
+            let now = present
+                .query_row([self.principal.0.as_str(), id.server.as_str(), &id.tool], |row| digest(row, 0))
+                .optional()?;
+            if now.is_some_and(|now| now != *shown) {
+                connection
+                    .prepare_cached("UPDATE run SET voided_by = ?2, answered = 1 WHERE number = ?1")?
+                    .execute(params![run, name])?;
+                return Ok(Some(name.clone()));
+            }
+        }
+        Ok(None)
     }
 }

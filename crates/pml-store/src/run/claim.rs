@@ -154,6 +154,11 @@ impl Store {
             for run in &expired {
                 connection
                     .prepare_cached(
+                        "DELETE FROM question_tool WHERE run = (SELECT number FROM run WHERE id = ?1)",
+                    )?
+                    .execute([run.run.as_str()])?;
+                connection
+                    .prepare_cached(
                         "DELETE FROM run_body
                          WHERE run = (SELECT number FROM run WHERE id = ?1) AND part = 'question'",
                     )?

@@ -5,7 +5,7 @@ use pml_model::{Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::append::{IDEMPOTENCY_MS, entry_place, outcome_place, plan_place, question_place, wish_place};
-use super::{Entry, Filter, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
+use super::{Entry, Filter, Heard, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
 use crate::catalogue::{digest, optional_digest, unexpected};
 use crate::seal::{Key, Place};
 use crate::{Error, Process, Store};
@@ -83,9 +83,9 @@ impl Store {
         let found = self.read(|connection| {
             let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
             let (sealed, entries) = (Sealed::read(connection, number)?, entries(connection, number)?);
-            Ok(Some((run, sealed, entries, answers(connection, number)?)))
+            Ok(Some((run, sealed, entries, answers(connection, number)?, voided_by(connection, number)?)))
         })?;
-        let Some((run, sealed, entries, answers)) = found else {
+        let Some((run, sealed, entries, answers, voided_by)) = found else {
             return Err(Error::NoRun { run: id.clone() });
         };
         let key = self.key(&run, sealed.key)?.ok_or_else(|| Error::Expired { run: id.clone() })?;
@@ -94,6 +94,7 @@ impl Store {
             plan: plan.ok_or_else(|| key.unsealed(&plan_place(id)))?,
             entries: open_entries(&key, id, entries)?,
             question: open_question(&key, &run, sealed.question)?,
+            voided_by,
             answers: answers.into_iter().map(|answer| answer.open(&key, id)).collect::<Result<_, _>>()?,
             wish: open(&key, &wish_place(id), sealed.wish)?,
             outcome: open(&key, &outcome_place(id), sealed.outcome)?,
@@ -101,12 +102,21 @@ impl Store {
         })
     }
 
-    /// The answer to what the run asks now, if there is one.
+    /// What became of what the run asks now, if anything did.
     ///
     /// # Errors
     /// The database cannot be read, or what is sealed not be opened.
-    pub fn answer_for(&self, lease: &Lease) -> Result<Option<StoredAnswer>, Error> {
+    pub fn heard(&self, lease: &Lease) -> Result<Option<Heard>, Error> {
         let (id, key) = (&lease.0.run, &lease.0.key);
+        let changed = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT voided_by FROM run WHERE id = ?1 AND voided_by IS NOT NULL")?
+                .query_row([id.as_str()], |row| row.get(0))
+                .optional()
+        })?;
+        if let Some(tool) = changed {
+            return Ok(Some(Heard::Changed { tool }));
+        }
         let found = self.read(|connection| {
             connection
                 .prepare_cached(
@@ -117,7 +127,7 @@ impl Store {
                 .query_row([id.as_str()], SealedAnswer::of_row)
                 .optional()
         })?;
-        found.map(|answer| answer.open(key, id)).transpose()
+        found.map(|answer| answer.open(key, id).map(Heard::Answer)).transpose()
     }
 
     /// The key of a run; `None` once it was destroyed.
@@ -136,6 +146,13 @@ pub(super) fn find(
         .prepare_cached(&format!("SELECT {ROW}, number FROM run WHERE id = ?1 AND principal = ?2"))?
         .query_row(params![id.as_str(), principal.0], |row| Ok((row.get("number")?, run_row(row)?)))
         .optional()
+}
+
+/// The tool whose definition changed after what a run asks was asked.
+pub(super) fn voided_by(connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT voided_by FROM run WHERE number = ?1")?
+        .query_row([run], |row| row.get(0))
 }
 
 /// The wrapped key of a run.

@@ -48,6 +48,7 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
         plan: Vec::new(),
         expires_at: None,
         idempotency: None,
+        request_mark: None,
         audit: Vec::new(),
         owner: owner.clone(),
         lease_until: i64::MAX,

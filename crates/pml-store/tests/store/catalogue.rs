@@ -113,6 +113,7 @@ fn additions_removals_and_changes_are_told() {
             removed: vec!["a".into()],
             changed: vec![changed("b", &b, &b2)],
             voided: Vec::new(),
+            voided_questions: Vec::new(),
             launch_before: None,
         }
     );

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use pml_model::RunState;
-use pml_store::{Answered, Change, Claim, Found, NewRun, Process, Store};
+use pml_store::{Answered, Change, Claim, Found, Heard, Lease, NewRun, Process, Store, StoredAnswer};
 
 use super::{
     LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, said,
@@ -20,6 +20,14 @@ fn ended() -> Process {
 
 fn ids(found: Vec<Found>) -> Vec<String> {
     found.into_iter().map(|found| format!("{} {}", &found.run.as_str()[35..], found.state)).collect()
+}
+
+/// The answer to what the run asks.
+fn heard(store: &Store, lease: &Lease) -> Option<StoredAnswer> {
+    match store.heard(lease).unwrap()? {
+        Heard::Answer(answer) => Some(answer),
+        Heard::Changed { tool } => panic!("`{tool}` did not change"),
+    }
 }
 
 #[test]
@@ -121,15 +129,15 @@ fn a_question_is_answered_once() {
     let asks =
         Change { question: Some(Some(("q".to_owned(), in_doubt("x")))), at: 1000, ..Change::default() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
-    assert_eq!(store.answer_for(&lease).unwrap(), None);
+    assert_eq!(heard(store, &lease), None);
     assert_eq!(answer("another", "0"), Answered::Gone);
     assert_eq!(answer("q", "1"), Answered::Stored);
     assert_eq!(answer("q", "2"), Answered::AlreadyAnswered);
-    let given = store.answer_for(&lease).unwrap().unwrap();
+    let given = heard(store, &lease).unwrap();
     assert_eq!((given.question_id.as_str(), given.answer), ("q", it_was_done("1")));
     append(store, &lease, Vec::new(), Some(Change { question: Some(None), at: 1, ..Change::default() }))
         .unwrap();
-    assert_eq!(store.answer_for(&lease).unwrap(), None);
+    assert_eq!(heard(store, &lease), None);
     assert_eq!(answer("q", "3"), Answered::Gone);
     assert_eq!(store.load(&me(), &id(1)).unwrap().answers.len(), 1);
 }
@@ -214,7 +222,7 @@ fn an_answer_given_before_the_run_was_left_makes_it_due() {
     let answered = store.answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
     assert_eq!(answered, Answered::Stored);
     assert!(store.due(LATE).unwrap().is_empty(), "its owner has it");
-    assert_eq!(store.answer_for(&lease).unwrap().unwrap().answer, it_was_done("1"));
+    assert_eq!(heard(store, &lease).unwrap().answer, it_was_done("1"));
     // Asked once more under the same name, it is answered already.
     append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
     assert_eq!(ids(store.due(1000).unwrap()), ["1 waiting"]);

@@ -8,6 +8,7 @@ mod catalogue;
 mod claims;
 mod epoch;
 mod memory;
+mod open;
 mod opening;
 mod processes;
 mod rules;
@@ -95,6 +96,7 @@ fn new_run(number: u128) -> NewRun {
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,
+        request_mark: None,
         audit: Vec::new(),
         owner: Process::current().unwrap(),
         lease_until: LATE,
@@ -164,7 +166,7 @@ fn in_doubt(arguments: &str) -> Question {
         arguments: arguments.to_owned(),
         sent_at: 1,
     };
-    Question::InDoubt { calls: vec![doubt] }
+    Question::InDoubt { calls: vec![doubt], by: pml_model::question::Answerer::Client }
 }
 
 fn it_was_done(result: &str) -> Answer {
@@ -175,7 +177,7 @@ fn it_was_done(result: &str) -> Answer {
 /// An answer that a call in doubt was done.
 fn said(question: &str, result: &str, at: i64, audit: Vec<Audit>) -> NewAnswer {
     let (question_id, answer) = (question.to_owned(), it_was_done(result));
-    NewAnswer { question_id, answer, at, allowed: Vec::new(), audit }
+    NewAnswer { question_id, answer, at, shows: Vec::new(), allowed: Vec::new(), rules: Vec::new(), audit }
 }
 
 /// Entries for the audit log that tell no more than a word.

@@ -6,9 +6,9 @@
 use pml_model::Digest;
 use pml_model::json::{canonical, raw};
 use pml_model::name::shortened;
-use pml_model::question::{Approval, Arguments, Asked, Decision};
+use pml_model::question::{Answerer, Approval, Arguments, Asked, Decision};
 use pml_model::structure::{Argument, Link, Node, NodeId, NodeKind, Step, Structure};
-use pml_store::ApprovalRule;
+use pml_store::{ApprovalRule, Maker};
 use serde_json::Value;
 
 use crate::execute::{Grant, Granted, Nested, Plan};
@@ -187,6 +187,7 @@ pub(crate) fn grants(asked: &Approval, decision: &Decision, now: i64) -> Vec<Gra
     let grant = |asked: &Asked| Grant {
         tool: asked.tool.clone(),
         definition: asked.definition.clone(),
+        defined_at: None,
         arguments: None,
         call: None,
         calls: 0,
@@ -238,6 +239,12 @@ pub(crate) fn by_rules(
     grants
 }
 
+/// The rules that count under a setting: where only a person may answer, those that a person made.
+pub(crate) fn counting(rules: Vec<ApprovalRule>, by: Answerer) -> Vec<ApprovalRule> {
+    let counts = |rule: &ApprovalRule| by == Answerer::Client || rule.maker == Maker::Person;
+    rules.into_iter().filter(counts).collect()
+}
+
 /// The grant a standing rule makes for calls of a tool, with the number of the rule.
 pub(crate) fn by_rule(
     rules: &[ApprovalRule],
@@ -252,6 +259,7 @@ pub(crate) fn by_rule(
     let grant = Grant {
         tool: rule.tool.clone(),
         definition: rule.definition.clone(),
+        defined_at: None,
         arguments: rule.arguments.clone(),
         call: None,
         calls,

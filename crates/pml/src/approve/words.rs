@@ -8,7 +8,7 @@ use pml_model::question::{Approval, Arguments, Asked, Layer, Origin, Question};
 /// What a run asks; follows its name.
 pub fn question(question: &Question) -> String {
     match question {
-        Question::InDoubt { calls } => {
+        Question::InDoubt { calls, .. } => {
             let calls: Vec<String> = calls
                 .iter()
                 .map(|doubt| {

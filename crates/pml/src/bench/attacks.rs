@@ -181,7 +181,7 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
             }
         },
         Executed::Refused(refused) => Ok(Went::Refused(refused.problem)),
-        Executed::Stands(..) | Executed::Suggested(_) | Executed::Known(_) => {
+        Executed::Stands(..) | Executed::AsksAlready(..) | Executed::Suggested(_) | Executed::Known(_) => {
             Err(failed("a run that was never asked for is known"))
         }
     }

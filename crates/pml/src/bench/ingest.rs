@@ -50,6 +50,7 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
                 definition: Arc::new(tool.definition),
                 identifier: tool.identifier,
                 since: 0,
+                defined_at: 0,
             })
             .collect(),
         accepted: Accepted::All,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use pml_model::RunId;
 use pml_model::name::printable;
-use pml_model::question::{Answer, Answerer, Decision, Only, Onward, Question, Resolved, Verdict};
+use pml_model::question::{Answer, Decision, Only, Onward, Question, Resolved, Verdict};
 use serde_json::value::RawValue;
 
 use super::execute::{asks, run_id};
@@ -96,19 +96,37 @@ pub(super) async fn deny(here: &Here, app: &Arc<App>, deny: &Deny) -> Result<Exi
 /// terminal itself, which no pipe can answer.
 async fn decide(here: &Here, app: &Arc<App>, id: &RunId, decision: Decision) -> Result<(), Problem> {
     let (name, question) = open(app, id).await?;
-    let Question::Approval(asked) = &question else {
+    if !matches!(question, Question::Approval(_)) {
         asks(here, id, &question);
         return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` does not ask for approval")));
-    };
-    let by = match asked.by {
-        Answerer::Client => By::Shell,
-        Answerer::Human => {
-            asks(here, id, &question);
-            as_a_person(app).await?;
-            By::Terminal
-        }
-    };
+    }
+    // Only people make rules.
+    let needs = if decision.remember.is_some() { Needs::Person } else { Needs::WhoeverMay };
+    let by = answering(here, app, id, &question, needs).await?;
     flow::answer(app, id, &name, Answer::Approval(decision), &by).await
+}
+
+/// Who has to answer.
+#[derive(PartialEq, Eq)]
+enum Needs {
+    Person,
+    WhoeverMay,
+}
+
+/// By what way the terminal answers: as a person where that is needed, after the passphrase.
+async fn answering(
+    here: &Here,
+    app: &App,
+    id: &RunId,
+    question: &Question,
+    needs: Needs,
+) -> Result<By, Problem> {
+    if needs == Needs::WhoeverMay && !flow::needs_person(app, question, &By::Shell) {
+        return Ok(By::Shell);
+    }
+    asks(here, id, question);
+    as_a_person(app).await?;
+    Ok(By::Terminal)
 }
 
 /// Has the passphrase typed: what a program with a shell cannot do.
@@ -140,19 +158,29 @@ pub(super) async fn go_on_after_layer(here: &Here, app: &Arc<App>, id: &str) -> 
 }
 
 async fn open(app: &App, id: &RunId) -> Result<(String, Question), Problem> {
-    flow::open_question(app, &app.principal, id)
-        .await?
-        .ok_or_else(|| Problem::new(Code::InvalidRequest, format!("run `{id}` asks nothing")))
+    match flow::open_question(app, &app.principal, id).await? {
+        Some(open) => Ok(open),
+        None => match flow::asks_nothing(app, &app.principal, id).await? {
+            problem if problem.code == Code::ToolChanged => Err(problem),
+            _ => Err(Problem::new(Code::InvalidRequest, format!("run `{id}` asks nothing"))),
+        },
+    }
 }
 
 /// Says what became of calls in doubt.
-pub(super) async fn doubts(app: &Arc<App>, id: &RunId, said: Vec<Resolved>) -> Result<(), Problem> {
+pub(super) async fn doubts(
+    here: &Here,
+    app: &Arc<App>,
+    id: &RunId,
+    said: Vec<Resolved>,
+) -> Result<(), Problem> {
     let (name, question) = open(app, id).await.map_err(|problem| problem.hint("leave `--call` out"))?;
     let Question::InDoubt { .. } = question else {
         return Err(Problem::new(Code::InvalidRequest, format!("run `{id}` has no calls in doubt"))
             .hint("leave `--call` out"));
     };
-    flow::answer(app, id, &name, Answer::Doubts { calls: said }, &By::Shell).await
+    let by = answering(here, app, id, &question, Needs::WhoeverMay).await?;
+    flow::answer(app, id, &name, Answer::Doubts { calls: said }, &by).await
 }
 
 /// What is said of a call in doubt: `3=again`, `3=failed`, `3={"ok":true}`.

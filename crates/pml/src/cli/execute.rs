@@ -110,6 +110,10 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
         Ok(Executed::Stands(id, standing)) => Ok((id, standing)),
+        Ok(Executed::AsksAlready(id, standing)) => {
+            out::note(format!("the same waits for an answer already, in {id}"));
+            Ok((id, standing))
+        }
         Ok(Executed::Known(known)) => Ok((known.id, Standing::Over(Arc::new(known.report)))),
         Ok(Executed::Suggested(suggested)) => {
             app.close().await;
@@ -145,10 +149,12 @@ async fn decide(
     yes: bool,
 ) -> Result<Standing, Problem> {
     while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
-        let Question::Approval(asked) = question else { break };
-        let said = match (yes, asked.by) {
-            (true, Answerer::Client) => Some(true),
-            (_, by) if here.json || !std::io::stdin().is_terminal() || by == Answerer::Human => None,
+        if !matches!(question, Question::Approval(_)) {
+            break;
+        }
+        let said = match (yes, flow::needs_person(app, question, &By::Shell)) {
+            (true, false) => Some(true),
+            (_, person) if here.json || !std::io::stdin().is_terminal() || person => None,
             (_, _) => {
                 asks(here, id, question);
                 confirmed("allow it?").await

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use pml_model::name::printable;
-use pml_store::ApprovalRule;
+use pml_store::{ApprovalRule, Maker};
 use serde_json::{Value, json};
 
 use super::runs::when;
@@ -59,9 +59,10 @@ fn list(here: &Here, rules: &[ApprovalRule]) {
 
 fn row(rule: &ApprovalRule) -> Vec<String> {
     let only = |this: bool| if this { "only the same" } else { "any" };
-    let counts = match rule.revoked_at {
-        Some(at) => format!("no more, since {}", when(at)),
-        None => format!("until {}", when(rule.expires_at)),
+    let counts = match (rule.revoked_at, rule.maker) {
+        (Some(at), _) => format!("no more, since {}", when(at)),
+        (None, Maker::Person) => format!("until {}", when(rule.expires_at)),
+        (None, Maker::Unknown) => format!("until {}, not under by = \"human\"", when(rule.expires_at)),
     };
     vec![
         rule.number.to_string(),
@@ -78,6 +79,6 @@ fn as_json(rule: &ApprovalRule) -> Value {
     json!({
         "id": rule.number, "tool": rule.tool, "definition": rule.definition, "codeHash": rule.code_hash,
         "arguments": rule.arguments, "expiresAt": rule.expires_at, "by": rule.by, "createdAt": rule.created_at,
-        "revokedAt": rule.revoked_at, "uses": rule.uses, "usedAt": rule.used_at,
+        "madeByPerson": rule.maker == Maker::Person, "revokedAt": rule.revoked_at, "uses": rule.uses, "usedAt": rule.used_at,
     })
 }

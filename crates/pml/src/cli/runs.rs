@@ -302,7 +302,7 @@ async fn resume(here: &Here, app: &Arc<App>, resume: &Resume) -> Result<ExitCode
     let said: Vec<Resolved> = resume.calls.iter().map(|text| said(text)).collect::<Result<_, _>>()?;
     let answered = !said.is_empty();
     if answered {
-        doubts(app, &id, said).await?;
+        doubts(here, app, &id, said).await?;
     }
     go_on(here, app, &id, answered).await
 }

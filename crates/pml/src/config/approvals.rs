@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pml_model::question::Answerer;
+use pml_store::OpenLimit;
 
 use super::error::Complaint;
 use super::node::Value;
@@ -15,6 +16,8 @@ pub struct Approvals {
     pub by: Option<Answerer>,
     /// How long a question waits.
     pub expire: Duration,
+    /// How many approvals of one client may be open at a time.
+    pub open: u32,
     /// What becomes of programs whose calls cannot be known before they run.
     pub dynamic: Dynamic,
 }
@@ -29,11 +32,16 @@ pub enum Dynamic {
     Refuse,
 }
 
+/// More than a person answers in one sitting, and far more than a client with a purpose asks at a time.
+const OPEN: u32 = 32;
+/// How many clients may have all their questions open, whatever names they give: the name is the client's own word.
+const CLIENTS: u32 = 8;
+
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 impl Default for Approvals {
     fn default() -> Approvals {
-        Approvals { by: None, expire: 24 * HOUR, dynamic: Dynamic::Ask }
+        Approvals { by: None, expire: 24 * HOUR, open: OPEN, dynamic: Dynamic::Ask }
     }
 }
 
@@ -42,17 +50,23 @@ impl Approvals {
     pub fn expire_ms(&self) -> i64 {
         i64::try_from(self.expire.as_millis()).unwrap_or(i64::MAX)
     }
+
+    /// How many approvals may be open at a time.
+    pub fn open_limit(&self) -> OpenLimit {
+        OpenLimit { per_client: self.open, per_principal: self.open.saturating_mul(CLIENTS) }
+    }
 }
 
 /// Reads both.
 pub(super) fn approvals(root: &Section<'_>) -> Result<Approvals, Complaint> {
     let default = Approvals { dynamic: dynamic(root)?, ..Approvals::default() };
-    let Some(table) = root.section("approvals", &["by", "expire"])? else { return Ok(default) };
+    let Some(table) = root.section("approvals", &["by", "expire", "open"])? else { return Ok(default) };
     Ok(Approvals {
         by: by(&table)?,
         expire: table
             .duration_in("expire", Duration::from_secs(1)..=30 * 24 * HOUR)?
             .unwrap_or(default.expire),
+        open: table.count("open", 1..=10_000)?.unwrap_or(default.open),
         ..default
     })
 }

@@ -49,6 +49,7 @@
 //! [approvals]
 //! by = "human"                             # or "client": what a client says counts too
 //! expire = "24h"
+//! open = 32                                # approvals of one client that may wait for an answer at a time
 //!
 //! [permissions]                            # what programs may call; a server, a tool or a pattern
 //! dynamic = "ask"                          # or "refuse": programs whose calls cannot be known beforehand

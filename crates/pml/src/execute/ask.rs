@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pml_model::question::{Approval, Arguments, Asked, Decision, Layer, Origin};
+use pml_model::question::{Approval, Arguments, Asked, Decision, Doubt, Layer, Origin};
 use pml_model::{Digest, Principal, RunId};
 use pml_store::Audit;
 use serde_json::value::RawValue;
@@ -197,6 +197,14 @@ pub(super) fn decided(asked: &Approval, decision: &Decision, now: i64) -> Decide
     Decided::No(asked.calls.iter().filter_map(no).collect())
 }
 
+/// The ends of the calls in question whose tool has another definition by now. What else was asked about is asked anew.
+pub(super) fn changed(asked: &Approval, tool: &str) -> Vec<Delivered> {
+    let end = |asked: &Asked| {
+        Some(Delivered::Error { call: asked.call?, error: CallError::tool_changed(&asked.tool) })
+    };
+    asked.calls.iter().filter(|call| call.tool == tool).filter_map(end).collect()
+}
+
 /// What people said no to in this run.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
@@ -224,6 +232,14 @@ impl Refused {
 pub(super) fn asked_audit(principal: &Principal, run: &RunId, id: &str, asked: &Approval, at: i64) -> Audit {
     let calls: Vec<Value> = asked.calls.iter().map(call_audit).collect();
     let body = json!({ "question": id, "codeHash": asked.code_hash, "calls": calls });
+    Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
+}
+
+/// What the audit log says of a question about calls in doubt.
+pub(super) fn doubt_audit(principal: &Principal, run: &RunId, id: &str, calls: &[Doubt], at: i64) -> Audit {
+    let calls: Vec<Value> =
+        calls.iter().map(|doubt| json!({ "tool": doubt.tool, "call": doubt.call })).collect();
+    let body = json!({ "question": id, "inDoubt": calls });
     Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
 }
 

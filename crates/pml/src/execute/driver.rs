@@ -10,16 +10,16 @@ use futures_util::stream::FuturesUnordered;
 use pml_mcp::Caller;
 use pml_model::json::{Fields, raw};
 use pml_model::question::{Answer, Approval, Question};
-use pml_model::{Digest, Principal, RunState};
+use pml_model::{Digest, Principal, RunState, ToolId};
 use pml_sandbox::{Delivery, Event as Seen, Fault, Level, What, Worker};
-use pml_store::{Audit, Change, Entry, Lease, StoredAnswer, Urgency};
+use pml_store::{Audit, Change, Entry, Heard as HeardAnswer, Lease, StoredAnswer, Urgency};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
 use super::dag::{Dag, Frames, Said, Word};
-use super::journal::{CallError, Delivered, History, Record, Wish};
+use super::journal::{CallError, Delivered, Grant, History, Record, Wish};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::plan::Plan;
 use super::remember;
@@ -28,9 +28,11 @@ use super::run::{Action, Event, Issued, Over, Run};
 use super::value::{Room, delivered};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::differs;
-use crate::approve::question::{by_rule, value_digest};
+use crate::approve::question::{by_rule, counting, value_digest};
 use crate::cache::Ticket;
+use crate::catalogue::Why;
 use crate::config::Durable;
+use crate::problem::{Code, Problem};
 use crate::tools::{self, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.
@@ -206,12 +208,15 @@ impl Driver {
             dag.begin();
             self.dag = Some(dag);
         }
+        let by_rules = self.plan.grants.len();
+        let replaced = history.replaced_grants.map(|given| by_rules + given);
         let grants = self.plan.grants.iter().cloned().chain(history.grants).collect();
         for action in self.run.replay(grants, history.calls, history.deliveries) {
             if let Action::Deliver { at, what } = action {
                 self.deliver(at, &what);
             }
         }
+        self.run.void_grants(replaced.unwrap_or(0));
         self.listen_to_dag();
     }
 
@@ -610,6 +615,12 @@ impl Driver {
             }),
         };
         let (app, id) = (Arc::clone(&self.app), granted.id.clone());
+        if self.run.grant(&issued).is_some_and(|grant| grant.is_void(&app.catalogue.snapshot())) {
+            let text = format!("the definition of `{id}` changed after a person allowed it to be called");
+            let outcome = Outcome::NotSent(Problem::new(Code::ToolChanged, text).hint(Failure::RUN_ANEW));
+            self.calls.push(Box::pin(async move { (issued.call, outcome) }));
+            return;
+        }
         self.calls.push(Box::pin(async move {
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
@@ -734,6 +745,11 @@ impl Driver {
             self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
             return;
         }
+        if self.is_another_by_now(&granted.id, &granted.digest) {
+            let error = CallError::tool_changed(&tool);
+            self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
+            return;
+        }
         let definition = granted.digest.clone();
         let (store, whose) = (self.app.store.clone(), self.principal.clone());
         let rules = blocking(move || store.matching_rules(&whose, now)).await.unwrap_or_else(|error| {
@@ -741,12 +757,15 @@ impl Driver {
             tracing::warn!(%error, "standing approvals could not be read");
             Vec::new()
         });
+        let now_by = self.app.config().approvals.by;
+        let rules = counting(rules, now_by.map_or(self.plan.by, |by| self.plan.by.stricter(by)));
         let code = self.plan.approved_hash();
         if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), &code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
             let (store, whose) = (self.app.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
             if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
+                let grant = grant.as_of(&self.app.catalogue.snapshot());
                 self.pending.push_front(Event::Granted(grant));
                 return;
             }
@@ -760,8 +779,37 @@ impl Driver {
             return;
         }
         if self.asked.is_none() {
+            if let Some(problem) = self.too_many_open(now).await {
+                let error = CallError::too_many_open(&tool, &problem);
+                self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
+                return;
+            }
             self.ask_by.get_or_insert_with(|| Instant::now() + ASK_WITHIN);
         }
+    }
+
+    /// Whether a tool has another definition than it had when the run was planned: nobody is asked about that one.
+    fn is_another_by_now(&self, tool: &ToolId, planned: &Digest) -> bool {
+        let snapshot = self.app.catalogue.snapshot();
+        match snapshot.tool(tool) {
+            Ok(tool) => tool.definition.digest != *planned,
+            Err(_) => snapshot.held(tool).is_some_and(|held| matches!(held.why, Why::Changed { .. })),
+        }
+    }
+
+    /// Why no further question can be asked, where the client has too many open.
+    async fn too_many_open(&mut self, now: i64) -> Option<Problem> {
+        let (store, whose) = (self.app.store.clone(), self.principal.clone());
+        let open = match blocking(move || store.open_approvals(&whose, now)).await {
+            Ok(open) => open,
+            Err(error) => {
+                tracing::warn!(%error, "the open questions could not be counted");
+                return None;
+            }
+        };
+        let others: Vec<_> = open.into_iter().filter(|(run, _)| run != self.lease.run()).collect();
+        let limit = self.app.config().approvals.open_limit();
+        limit.exceeded(&others, &self.plan.session).map(|open| super::too_many_open(&open))
     }
 
     /// What is asked about these calls, under its name.
@@ -837,8 +885,11 @@ impl Driver {
         // Set anew each time, and not by each event: a busy run has events more often than this.
         self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
         let (store, lease) = (self.app.store.clone(), self.lease.clone());
-        let decision = match blocking(move || store.answer_for(&lease)).await {
-            Ok(Some(StoredAnswer { answer: Answer::Approval(decision), .. })) => decision,
+        let decision = match blocking(move || store.heard(&lease)).await {
+            Ok(Some(HeardAnswer::Answer(StoredAnswer { answer: Answer::Approval(decision), .. }))) => {
+                decision
+            }
+            Ok(Some(HeardAnswer::Changed { tool })) => return self.void_question(&tool),
             Ok(_) => return,
             Err(error) => {
                 tracing::warn!(run = %self.lease.run(), %error, "the answer to a run's question could not be read");
@@ -852,7 +903,11 @@ impl Driver {
         }
         let now = now_ms();
         match ask::decided(&asked, &decision, now) {
-            Decided::Yes(grants) => self.pending.extend(grants.into_iter().map(Event::Granted)),
+            Decided::Yes(grants) => {
+                let snapshot = self.app.catalogue.snapshot();
+                let given = |grant: Grant| Event::Granted(grant.as_of(&snapshot));
+                self.pending.extend(grants.into_iter().map(given));
+            }
             Decided::No(ends) => {
                 for call in &asked.calls {
                     self.refused.add(&call.tool, ask::value_of(call), now);
@@ -862,6 +917,19 @@ impl Driver {
         }
         let audit = vec![ask::decided_audit(&self.principal, self.lease.run(), &id, &decision, now)];
         self.change_now(Change { question: Some(None), audit, at: now, ..Change::default() }, Urgency::Soon);
+        self.ask_by = Some(Instant::now() + ASK_WITHIN);
+        self.tell_standing();
+    }
+
+    /// Ends the calls in question whose tool has another definition by now; what else is asked for is asked anew.
+    fn void_question(&mut self, tool: &str) {
+        let Some((_, asked)) = self.asked.take() else { return };
+        self.look_at = None;
+        if let Some(dag) = &mut self.dag {
+            dag.restart_clocks();
+        }
+        self.pending.extend(ask::changed(&asked, tool).into_iter().map(Event::Answered));
+        self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() }, Urgency::Soon);
         self.ask_by = Some(Instant::now() + ASK_WITHIN);
         self.tell_standing();
     }

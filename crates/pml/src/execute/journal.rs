@@ -9,7 +9,11 @@ use serde_json::value::RawValue;
 use super::frames::Kept;
 use super::observe::Ending;
 use super::plan::Replan;
+use super::report::Failure;
 use super::run::Issued;
+use super::{TOOL_CHANGED, changed_since_asked};
+use crate::catalogue::Snapshot;
+use crate::problem::Problem;
 
 /// Something the program was given: what replay gives it again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -146,6 +150,9 @@ pub struct Grant {
     pub tool: String,
     /// Its definition then.
     pub definition: Digest,
+    /// Since when it had that definition, where that is known: one that comes back is not the one that was allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defined_at: Option<i64>,
     /// Of the arguments, in canonical form; none where any may be given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Digest>,
@@ -161,6 +168,17 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// The same, for the tool as it is now.
+    #[must_use]
+    pub(crate) fn as_of(self, snapshot: &Snapshot) -> Grant {
+        Grant { defined_at: snapshot.defined_at(&self.tool, &self.definition), ..self }
+    }
+
+    /// Whether the tool had another definition since, also if it is what it was.
+    pub(super) fn is_void(&self, snapshot: &Snapshot) -> bool {
+        self.defined_at.is_some_and(|at| snapshot.defined_at(&self.tool, &self.definition) != Some(at))
+    }
+
     /// Whether it is for this call.
     pub(super) fn allows(&self, tool: &str, issued: &Issued, now: i64) -> bool {
         self.tool == tool
@@ -312,6 +330,8 @@ pub(super) struct History {
     pub(super) calls: Vec<LoggedCall>,
     /// What people allowed, in the order of their words.
     pub(super) grants: Vec<Grant>,
+    /// How many of those were for a plan that another one has replaced: they allow nothing any more.
+    pub(super) replaced_grants: Option<usize>,
     /// How many questions were answered.
     pub(super) answered: u32,
     /// In the order they were made.
@@ -372,6 +392,9 @@ impl History {
                     if what.is_denied() && call.allowed.is_none() {
                         self.decided_at.push(entry.at);
                     }
+                }
+                if let Delivered::Layer { replan: Some(_), .. } = &what {
+                    self.replaced_grants = Some(self.grants.len());
                 }
                 self.deliveries.push((entry.at, what));
             }
@@ -472,6 +495,25 @@ impl CallError {
             hint: Some("do without it; asking again for the same is answered the same".to_owned()),
             data: None,
             unknown: false,
+        }
+    }
+
+    /// The definition of a tool changed after it was asked whether it may be called.
+    pub(super) fn tool_changed(tool: &str) -> CallError {
+        CallError {
+            hint: Some(Failure::RUN_ANEW.to_owned()),
+            ..CallError::new(TOOL_CHANGED, changed_since_asked(tool))
+        }
+    }
+
+    /// Too many questions of the client are open.
+    pub(super) fn too_many_open(tool: &str, problem: &Problem) -> CallError {
+        CallError {
+            hint: problem.hint.clone(),
+            ..CallError::new(
+                "TOO_MANY_QUESTIONS",
+                format!("`{tool}` needs a person's answer, and {}", problem.message),
+            )
         }
     }
 

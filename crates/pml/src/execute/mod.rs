@@ -29,7 +29,7 @@ use pml_mcp::Caller;
 use pml_model::question::{Approval, Question};
 use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Pool, Settings, Unavailable};
-use pml_store::{Change, Idempotency, Lease, NewRun, Process, RunKind, Store, Urgency};
+use pml_store::{Idempotency, Lease, NewRun, Opened, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
@@ -147,10 +147,21 @@ pub struct Asked {
     pub caller: Caller,
     /// What makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
+    /// Marks what is asked for, where a repeated request finds this run while its question is open.
+    pub request_mark: Option<String>,
     /// How long it may wait for its turn.
     pub patience: Duration,
     /// What its result may be kept under.
     pub(crate) ticket: Option<Ticket>,
+}
+
+/// What became of a run that a person has to allow before it begins.
+#[derive(Debug)]
+pub enum First {
+    /// It waits for the answer.
+    Waits(RunId, Standing),
+    /// The same was asked for before and its question is still open.
+    Same(RunId, Standing),
 }
 
 /// What became of taking a run up again.
@@ -296,34 +307,48 @@ pub async fn try_out(app: &App) -> Result<(), Problem> {
     take_worker(app, PATIENCE).await.map(drop)
 }
 
-/// Records a run that begins when a person has allowed it. It needs no worker until then.
+/// The code of what fails because a tool is no longer what it was.
+pub(crate) const TOOL_CHANGED: &str = "TOOL_CHANGED";
+
+fn changed_since_asked(tool: &str) -> String {
+    format!("the definition of `{tool}` changed since it was asked whether it may be called")
+}
+
+/// Records a run that begins when a person has allowed it, unless the same is asked already. It needs no worker until
+/// then.
 ///
 /// # Errors
-/// Nothing can be recorded.
-pub async fn ask_first(
-    app: &Arc<App>,
-    asked: Asked,
-    question: Approval,
-) -> Result<(RunId, Standing), Problem> {
-    let (acks, mut acked) = mpsc::unbounded_channel();
-    let lease = create(app, new_run(app, &asked)?, acks).await?;
-    let (run, now) = (lease.run().clone(), now_ms());
+/// Too many questions are open, or nothing can be recorded.
+pub async fn ask_first(app: &Arc<App>, asked: Asked, question: Approval) -> Result<First, Problem> {
+    let mut new = new_run(app, &asked)?;
+    let (run, now) = (new.id.clone(), new.now);
     let id = ask::question_id(&run, &question);
-    let waits = Change {
-        state: Some(RunState::Waiting),
-        audit: vec![ask::asked_audit(&asked.principal, &run, &id, &question, now)],
-        question: Some(Some((id.clone(), Question::Approval(question.clone())))),
-        expires_at: Some(Some(now + app.config().approvals.expire_ms())),
-        release: true,
-        at: now,
-        ..Change::default()
-    };
-    resume::change(app, &lease, Vec::new(), waits).await?;
-    if let Ok(Ack::Failed(error)) = acked.try_recv() {
-        return Err(error.into());
+    new.audit.push(ask::asked_audit(&asked.principal, &run, &id, &question, now));
+    let approvals = &app.config().approvals;
+    new.expires_at = Some(now + approvals.expire_ms());
+    let question = (id, Question::Approval(question));
+    let (store, limit, stored) = (app.store.clone(), approvals.open_limit(), question.clone());
+    match blocking(move || store.create_asking_run(new, stored, limit)).await? {
+        Opened::Made => {
+            Ok(First::Waits(run, Standing::Waiting { question: Some(question), wake_at: None, in_flight: 0 }))
+        }
+        Opened::Same(same) => {
+            let standing = standing(app, &asked.principal, &same).await?;
+            Ok(First::Same(same, standing))
+        }
+        Opened::Full(open) => Err(too_many_open(&open)),
     }
-    let question = Some((id, Question::Approval(question)));
-    Ok((run, Standing::Waiting { question, wake_at: None, in_flight: 0 }))
+}
+
+/// That no more questions can be asked before one of these has its answer.
+fn too_many_open(open: &[RunId]) -> Problem {
+    let oldest: Vec<String> = open.iter().take(3).map(|run| format!("`{run}`")).collect();
+    let text = format!("{} questions wait for an answer already, which is all there may be", open.len());
+    Problem::new(Code::TooManyQuestions, text).hint(format!(
+        "have one answered or end it with `pml_abort` first; the oldest are {}; `approvals.open` in pml.toml is how many \
+         one client may have",
+        oldest.join(", ")
+    ))
 }
 
 fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
@@ -347,6 +372,7 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         })?,
         expires_at: Some(now + LONGEST_WAIT_MS),
         idempotency: asked.idempotency.clone(),
+        request_mark: asked.request_mark.clone(),
         owner: app.runs.process.clone(),
         lease_until: now + LEASE_MS,
         now,

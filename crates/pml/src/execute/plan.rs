@@ -51,7 +51,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
     /// Whose word counts where a person has to be asked.
-    #[serde(default = "Plan::strictest")]
+    #[serde(default = "Answerer::strictest")]
     pub by: Answerer,
     /// Where it may call tools that cannot be known beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,6 +67,9 @@ pub struct Plan {
     /// What is to be learned of it; nothing where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learn: Option<Learn>,
+    /// Of the document that took the place of what was asked for, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replanned_hash: Option<String>,
 }
 
 /// What a program sees.
@@ -193,6 +196,12 @@ pub struct Replan {
     /// All capabilities that are called: those that were there keep their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<Nested>,
+    /// Of the text of all tasks: what people allow is bound to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_hash: Option<String>,
+    /// Whose answers count at the door it came through. It makes the run stricter, never looser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Answerer>,
 }
 
 /// A tool a run may call.
@@ -288,17 +297,14 @@ impl Plan {
             nested: Vec::new(),
             sees: None,
             grants: Vec::new(),
-            by: Plan::strictest(),
+            by: Answerer::strictest(),
             opaque: Vec::new(),
             question: None,
             limits,
             session: String::new(),
             learn: None,
+            replanned_hash: None,
         }
-    }
-
-    fn strictest() -> Answerer {
-        Answerer::Human
     }
 
     /// Whether somebody's word is waited for between its layers.
@@ -306,8 +312,13 @@ impl Plan {
         self.dag().is_some_and(|dag| dag.pause != Pause::None)
     }
 
+    /// When somebody's word is waited for between its layers.
+    pub(crate) fn pause(&self) -> Pause {
+        self.dag().map_or(Pause::None, |dag| dag.pause)
+    }
+
     /// Whether a person may have to allow something.
-    pub(super) fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         self.tools.iter().any(|tool| tool.asks.is_some())
     }
 
@@ -319,6 +330,8 @@ impl Plan {
             learn.changed = true;
         }
         plan.nested.clone_from(&replan.nested);
+        plan.by = replan.by.map_or(plan.by, |by| plan.by.stricter(by));
+        plan.replanned_hash.clone_from(&replan.code_hash);
         if let Work::Dag(dag) = &mut plan.work {
             dag.tasks.clone_from(&replan.tasks);
         }
@@ -396,15 +409,16 @@ impl Plan {
 
     /// What approvals bind to: the exact text of all that is run.
     pub(crate) fn approved_hash(&self) -> String {
+        let code_hash = self.replanned_hash.as_ref().unwrap_or(&self.code_hash);
         if self.nested.is_empty() {
-            return self.code_hash.clone();
+            return code_hash.clone();
         }
         // What one is given where its caller leaves something out is as good as written.
         let all = self.nested.iter().map(|nested| match nested.defaults.is_empty() {
             true => nested.code_hash.clone(),
             false => format!("{} {}", nested.code_hash, raw(&nested.defaults)),
         });
-        let all: Vec<String> = std::iter::once(self.code_hash.clone()).chain(all).collect();
+        let all: Vec<String> = std::iter::once(code_hash.clone()).chain(all).collect();
         Digest::of(all.join("\n").as_bytes()).as_str().to_owned()
     }
 

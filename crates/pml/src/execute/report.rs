@@ -167,6 +167,10 @@ impl Report {
 }
 
 impl Failure {
+    /// What to do where a tool is no longer what it was.
+    pub(super) const RUN_ANEW: &str =
+        "`pml list --changes` shows the change; run it anew to be asked about the tool as it is now";
+
     /// For a run that says nothing of why it has no result.
     pub fn nothing_known() -> Failure {
         Failure::new("UNKNOWN", "the run has no result and does not say why")

@@ -11,12 +11,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ask::{self, Decided};
 use super::dag::Dag;
 use super::driver::Parts;
-use super::journal::{Delivered, History, Record, Wish};
+use super::journal::{Delivered, Grant, History, Record, Wish};
 use super::observe::{Ending, Observer};
 use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::remember;
 use super::report::{Failure, Progress, Standing};
-use super::{LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, go, no_run, standing, take_worker};
+use super::{
+    LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, TOOL_CHANGED, changed_since_asked, go, no_run,
+    standing, take_worker,
+};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::Mode;
 use crate::problem::{Code, Problem};
@@ -150,7 +153,23 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
             end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
         return Ok(TakenUp::Over(state));
     }
-    match answered(&recorded) {
+    let voided = match (&recorded.voided_by, &recorded.question) {
+        (Some(tool), Some((_, Question::Approval(asked)))) => Some((tool, asked)),
+        (_, _) => None,
+    };
+    if let Some((tool, asked)) = voided {
+        if !asked.begun {
+            let failure = Failure::new(TOOL_CHANGED, changed_since_asked(tool)).hint(Failure::RUN_ANEW);
+            let state =
+                end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+            return Ok(TakenUp::Over(state));
+        }
+        let now = now_ms();
+        let records = still_open(&history, ask::changed(asked, tool), now);
+        history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
+    }
+    // Whatever was said to a question that is void counts for nothing.
+    match answered(&recorded).filter(|_| voided.is_none()) {
         Some((id, Question::Approval(asked), Answer::Approval(decision))) => {
             let now = now_ms();
             let audit = vec![ask::decided_audit(&principal, lease.run(), id, decision, now)];
@@ -163,7 +182,9 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                     return Ok(TakenUp::Over(state));
                 }
                 Decided::Yes(grants) => {
-                    grants.into_iter().map(|grant| Record::Granted { grant, at: now }).collect()
+                    let snapshot = app.catalogue.snapshot();
+                    let given = |grant: Grant| Record::Granted { grant: grant.as_of(&snapshot), at: now };
+                    grants.into_iter().map(given).collect()
                 }
                 Decided::No(ends) => still_open(&history, ends, now),
             };
@@ -188,15 +209,18 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                 note(app, lease, &recorded, &[Record::Delivered { at: now, what }], Vec::new(), now).await?;
         }
         Some(_) | None => {
-            if let Some(question) = plan.question.clone().filter(|_| !history.has_begun()) {
+            if let Some(question) = plan.question.clone().filter(|_| !history.has_begun() && voided.is_none())
+            {
                 let id = ask::question_id(lease.run(), &question);
                 return wait_for_word(app, lease, &recorded, id, Question::Approval(question)).await;
             }
         }
     }
+    let mut by = plan.by;
     for (_, what) in &mut history.deliveries {
         if let Delivered::Layer { replan: Some(replan), .. } = what {
             stricter(app, &mut replan.tools);
+            by = replan.by.map_or(by, |door| by.stricter(door));
         }
     }
     history.answered = u32::try_from(recorded.answers.len()).unwrap_or(u32::MAX);
@@ -204,7 +228,7 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
     if doubts.is_empty() {
         return Ok(TakenUp::Ready(Box::new(plan), history));
     }
-    let question = Question::InDoubt { calls: doubts };
+    let question = Question::InDoubt { calls: doubts, by };
     // The same question keeps its name, so that an answer on its way still counts.
     let id = match &recorded.question {
         Some((id, asked)) if *asked == question && answered(&recorded).is_none() => id.clone(),
@@ -283,6 +307,9 @@ async fn wait_for_word(
     let audit = match &question {
         Question::Approval(asked) if !known => {
             vec![ask::asked_audit(&recorded.run.principal, lease.run(), &id, asked, now)]
+        }
+        Question::InDoubt { calls, .. } if !known => {
+            vec![ask::doubt_audit(&recorded.run.principal, lease.run(), &id, calls, now)]
         }
         Question::Approval(_) | Question::InDoubt { .. } | Question::Layer(_) => Vec::new(),
     };

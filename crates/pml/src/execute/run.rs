@@ -321,6 +321,11 @@ impl<E> Run<E> {
         deliveries.into_iter().map(|(at, what)| self.deliver(at, what)).collect()
     }
 
+    /// The first grants allow nothing any more: they were for a plan that another one has replaced.
+    pub(super) fn void_grants(&mut self, first: usize) {
+        self.grants.iter_mut().take(first).for_each(|(_, left)| *left = 0);
+    }
+
     /// The program is still being brought to where it stood.
     pub(super) fn is_replaying(&self) -> bool {
         self.replay.is_some()

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use pml_model::question::{Answer, Answerer, Approval, Arguments, Decision, Doubt, Only, Question, Resolved};
-use pml_model::{Principal, RunId};
+use pml_mcp::Caller;
+use pml_model::question::{
+    Answer, Answerer, Approval, Arguments, Doubt, Only, Onward, Question, Remember, Resolved,
+};
+use pml_model::{Digest, Principal, RunId};
 use pml_store::{Allowed, Answered, ApprovalRule, Audit, NewAnswer, NewRule};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::authority::{may_answer, may_make_rules};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::differs;
-use crate::approve::question::by_rules as allowed_by_rules;
-use crate::execute::{Plan, no_run};
+use crate::approve::question::{by_rules as allowed_by_rules, counting};
+use crate::execute::{self, Plan, Standing, TOOL_CHANGED, no_run};
 use crate::problem::{Code, Problem};
 
 /// A question that is open.
@@ -51,12 +55,23 @@ pub enum By {
         name: String,
         /// It asked its user, and the config says that one sits in front of it.
         person: bool,
+        /// Whose answers count at the door it came through, where the configuration does not say.
+        door: Answerer,
     },
 }
 
 impl By {
+    /// Whose answers count at this door, where the configuration does not say.
+    pub(super) fn door(&self) -> Answerer {
+        match self {
+            By::Dashboard | By::Terminal | By::Shell => Answerer::Client,
+            By::Api => Answerer::Human,
+            By::Client { door, .. } => *door,
+        }
+    }
+
     /// Whether it is surely a person's word.
-    fn is_person(&self) -> bool {
+    pub(super) fn is_person(&self) -> bool {
         match self {
             By::Dashboard | By::Terminal => true,
             By::Client { person, .. } => *person,
@@ -72,8 +87,8 @@ impl std::fmt::Display for By {
             By::Terminal => f.write_str("the terminal, with the passphrase"),
             By::Shell => f.write_str("the terminal"),
             By::Api => f.write_str("the API"),
-            By::Client { name, person: true } => write!(f, "the user of client `{name}`"),
-            By::Client { name, person: false } => write!(f, "client `{name}`"),
+            By::Client { name, person: true, .. } => write!(f, "the user of client `{name}`"),
+            By::Client { name, person: false, .. } => write!(f, "client `{name}`"),
         }
     }
 }
@@ -112,45 +127,129 @@ pub async fn open_question(
     Ok(standing.question)
 }
 
-/// Somebody answers what a run asks. The first answer that counts is the answer.
+/// Somebody answers what a run asks. The first answer that counts is the answer; one that does not count is in the audit
+/// log too.
 ///
 /// # Errors
-/// The run does not ask this, somebody was quicker, or an answer by this way does not count.
+/// The run does not ask this, somebody was quicker, an answer by this way does not count, or the question showed another
+/// definition of a tool.
 pub async fn answer(
     app: &Arc<App>,
+    run: &RunId,
+    question_id: &str,
+    answer: Answer,
+    by: &By,
+) -> Result<(), Problem> {
+    let (store, id) = (app.store.clone(), run.clone());
+    let whose = blocking(move || store.whose(&id)).await?.ok_or_else(|| no_run(run))?;
+    let said = in_words(&answer);
+    let taken = take(app, &whose, run, question_id, answer, by).await;
+    if let Err(problem) = &taken
+        && let Code::Denied | Code::ToolChanged | Code::AlreadyAnswered | Code::Gone = problem.code
+    {
+        let body = json!({ "question": question_id, "by": by.to_string(), "said": said, "code": problem.code,
+            "why": problem.message });
+        let entry =
+            Audit { at: now_ms(), principal: whose, run: Some(run.clone()), kind: "answer refused", body };
+        let store = app.store.clone();
+        blocking(move || store.audit(vec![entry])).await?;
+    }
+    taken
+}
+
+async fn take(
+    app: &Arc<App>,
+    whose: &Principal,
     run: &RunId,
     question_id: &str,
     mut answer: Answer,
     by: &By,
 ) -> Result<(), Problem> {
-    let (store, id) = (app.store.clone(), run.clone());
-    let whose = blocking(move || store.whose(&id)).await?.ok_or_else(|| no_run(run))?;
-    let asked = open_question(app, &whose, run).await?.filter(|(name, _)| name == question_id);
-    let Some((_, question)) = asked else { return Err(closed(app, &whose, run, question_id).await) };
+    let asked = open_question(app, whose, run).await?.filter(|(name, _)| name == question_id);
+    let Some((_, question)) = asked else { return Err(closed(app, whose, run, question_id).await) };
     fits(&question, &answer, run)?;
-    if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &mut answer) {
-        counts(asked, by)?;
-        by.to_string().clone_into(&mut decision.by);
-    }
+    may_answer(&question, by, app.config().approvals.by)?;
     let now = now_ms();
+    let (mut shows, mut rules) = (Vec::new(), Vec::new());
+    if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &mut answer) {
+        by.to_string().clone_into(&mut decision.by);
+        if let Some(remember) = decision.remember.as_ref().filter(|_| decision.approved) {
+            may_make_rules(by)?;
+            rules = new_rules(whose, run, asked, remember, by, now);
+        }
+        shows = shown(asked);
+    }
     let new = NewAnswer {
         question_id: question_id.to_owned(),
         answer: answer.clone(),
         at: now,
+        shows,
         allowed: allowed(&question, &answer, by),
-        audit: vec![audit(&whose, run, question_id, &answer, by, now)],
+        rules,
+        audit: vec![audit(whose, run, question_id, &answer, by, now)],
     };
     let (store, principal, id) = (app.store.clone(), whose.clone(), run.clone());
     match blocking(move || store.answer(&principal, &id, new)).await? {
-        Answered::Stored => {}
-        Answered::AlreadyAnswered => return Err(answered(run)),
-        Answered::Gone => return Err(gone(run)),
-        Answered::Unknown => return Err(no_run(run)),
+        Answered::Stored => Ok(()),
+        Answered::AlreadyAnswered => Err(answered(run)),
+        Answered::Gone => Err(gone(run)),
+        Answered::Unknown => Err(no_run(run)),
+        Answered::Changed { tool } => {
+            end_if_not_begun(app, whose, run, &question).await;
+            Err(changed(run, &tool))
+        }
     }
-    if let (Question::Approval(asked), Answer::Approval(decision)) = (&question, &answer) {
-        remember(app, &whose, run, asked, decision, now).await?;
+}
+
+/// The tools a question shows, each with its definition.
+fn shown(asked: &Approval) -> Vec<(String, Digest)> {
+    let mut shown: Vec<(String, Digest)> =
+        asked.calls.iter().map(|call| (call.tool.clone(), call.definition.clone())).collect();
+    shown.sort();
+    shown.dedup();
+    shown
+}
+
+/// Ends a run whose question nobody can answer any more, where it has done nothing yet. One that has begun is told by
+/// whoever works on it, or next does.
+async fn end_if_not_begun(app: &Arc<App>, whose: &Principal, run: &RunId, question: &Question) {
+    if matches!(question, Question::Approval(asked) if !asked.begun)
+        && let Err(problem) = execute::resume(app, whose, run, Caller::silent()).await
+    {
+        tracing::warn!(%run, %problem, "a run whose question is void could not be ended yet");
     }
-    Ok(())
+}
+
+fn changed(run: &RunId, tool: &str) -> Problem {
+    Problem::new(
+        Code::ToolChanged,
+        format!(
+            "the definition of `{tool}` changed since run `{run}` asked, so its question cannot be answered"
+        ),
+    )
+    .hint("`pml list --changes` shows the change; run it anew to be asked about the tool as it is now")
+}
+
+/// Why a run asks nothing: what to tell somebody who answers it all the same.
+///
+/// # Errors
+/// There is no such run, or it cannot be read.
+pub async fn asks_nothing(app: &App, principal: &Principal, run: &RunId) -> Result<Problem, Problem> {
+    let gone = |text: String| {
+        Problem::new(Code::Gone, text).hint("call `pml_continue` without an answer to hear of it")
+    };
+    Ok(match execute::standing(app, principal, run).await? {
+        Standing::Over(report) => match &report.error {
+            Some(error) if error.code == TOOL_CHANGED => {
+                let problem = Problem::new(Code::ToolChanged, error.message.clone());
+                problem.hint(error.hint.clone().unwrap_or_else(|| "run it anew".to_owned()))
+            }
+            Some(_) | None => gone(format!("run `{run}` asks nothing any more: it is {}", report.state)),
+        },
+        Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
+            gone(format!("run `{run}` asks nothing now"))
+        }
+    })
 }
 
 /// Why a question is not open: it has its answer, or nobody asks it.
@@ -159,6 +258,9 @@ async fn closed(app: &App, whose: &Principal, run: &RunId, question_id: &str) ->
     match blocking(move || store.load(&principal, &id)).await {
         Ok(recorded) if recorded.answers.iter().any(|answer| answer.question_id == question_id) => {
             answered(run)
+        }
+        Ok(recorded) if recorded.run.error_code.as_deref() == Some(TOOL_CHANGED) => {
+            asks_nothing(app, whose, run).await.unwrap_or_else(|_| gone(run))
         }
         // What was recorded may be gone; then nobody can tell.
         Ok(_) | Err(_) => gone(run),
@@ -178,7 +280,7 @@ fn gone(run: &RunId) -> Problem {
 /// Whether an answer is one to this question.
 fn fits(question: &Question, answer: &Answer, run: &RunId) -> Result<(), Problem> {
     let wanted = match (question, answer) {
-        (Question::InDoubt { calls }, Answer::Doubts { calls: said }) => return about_each(calls, said),
+        (Question::InDoubt { calls, .. }, Answer::Doubts { calls: said }) => return about_each(calls, said),
         (Question::Approval(_), Answer::Approval(decision)) if decision.any_arguments == Some(0) => {
             // The same would be asked again, and this answer be found to it, for ever.
             return Err(Problem::new(Code::InvalidRequest, "a yes to no calls at all is no yes")
@@ -218,42 +320,35 @@ fn allowed(question: &Question, answer: &Answer, by: &By) -> Vec<Allowed> {
     }
 }
 
-/// Whether a word that came this way is one that the question counts.
-fn counts(asked: &Approval, by: &By) -> Result<(), Problem> {
-    if asked.by == Answerer::Client || by.is_person() {
-        return Ok(());
+/// What an answer says, without anything secret.
+fn in_words(answer: &Answer) -> Value {
+    match answer {
+        Answer::Approval(decision) => json!({ "approved": decision.approved,
+            "anyArguments": decision.any_arguments, "remember": decision.remember }),
+        Answer::Doubts { calls } => {
+            let verdict = |said: &Resolved| json!({ "call": said.call, "verdict": said.verdict.as_str() });
+            json!({ "calls": calls.iter().map(verdict).collect::<Vec<_>>() })
+        }
+        Answer::Layer(Onward::Continue) => json!({ "layer": "continue" }),
+        Answer::Layer(Onward::Replan { .. }) => json!({ "layer": "replan" }),
     }
-    Err(Problem::new(
-        Code::Denied,
-        format!("only a person's own word counts here, and what {by} says is not known to be one"),
-    )
-    .hint("answer in the dashboard, or with `pml runs approve` and the passphrase"))
 }
 
 fn audit(whose: &Principal, run: &RunId, question: &str, answer: &Answer, by: &By, at: i64) -> Audit {
-    let said = match answer {
-        Answer::Approval(decision) => {
-            json!({ "approved": decision.approved, "anyArguments": decision.any_arguments })
-        }
-        Answer::Doubts { calls } => {
-            json!({ "calls": calls.iter().map(|said| said.call).collect::<Vec<_>>() })
-        }
-        Answer::Layer(_) => json!({}),
-    };
-    let body = json!({ "question": question, "by": by.to_string(), "said": said });
+    let body = json!({ "question": question, "by": by.to_string(), "said": in_words(answer) });
     Audit { at, principal: whose.clone(), run: Some(run.clone()), kind: "answered", body }
 }
 
-/// Makes the standing rules that a decision asks for.
-async fn remember(
-    app: &App,
+/// The standing rules that a person makes with a yes, each with what the audit log is told of it.
+fn new_rules(
     whose: &Principal,
     run: &RunId,
     asked: &Approval,
-    decision: &Decision,
+    remember: &Remember,
+    by: &By,
     now: i64,
-) -> Result<(), Problem> {
-    let Some(remember) = decision.remember.as_ref().filter(|_| decision.approved) else { return Ok(()) };
+) -> Vec<(NewRule, Audit)> {
+    let mut rules = Vec::new();
     for call in &asked.calls {
         let arguments = match &call.arguments {
             Arguments::Known { digest, .. } if !remember.any_arguments => Some(digest.clone()),
@@ -268,17 +363,16 @@ async fn remember(
             code_hash: (remember.only == Only::Code).then(|| asked.code_hash.clone()),
             arguments,
             expires_at: remember.expires_at,
-            by: decision.by.clone(),
+            by: by.to_string(),
             now,
         };
         let body = json!({ "tool": rule.tool, "definition": rule.definition, "codeHash": rule.code_hash,
             "arguments": rule.arguments, "expiresAt": rule.expires_at, "by": rule.by });
         let audit =
             Audit { at: now, principal: whose.clone(), run: Some(run.clone()), kind: "rule made", body };
-        let store = app.store.clone();
-        blocking(move || store.add_rule(rule, vec![audit])).await?;
+        rules.push((rule, audit));
     }
-    Ok(())
+    rules
 }
 
 /// The standing rules the principal has or had, newest first.
@@ -336,11 +430,12 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
         return Ok(());
     }
     let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let mut rules = blocking(move || {
+    let rules = blocking(move || {
         store.end_expired_rules(now)?;
         store.matching_rules(&principal, now)
     })
     .await?;
+    let mut rules = counting(rules, plan.by);
     loop {
         let mut question = plan.question.clone();
         let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);
@@ -356,7 +451,8 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
             Some(number) => rules.retain(|rule| rule.number != number),
             None => {
                 plan.question = question;
-                plan.grants = allowed.into_iter().map(|(_, grant)| grant).collect();
+                let snapshot = app.catalogue.snapshot();
+                plan.grants = allowed.into_iter().map(|(_, grant)| grant.as_of(&snapshot)).collect();
                 return Ok(());
             }
         }

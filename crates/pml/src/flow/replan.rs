@@ -8,6 +8,7 @@ use pml_model::question::{Answer, Onward, Question};
 use pml_model::{Principal, RunId, ToolId};
 
 use super::approvals::{By, answer, open_question};
+use super::authority::at_door;
 use super::{Whose, understood_dag};
 use crate::app::{App, blocking};
 use crate::execute::{self, no_run};
@@ -36,6 +37,8 @@ pub async fn replan(
         pml_store::Error::NoRun { .. } => no_run(id),
         other => other.into(),
     })?;
+    // A server that nobody has met may offer what the new tasks call.
+    app.get_acquainted().await;
     let standing = execute::tasks_of(&recorded)?;
     let whole = plan::with_what_has_run(&standing, document)?;
     let analysis = understood_dag(app, principal, whole).await?;
@@ -43,7 +46,10 @@ pub async fn replan(
     let learned = Whose { app, principal };
     let bounds = standing.limits;
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
-    let replan = plan::replan(&setting, &analysis, standing, app.config().approvals.dynamic)?;
+    let approvals = &app.config().approvals;
+    let mut replan = plan::replan(&setting, &analysis, standing, approvals.dynamic)?;
+    // What it adds was not there when the run was started: whoever would have to be asked through this door is.
+    replan.by = Some(at_door(by, approvals.by));
     let plan = serde_json::to_string(&replan).map_err(|error| {
         Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
     })?;

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use pml_mcp::server::Incoming;
 use pml_mcp::{Era, RpcError};
 use pml_model::json::{Fields, canonical, raw};
-use pml_model::question::{Answer, Answerer, Decision, Question};
+use pml_model::question::{Answer, Decision, Question};
 use pml_model::{Digest, RunId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::Door;
 use super::reply::reply;
 use crate::app::{App, blocking};
 use crate::approve::words;
@@ -36,12 +37,13 @@ const QUESTION: &str = "q1";
 pub(super) async fn settle(
     app: &Arc<App>,
     request: &Incoming,
+    door: &Door,
     id: &RunId,
     mut standing: Standing,
 ) -> Result<Settled, Problem> {
     while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
-        let by = by(app, request);
-        let Some(params) = to_ask(request, id, question, &by) else { break };
+        let by = by(app, request, door);
+        let Some(params) = to_ask(app, request, id, question, &by) else { break };
         if request.caller.era() == Era::Modern {
             return input_required(app, request, id, name, &params).await.map(Settled::Asks);
         }
@@ -79,7 +81,11 @@ impl Settled {
 
 /// Answers a request that carries a state of ours: the retry of one whose result was a question. One that is repeated
 /// because its reply was lost hears how the run stands.
-pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Result<Box<RawValue>, RpcError>> {
+pub(super) async fn retried(
+    app: &Arc<App>,
+    request: &Incoming,
+    door: &Door,
+) -> Option<Result<Box<RawValue>, RpcError>> {
     // Looked for as text first: few requests carry one and some are large.
     if !request.params.get().contains(OUR_STATE) {
         return None;
@@ -97,22 +103,22 @@ pub(super) async fn retried(app: &Arc<App>, request: &Incoming) -> Option<Result
             None => flow::standing(app, &request.client.principal, &id).await?,
             Some(answer) => match decision(answer) {
                 Some(decision) => {
-                    take(app, &id, &name, decision, &by(app, request)).await?;
+                    take(app, &id, &name, decision, &by(app, request, door)).await?;
                     super::runs::go_on(app, request, &id, &name).await?
                 }
                 // Dismissed: the question stays open.
                 None => return Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?)),
             },
         };
-        Ok(settle(app, request, &id, standing).await?.told(&id))
+        Ok(settle(app, request, door, &id, standing).await?.told(&id))
     };
     Some(Ok(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))))
 }
 
 /// By whom an answer of this client's is: the config says in front of which clients a person sits.
-fn by(app: &App, request: &Incoming) -> By {
+fn by(app: &App, request: &Incoming, door: &Door) -> By {
     let name = request.client.name.clone();
-    By::Client { person: app.config().is_interactive(&name), name }
+    By::Client { person: app.config().is_interactive(&name), name, door: door.by }
 }
 
 async fn take(app: &Arc<App>, id: &RunId, name: &str, decision: Decision, by: &By) -> Result<(), Problem> {
@@ -124,9 +130,9 @@ async fn take(app: &Arc<App>, id: &RunId, name: &str, decision: Decision, by: &B
 }
 
 /// What the client's user is asked, if it can be asked and its user's word counts.
-fn to_ask(request: &Incoming, id: &RunId, question: &Question, by: &By) -> Option<Value> {
+fn to_ask(app: &App, request: &Incoming, id: &RunId, question: &Question, by: &By) -> Option<Value> {
     let Question::Approval(asked) = question else { return None };
-    let counts = asked.by == Answerer::Client || matches!(by, By::Client { person: true, .. });
+    let counts = !flow::needs_person(app, question, by) || matches!(by, By::Client { person: true, .. });
     let able = Fields::parse(request.caller.capabilities().get())
         .is_ok_and(|capabilities| capabilities.get("elicitation").is_some());
     let message = format!("{id} {}", words::approval(asked));

@@ -97,6 +97,8 @@ struct Options {
     decision_points: Pause,
     learn: Option<bool>,
     cache: Option<bool>,
+    #[serde(alias = "idempotency_key")]
+    idempotency_key: Option<String>,
 }
 
 impl Options {
@@ -170,7 +172,11 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         "perLayerValidation": { "type": "boolean", "default": false, "description": "dag: show each layer's results before the next" },
                         "decisionPoints": { "enum": ["none", "per_layer", "on_error"], "default": "none" },
                         "learn": { "type": "boolean", "default": true },
-                        "cache": { "type": "boolean", "default": true }
+                        "cache": { "type": "boolean", "default": true },
+                        "idempotencyKey": {
+                            "type": "string", "maxLength": MAX_KEY_BYTES,
+                            "description": "the same key: the same run; another: another run, also while an equal one waits for approval"
+                        }
                     },
                     "additionalProperties": false
                 }
@@ -194,7 +200,8 @@ pub(super) async fn execute(
         Ok(asked) => asked,
         Err(problem) => return problem.to_tool_result(),
     };
-    let idempotency = match idempotency(&request.params, arguments) {
+    let idempotency = match idempotency(&request.params, asked.options.idempotency_key.as_deref(), arguments)
+    {
         Ok(idempotency) => idempotency,
         Err(problem) => return problem.to_tool_result(),
     };
@@ -230,12 +237,17 @@ pub(super) async fn execute(
             return Problem::new(Code::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
     };
+    let mut asked_already = false;
     let (id, standing) = match executed {
         Ok(Executed::Going(handle)) => match wait(&handle, patience, request).await {
             Ok(standing) => (handle.id.clone(), standing),
             Err(problem) => return problem.to_tool_result(),
         },
         Ok(Executed::Stands(id, standing)) => (id, standing),
+        Ok(Executed::AsksAlready(id, standing)) => {
+            asked_already = true;
+            (id, standing)
+        }
         Ok(Executed::Refused(refused)) => return refusal(&refused),
         Ok(Executed::Suggested(suggested)) => return suggestions(&suggested),
         Ok(Executed::Known(known)) => (known.id, Standing::Over(Arc::new(known.report))),
@@ -244,10 +256,10 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    let settled = ask::settle(app, request, &id, standing).await;
+    let settled = ask::settle(app, request, door, &id, standing).await;
     // Whoever takes the request back wants no run of it, also where it waits for a person. One who is gone may come back
-    // and find the question.
-    let told = if request.taken_back.is_cancelled() {
+    // and find the question. A question that another request asked is not this one's to take back.
+    let told = if request.taken_back.is_cancelled() && !asked_already {
         flow::cancel(app, &request.client.principal, &id).await.map(|standing| reply(&id, &standing))
     } else {
         settled.map(|settled| settled.told(&id))
@@ -273,18 +285,34 @@ async fn wait(handle: &Handle, patience: Duration, request: &Incoming) -> Result
 const SMALLEST: &str =
     r#"the smallest call is {"intent": "…", "implementation": {"type": "code", "code": "return 1"}}"#;
 
-/// The key under which a client repeats a request without repeating the run.
-fn idempotency(params: &RawValue, arguments: &RawValue) -> Result<Option<Idempotency>, Problem> {
+/// The longest key.
+const MAX_KEY_BYTES: usize = 200;
+
+/// The key under which a client repeats a request without repeating the run: beside the arguments, where programs put
+/// it, or in `options`, where agents can.
+fn idempotency(
+    params: &RawValue,
+    option: Option<&str>,
+    arguments: &RawValue,
+) -> Result<Option<Idempotency>, Problem> {
+    let wrong = |text: String| Problem::new(Code::InvalidRequest, text);
     let params = Fields::parse(params.get()).unwrap_or_default();
-    let Some(meta) = params.get("_meta") else { return Ok(None) };
-    let meta = Fields::parse(meta.get()).unwrap_or_default();
-    let Some(key) = meta.get("pml/idempotencyKey") else { return Ok(None) };
-    match serde_json::from_str::<String>(key.get()) {
-        Ok(key) if !key.is_empty() && key.len() <= 200 => {
-            Ok(Some(Idempotency { key, request: Digest::of(arguments.get().as_bytes()) }))
+    let meta = params.get("_meta").and_then(|meta| Fields::parse(meta.get()).ok()).unwrap_or_default();
+    let beside = match meta.get("pml/idempotencyKey") {
+        None => None,
+        Some(key) => Some(serde_json::from_str::<String>(key.get()).unwrap_or_default()),
+    };
+    let (name, key) = match (beside, option) {
+        (Some(beside), Some(option)) if beside != option => {
+            return Err(wrong("`options.idempotencyKey` and `pml/idempotencyKey` differ".to_owned())
+                .hint("give the key once"));
         }
-        Ok(_) | Err(_) => {
-            Err(Problem::new(Code::InvalidRequest, "`pml/idempotencyKey` is not a text of 1 to 200 bytes"))
-        }
+        (Some(key), _) => ("pml/idempotencyKey", key),
+        (None, Some(key)) => ("options.idempotencyKey", key.to_owned()),
+        (None, None) => return Ok(None),
+    };
+    if key.is_empty() || key.len() > MAX_KEY_BYTES {
+        return Err(wrong(format!("`{name}` is not a text of 1 to {MAX_KEY_BYTES} bytes")));
     }
+    Ok(Some(Idempotency { key, request: Digest::of(arguments.get().as_bytes()) }))
 }

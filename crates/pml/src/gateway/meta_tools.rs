@@ -153,7 +153,7 @@ pub(super) async fn call(
     match name {
         "pml_discover" => Some(discover(app, arguments, request, &door.expose).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
-        "pml_continue" => Some(runs::go_on_with(app, arguments, request).await),
+        "pml_continue" => Some(runs::go_on_with(app, arguments, request, door).await),
         "pml_replan" => Some(runs::replan(app, arguments, request, door).await),
         "pml_abort" => Some(runs::abort(app, arguments, request).await),
         "pml_get_task_result" => Some(runs::task_result(app, arguments, request).await),

@@ -84,12 +84,12 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
+        let door = Door { expose: self.exposure(&request.client), by: self.by };
         if name.starts_with("pml_")
-            && let Some(answer) = ask::retried(&self.app, &request).await
+            && let Some(answer) = ask::retried(&self.app, &request, &door).await
         {
             return answer;
         }
-        let door = Door { expose: self.exposure(&request.client), by: self.by };
         if let Some(answer) = meta_tools::call(&self.app, &name, &arguments, &request, &door).await {
             return Ok(answer);
         }

@@ -131,7 +131,13 @@ pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
 fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
     let mut text = format!("{id} {}", words::question(question));
     match question {
-        Question::InDoubt { .. } => text.push_str(&format!("\nA person decides with `pml runs resume {id}`.")),
+        Question::InDoubt { by: Answerer::Human, .. } => text.push_str(&format!(
+            "\nA person has to say what became of each, in the dashboard or with `pml runs resume {id} --call N=again`."
+        )),
+        Question::InDoubt { .. } => text.push_str(
+            "\nAsk your user what became of each, then call `pml_continue` with `answer: {calls: [{call, verdict}]}`; the \
+             verdict is `again`, `failed`, or `done` with its `result`.",
+        ),
         Question::Approval(asked) if asked.by == Answerer::Human => text.push_str(&format!(
             "\nA person has to answer, in the dashboard or with `pml runs approve {id}`. Call `pml_continue` with the \
              `workflowId` to wait for it."

@@ -35,7 +35,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
             "name": "pml_continue",
             "title": "Go on with a run",
             "description": "Wait again for a run that answered `running`, or answer one that asks: `approved` for `approval_required` \
-                 (ask your user first) or `layer_complete`. Without an answer it waits for one.",
+                 (ask your user first) or `layer_complete`. Without an answer it waits for one. Where only a person may answer, \
+                 your answer is refused: wait.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -44,8 +45,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                     "reason": { "type": "string", "description": "why not" },
                     "answer": {
                         "type": "object",
-                        "description": "`approved`, and more on a yes: `anyArguments` (calls each tool may make in this run), `remember` \
-                             ({only: \"code\"|\"tool\", anyArguments?, days?}); or `calls` for calls in doubt"
+                        "description": "`approved`, and on a yes `anyArguments` (calls each tool may make in this run); or `calls` for calls in \
+                             doubt. Only people make rules for later runs."
                     }
                 },
                 "required": ["workflow_id"],
@@ -133,16 +134,21 @@ impl Continue {
 }
 
 /// Answers `pml_continue`: takes an answer, waits for a run of the asker's.
-pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+pub(super) async fn go_on_with(
+    app: &Arc<App>,
+    arguments: &RawValue,
+    request: &Incoming,
+    door: &Door,
+) -> Box<RawValue> {
     let went_on = async {
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
-            let answered = answer(app, request, &id, asked).await?;
+            let answered = answer(app, request, door, &id, asked).await?;
             let standing = go_on(app, request, &id, &answered).await?;
-            ask::settle(app, request, &id, standing).await?
+            ask::settle(app, request, door, &id, standing).await?
         } else {
-            wait_again(app, request, &id).await?
+            wait_again(app, request, door, &id).await?
         };
         Ok(standing.told(&id))
     };
@@ -150,9 +156,9 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
 }
 
 /// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
-async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Settled, Problem> {
+async fn wait_again(app: &Arc<App>, request: &Incoming, door: &Door, id: &RunId) -> Result<Settled, Problem> {
     let standing = flow::standing(app, &request.client.principal, id).await?;
-    let standing = match ask::settle(app, request, id, standing).await? {
+    let standing = match ask::settle(app, request, door, id, standing).await? {
         Settled::Stands(standing) => standing,
         asks @ Settled::Asks(_) => return Ok(asks),
     };
@@ -160,30 +166,30 @@ async fn wait_again(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Se
     let standing = wait_for(app, id, request, known.as_deref()).await?;
     match standing.asks() {
         asked if asked == known.as_deref() => Ok(Settled::Stands(standing)),
-        _ => ask::settle(app, request, id, standing).await,
+        _ => ask::settle(app, request, door, id, standing).await,
     }
 }
 
 /// Answers what the run asks, and gives the name of that question.
-async fn answer(app: &Arc<App>, request: &Incoming, id: &RunId, asked: Continue) -> Result<String, Problem> {
-    let open = flow::open_question(app, &request.client.principal, id).await?;
-    let Some((name, question)) = open else {
-        let standing = flow::standing(app, &request.client.principal, id).await?;
-        let text = match &standing {
-            Standing::Over(report) => format!("run `{id}` asks nothing any more: it is {}", report.state),
-            Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
-                format!("run `{id}` asks nothing now")
-            }
-        };
-        return Err(
-            Problem::new(Code::Gone, text).hint("call `pml_continue` without an answer to hear of it")
-        );
+async fn answer(
+    app: &Arc<App>,
+    request: &Incoming,
+    door: &Door,
+    id: &RunId,
+    asked: Continue,
+) -> Result<String, Problem> {
+    let whose = &request.client.principal;
+    let Some((name, question)) = flow::open_question(app, whose, id).await? else {
+        return Err(flow::asks_nothing(app, whose, id).await?);
     };
     let answer = asked.said()?.to(Some(&question), now_ms())?;
-    // What a client passes on is its own word, whoever sits in front of it.
-    let by = flow::By::Client { name: request.client.name.clone(), person: false };
-    flow::answer(app, id, &name, answer, &by).await?;
+    flow::answer(app, id, &name, answer, &passed_on(request, door)).await?;
     Ok(name)
+}
+
+/// What a client passes on is its own word, whoever sits in front of it.
+fn passed_on(request: &Incoming, door: &Door) -> flow::By {
+    flow::By::Client { name: request.client.name.clone(), person: false, door: door.by }
 }
 
 /// Goes on with a run whose question `answered` has its answer, here if nobody else does, and waits for it.
@@ -257,14 +263,14 @@ pub(super) async fn replan(
         let visible = |tool: &ToolId| is_callable(tool, &door.expose);
         match (which.dag_structure, which.new_requirement) {
             (Some(document), None) => {
-                let by = flow::By::Client { name: request.client.name.clone(), person: false };
+                let by = passed_on(request, door);
                 let whose = &request.client.principal;
                 let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
                     Ok(name) => name,
                     Err(refused) => return Ok(refusal(&refused)),
                 };
                 let standing = go_on(app, request, &id, &name).await?;
-                Ok(ask::settle(app, request, &id, standing).await?.told(&id))
+                Ok(ask::settle(app, request, door, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(

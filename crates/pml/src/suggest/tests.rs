@@ -21,6 +21,7 @@ fn tool(id: &str, properties: &Value, required: &Value, output: &Value) -> (Tool
         definition: Arc::new(
             Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
         ),
+        defined_at: 0,
         mirrored: Vec::new(),
     };
     let fields =

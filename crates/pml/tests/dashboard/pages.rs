@@ -232,7 +232,7 @@ fn whatever_others_write_stays_text() {
             arguments: json!(payload).to_string(),
             sent_at: 0,
         };
-        place.ask(payload, Question::InDoubt { calls: vec![doubt] });
+        place.ask(payload, Question::InDoubt { calls: vec![doubt], by: Answerer::Human });
     }
     harmless.ask("harmless", full_of("harmless"));
     harmless.ask(
@@ -240,7 +240,7 @@ fn whatever_others_write_stays_text() {
         Question::Layer(Layer { layer_index: 0, total_layers: 2, results: Vec::new(), next: Vec::new() }),
     );
     let doubt = Doubt { call: 1, node: None, tool: "harmless".into(), arguments: "{}".into(), sent_at: 0 };
-    harmless.ask("harmless", Question::InDoubt { calls: vec![doubt] });
+    harmless.ask("harmless", Question::InDoubt { calls: vec![doubt], by: Answerer::Human });
     let seen = play(&place.serve(), "reading", &[]);
     let plain = play(&harmless.serve(), "reading", &[]);
     assert_eq!((&seen["ran"], &seen["handlers"]), (&json!(false), &json!(0)));
@@ -421,7 +421,7 @@ fn layers_go_on_and_doubts_are_resolved() {
         arguments: r#"{"to":"ada"}"#.into(),
         sent_at: 0,
     };
-    let (doubted, _) = place.ask("send mail", Question::InDoubt { calls: vec![doubt] });
+    let (doubted, _) = place.ask("send mail", Question::InDoubt { calls: vec![doubt], by: Answerer::Human });
     let seen = play(&place.serve(), "other_questions", &[]);
     let cards = texts(&seen["cards"]);
     for told in ["Layer 1 of 3 has run.", "fetch\nsuccess · 12 ms", "{\"title\":", "4.0 KiB", "Next\nsave"] {

@@ -62,6 +62,7 @@ impl Place {
             plan: b"{}".to_vec(),
             expires_at: Some(now + 24 * 3600 * 1000),
             idempotency: None,
+            request_mark: None,
             owner: Process::current().unwrap(),
             lease_until: now + 60_000,
             audit: Vec::new(),

@@ -56,7 +56,7 @@ fn open_questions(home: &Home) -> BTreeMap<String, (String, String)> {
 #[test]
 fn fifty_questions_survive_two_hundred_kills_and_are_answered_once() {
     const QUESTIONS: usize = 50;
-    let home = ledger::asking_home("[runs]\nworkers = 1\n");
+    let home = ledger::asking_home("[runs]\nworkers = 1\n[approvals]\nopen = 2000\n");
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let mut replies = Vec::new();
     for n in 0..QUESTIONS {
@@ -174,9 +174,11 @@ fn a_question_expires_by_the_clock_on_the_wall_and_a_rule_with_its_days() {
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let forgotten = asks(&mut gateway, KNOWN, "forgotten");
     let remembered = asks(&mut gateway, KNOWN, "remembered");
-    let remember = json!({ "remember": { "only": "code", "days": 1 } });
-    let arguments = json!({ "workflow_id": remembered["workflowId"], "approved": true, "answer": remember });
-    assert_eq!(gateway.call("pml_continue", &arguments)["status"], "success");
+    let run = remembered["workflowId"].as_str().unwrap();
+    let approved =
+        home.run_as_person(&["runs", "approve", run, "--detach", "--remember", "code", "--days", "1"]);
+    assert_eq!(approved.code, 0, "{approved:?}");
+    assert_eq!(gateway.call("pml_continue", &json!({ "workflow_id": run }))["status"], "success");
     assert_eq!(gateway.run(KNOWN, &context("remembered"))["status"], "success", "it is not asked for again");
     gateway.kill();
 

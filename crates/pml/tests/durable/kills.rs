@@ -253,7 +253,7 @@ impl World {
     }
 
     fn verdicts(&mut self, question: &Question) -> Vec<String> {
-        let Question::InDoubt { calls } = question else { panic!("no tool here needs a person's word") };
+        let Question::InDoubt { calls, .. } = question else { panic!("no tool here needs a person's word") };
         let added: HashSet<String> = Ledger::of(&self.home).added().into_iter().collect();
         let mut verdicts = Vec::new();
         for doubt in calls {
@@ -339,7 +339,7 @@ impl World {
             if run.run.state != RunState::Waiting {
                 continue;
             }
-            let Some((question, Question::InDoubt { calls })) = &run.question else {
+            let Some((question, Question::InDoubt { calls, .. })) = &run.question else {
                 panic!("seed {}: `{}` waits for nothing", self.seed, run.run.intent);
             };
             let asked: Vec<(u32, String, String)> =

@@ -5,14 +5,20 @@
 mod answers;
 mod asking;
 mod differs;
+mod doubts;
 mod elicit;
+mod repeated;
+mod replanned;
 mod results;
 mod rules;
+mod voided;
+mod who;
 
 use serde_json::{Value, json};
 
 use crate::faulty::{self, Ledger};
-use crate::harness::{Client, Home, PATIENCE, text};
+use crate::harness::{Client, Home, PATIENCE, Served, text};
+use crate::http::modern_by;
 
 /// A home with the server `s`: `s:wait` may be called, everything else of it has to be asked for. `settings` are further
 /// lines of `pml.toml`; what they say under `[permissions]` comes last.
@@ -27,7 +33,8 @@ fn configure(home: &Home, settings: &str) {
     // Tools that change are used as they come, so that it is the word given for them that counts.
     let server = faulty::table(home, "s", &[], "definitions = \"follow\"");
     home.configure(&format!(
-        "{first}\n{server}\n[permissions]\n\"s:wait\" = {{ approval_mode = \"auto\" }}\n{rules}\n"
+        "{first}\n{server}\n[permissions]\n\"s:wait\" = {{ approval_mode = \"auto\" }}\n\
+         \"s:redefine\" = {{ approval_mode = \"auto\" }}\n{rules}\n"
     ));
 }
 
@@ -66,6 +73,48 @@ fn saying(reply: &Value, said: &Value) -> Value {
 #[track_caller]
 fn yes(client: &mut Client, reply: &Value) -> Value {
     say(client, reply, &json!({"approved": true}))
+}
+
+/// A person allows what a run asks and has it remembered, on a terminal with the passphrase; a gateway goes on.
+#[track_caller]
+fn remember_as_person(home: &Home, reply: &Value, how: &[&str]) {
+    let run = reply["workflowId"].as_str().unwrap();
+    let said = home.run_as_person(&[&["runs", "approve", run, "--detach", "--remember"], how].concat());
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+/// What a tool comes to for a client over HTTP that cannot ask its user.
+#[track_caller]
+fn over_http(served: &Served, tool: &str, arguments: &Value) -> Value {
+    let who = json!({"name": "agent", "capabilities": {}});
+    let params = json!({"name": tool, "arguments": arguments});
+    modern_by(served, &who, "tools/call", &params).response()["result"]["structuredContent"].clone()
+}
+
+/// The status of an answer to the question of a reply that comes with the token, by the API.
+#[track_caller]
+fn by_api(served: &Served, reply: &Value, said: &Value) -> (u16, Value) {
+    let text = |key: &str| reply[key].as_str().unwrap().to_owned();
+    let path = format!("/api/approvals/{}/{}", text("workflowId"), text("questionId"));
+    crate::http::api(served, "POST", &path, &said.to_string())
+}
+
+/// What the audit log tells of a run, in its order.
+fn told(home: &Home, reply: &Value) -> Vec<String> {
+    audit(home, reply).iter().map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The entries of the audit log that are about a run.
+fn audit(home: &Home, reply: &Value) -> Vec<Value> {
+    let listed = home.run(&["audit", "list", "--json", "--limit", "1000"]);
+    let mut rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    rows.retain(|row| row["workflowId"] == reply["workflowId"]);
+    rows
+}
+
+/// How many answers to a run were refused, as the audit log tells.
+fn refused(home: &Home, reply: &Value) -> usize {
+    told(home, reply).iter().filter(|kind| *kind == "answer refused").count()
 }
 
 /// What a reply asks for: each call with its tool and its arguments, or the place of it.

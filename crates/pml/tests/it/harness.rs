@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// How long anything in these tests may take before it counts as hung. Never a figure to reach.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a person knows and an agent does not.
+pub const PASSPHRASE: &str = "correct horse battery";
+
 /// A directory that is all a `pml` knows: its configuration, database and token.
 pub struct Home {
     dir: tempfile::TempDir,
@@ -63,10 +66,20 @@ impl Home {
         }
     }
 
-    /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]`.
+    /// Runs a command as a person who types the passphrase on a terminal of their own.
+    pub fn run_as_person(&self, args: &[&str]) -> Finished {
+        if !self.path("passphrase").exists() {
+            let paths = pml::config::Paths { config: self.path("pml.toml"), data: self.path("") };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(pml::passphrase::set(&paths, PASSPHRASE)).unwrap();
+        }
+        self.run_on_terminal(args, &[PASSPHRASE])
+    }
+
+    /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]` and each prompt for the passphrase.
     pub fn run_on_terminal(&self, args: &[&str], answers: &[&str]) -> Finished {
         const TYPIST: &str = r"
-import os, pty, sys
+import os, pty, sys, termios, time
 split = sys.argv.index('--')
 answers, command = sys.argv[1:split], sys.argv[split + 1:]
 pid, terminal = pty.fork()
@@ -81,7 +94,10 @@ while True:
     if not some:
         break
     shown += some
-    if shown.rstrip().endswith(b'[y/n]') and answers:
+    hidden = shown.endswith(b'assphrase: ')
+    if (hidden or shown.rstrip().endswith(b'[y/n]')) and answers:
+        while hidden and termios.tcgetattr(terminal)[3] & termios.ECHO:
+            time.sleep(0.01)
         os.write(terminal, answers.pop(0).encode() + b'\n')
 sys.stdout.write(shown.decode().replace('\r\n', '\n'))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

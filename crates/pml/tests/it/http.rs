@@ -135,6 +135,20 @@ fn post(served: &Served, more: &[(&str, &str)], body: &str) -> Reply {
     send(served, "POST", "/mcp", &headers, body)
 }
 
+/// A request to the API by someone with the token: its status and its body.
+pub fn api(served: &Served, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let token = format!("Bearer {}", served.token);
+    let headers = [
+        ("Host", authority(served)),
+        ("Authorization", token.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let reply = send(served, method, path, &headers, body);
+    let status = reply.status;
+    let body = reply.body();
+    (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("{status}: {body}")))
+}
+
 /// A request of the stateless era.
 fn modern(served: &Served, method: &str, params: &Value) -> Reply {
     modern_by(served, &json!({"name": "test", "capabilities": {"elicitation": {}}}), method, params)

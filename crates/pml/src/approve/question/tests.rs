@@ -52,6 +52,7 @@ fn rule(tool: &str, arguments: Option<&str>, code_hash: Option<&str>) -> Approva
         code_hash: code_hash.map(str::to_owned),
         arguments: arguments.map(|json| value_digest(json).unwrap()),
         expires_at: 10_000,
+        maker: Maker::Person,
         by: "somebody".to_owned(),
         created_at: 0,
         revoked_at: None,
@@ -133,4 +134,12 @@ fn arguments_are_foreseen_only_where_nothing_has_to_run_first() {
     assert_eq!(known(&template(parameter("path", Vec::new()))), Some(json!("to a.txt")));
     assert_eq!(known(&template(literal(json!(0.1)))), None, "spelled differently by JavaScript, perhaps");
     assert_eq!(known(&Argument::Expression { source: "f()".to_owned(), reads: Vec::new() }), None);
+}
+
+#[test]
+fn where_only_a_person_may_answer_only_rules_of_people_count() {
+    let of = |maker| ApprovalRule { maker, ..rule("fs:write", None, None) };
+    let all = vec![of(Maker::Unknown), of(Maker::Person)];
+    assert_eq!(counting(all.clone(), Answerer::Client).len(), 2);
+    assert_eq!(counting(all, Answerer::Human), [of(Maker::Person)]);
 }

@@ -624,7 +624,7 @@ impl World {
             tasks.push(task(place, &shape));
             usable.push(place);
         }
-        Replan { tasks, tools: standing.tools, nested: Vec::new() }
+        Replan { tasks, tools: standing.tools, nested: Vec::new(), code_hash: None, by: None }
     }
 }
 
@@ -638,6 +638,7 @@ fn grant(call: u32) -> Grant {
     Grant {
         tool: "s:ask".to_owned(),
         definition: Digest::of(b"d"),
+        defined_at: None,
         arguments: None,
         call: Some(call),
         calls: 1,

@@ -243,6 +243,7 @@ fn grant(arguments: Option<&str>, calls: u32) -> Grant {
     Grant {
         tool: "s:pay".to_owned(),
         definition: Digest::of(b"definition"),
+        defined_at: None,
         arguments: arguments.map(|text| Digest::of(text.as_bytes())),
         call: None,
         calls,

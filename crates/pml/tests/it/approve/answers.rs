@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ONE_CALL, asked, code, execute, hits, home, say, saying, state, yes};
+use super::{
+    ONE_CALL, asked, code, execute, hits, home, over_http, remember_as_person, say, saying, state, told, yes,
+};
 use crate::harness::{Client, Home, Served, eventually, text};
-use crate::http::modern_by;
 
 #[test]
 fn a_question_has_one_answer() {
@@ -46,7 +47,10 @@ fn of_two_who_answer_at_once_one_is_heard() {
 fn an_answer_is_for_the_run_it_names() {
     let home = home("");
     let mut client = home.stdio(&[]);
-    let (first, second) = (execute(&mut client, ONE_CALL), execute(&mut client, ONE_CALL));
+    let mut again = super::request(ONE_CALL, &json!({}));
+    again["options"] = json!({"idempotencyKey": "another"});
+    let first = execute(&mut client, ONE_CALL);
+    let second = client.call("pml_execute", &again)["structuredContent"].clone();
     assert_ne!(first["questionId"], second["questionId"], "the same program, another question");
     assert_eq!(yes(&mut client, &second)["status"], "success");
     assert_eq!((state(&home, &first).as_str(), hits(&home)), ("waiting", 1));
@@ -209,15 +213,9 @@ fn the_terminal_shows_what_is_asked_and_says_no() {
 
 /// Asks for [`ONE_CALL`] over HTTP, and gives what came and what a yes of the same client comes to.
 #[track_caller]
-fn over_http(served: &Served) -> (Value, Value) {
-    // It cannot ask its user.
-    let who = json!({"name": "agent", "capabilities": {}});
-    let tool = |name: &str, arguments: &Value| {
-        let params = json!({"name": name, "arguments": arguments});
-        modern_by(served, &who, "tools/call", &params).response()["result"]["structuredContent"].clone()
-    };
-    let reply = tool("pml_execute", &super::request(ONE_CALL, &json!({})));
-    let said = tool("pml_continue", &saying(&reply, &json!({"approved": true})));
+fn asked_over_http(served: &Served) -> (Value, Value) {
+    let reply = over_http(served, "pml_execute", &super::request(ONE_CALL, &json!({})));
+    let said = over_http(served, "pml_continue", &saying(&reply, &json!({"approved": true})));
     (reply, said)
 }
 
@@ -238,7 +236,7 @@ fn only_a_person_can_answer(home: &Home, reply: &Value, said: &Value) {
 fn over_http_only_a_person_can_answer() {
     let home = home("");
     let served = home.serve(&[]);
-    let (reply, said) = over_http(&served);
+    let (reply, said) = asked_over_http(&served);
     assert_eq!(reply["question"]["by"], "human", "{reply}");
     only_a_person_can_answer(&home, &reply, &said);
     // Nor can another client of the same person's, whose own questions it may answer.
@@ -251,7 +249,7 @@ fn over_http_only_a_person_can_answer() {
 fn where_a_client_may_answer_it_can_over_http_too() {
     let home = home("[approvals]\nby = \"client\"\n");
     let served = home.serve(&[]);
-    let (reply, said) = over_http(&served);
+    let (reply, said) = asked_over_http(&served);
     assert_eq!((&reply["question"]["by"], &said["status"]), (&json!("client"), &json!("success")), "{said}");
     assert_eq!(hits(&home), 1);
 }
@@ -265,14 +263,6 @@ fn where_only_a_person_may_answer_a_client_on_standard_streams_cannot() {
     only_a_person_can_answer(&home, &reply, &said);
 }
 
-/// What the audit log tells of a run, in its order.
-fn told(home: &Home, reply: &Value) -> Vec<String> {
-    let listed = home.run(&["audit", "list", "--json", "--limit", "1000"]);
-    let rows: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
-    let of_run = rows.iter().filter(|row| row["workflowId"] == reply["workflowId"]);
-    of_run.map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
-}
-
 #[test]
 fn every_question_answer_and_decision_is_in_the_audit_log() {
     let home = home("");
@@ -281,11 +271,9 @@ fn every_question_answer_and_decision_is_in_the_audit_log() {
     say(&mut client, &denied, &json!({"approved": false}));
     assert_eq!(told(&home, &denied), ["asked", "answered", "decided"]);
     let allowed = execute(&mut client, ONE_CALL);
-    say(&mut client, &allowed, &json!({"approved": true, "answer": {"remember": {"only": "code"}}}));
-    let mut kinds = told(&home, &allowed);
-    // The rule is made while the run goes on.
-    kinds.sort();
-    assert_eq!(kinds, ["answered", "asked", "decided", "rule made"]);
+    remember_as_person(&home, &allowed, &["code"]);
+    assert_eq!(say(&mut client, &allowed, &json!({}))["status"], "success");
+    assert_eq!(told(&home, &allowed), ["asked", "rule made", "answered", "decided"]);
     let by_rule = execute(&mut client, ONE_CALL);
     assert_eq!(
         (&by_rule["status"], told(&home, &by_rule)),

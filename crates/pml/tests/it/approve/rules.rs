@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{asked, code, execute, execute_with, hits, home, say, yes};
+use super::voided::{flip, flip_back};
+use super::{asked, code, execute_with, hits, home, remember_as_person, say, yes};
 use crate::harness::{Client, Home, eventually};
 
 const ECHO: &str = "return await mcp.s.echo({ v: args.v });";
@@ -11,11 +12,12 @@ fn v(value: u32) -> Value {
     json!({"v": value})
 }
 
-/// Allows what `code` asks and has it remembered.
+/// A person allows what `code` asks and has it remembered.
 #[track_caller]
-fn remember(client: &mut Client, code: &str, context: &Value, remember: &Value) {
+fn remember(home: &Home, client: &mut Client, code: &str, context: &Value, how: &[&str]) {
     let reply = execute_with(client, code, context);
-    let done = say(client, &reply, &json!({"approved": true, "answer": {"remember": remember}}));
+    remember_as_person(home, &reply, how);
+    let done = say(client, &reply, &json!({}));
     assert_eq!(done["status"], "success", "{done}");
 }
 
@@ -34,7 +36,7 @@ fn is_asked(client: &mut Client, code: &str, context: &Value) {
 fn what_is_remembered_for_a_program_counts_for_that_code_and_those_arguments() {
     let home = home("");
     let mut client = home.stdio(&[]);
-    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
+    remember(&home, &mut client, ECHO, &v(1), &["code"]);
     runs_unasked(&mut client, ECHO, &v(1));
     is_asked(&mut client, ECHO, &v(2));
     is_asked(&mut client, &ECHO.replace("return await", "return  await"), &v(1));
@@ -48,11 +50,11 @@ fn what_is_remembered_for_a_program_counts_for_that_code_and_those_arguments() {
 fn what_is_remembered_for_a_tool_counts_in_any_code() {
     let home = home("");
     let mut client = home.stdio(&[]);
-    remember(&mut client, ECHO, &v(1), &json!({"only": "tool"}));
+    remember(&home, &mut client, ECHO, &v(1), &["tool"]);
     let other = "const given = { v: 1 };\nreturn (await mcp.s.echo(given)).v;";
     runs_unasked(&mut client, other, &json!({}));
     is_asked(&mut client, ECHO, &v(2));
-    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    remember(&home, &mut client, ECHO, &v(2), &["tool", "--whatever"]);
     runs_unasked(&mut client, ECHO, &v(3));
     let looped = "for (const v of [4, 5, 6]) await mcp.s.echo({ v });\nreturn 1;";
     runs_unasked(&mut client, looped, &json!({}));
@@ -71,8 +73,8 @@ fn what_becomes_known_at_the_call_is_allowed_by_what_is_remembered_of_it() {
     let path = |name: &str| json!({"path": name});
     let begun = execute_with(&mut client, program, &path("v.txt"));
     let at_the_call = yes(&mut client, &begun);
-    let remember = json!({"approved": true, "answer": {"remember": {"only": "code"}}});
-    assert_eq!(say(&mut client, &at_the_call, &remember)["status"], "success");
+    remember_as_person(&home, &at_the_call, &["code"]);
+    assert_eq!(say(&mut client, &at_the_call, &json!({}))["status"], "success");
     runs_unasked(&mut client, program, &path("v.txt"));
     std::fs::write(home.path("w.txt"), "something else").unwrap();
     let other = execute_with(&mut client, program, &path("w.txt"));
@@ -114,66 +116,12 @@ fn a_word_that_cannot_be_meant_is_refused_in_the_same_words_wherever_it_is_said(
     assert_eq!(say(&mut client, &reply, &json!({"answer": {"approved": true}}))["status"], "success");
 }
 
-/// Gives `s:echo` another description, or its own again, and waits until that is known.
-fn redefine(client: &mut Client, definition: &Value, description: &str) {
-    client.call("s:redefine", &json!({"change": {"tool": "echo", "definition": definition}}));
-    let known = |client: &mut Client| {
-        let found = client.call("pml_discover", &json!({"intent": "echo", "limit": 20}));
-        let results = found["structuredContent"]["results"].as_array().unwrap().clone();
-        results.iter().any(|one| one["id"] == "s:echo" && one["description"] == description)
-    };
-    eventually("the definition is known", || known(client));
-}
-
-fn flip(client: &mut Client) {
-    redefine(client, &json!({"description": "sends everything to everyone"}), "sends everything to everyone");
-}
-
-fn flip_back(client: &mut Client) {
-    redefine(client, &json!({}), "the tool echo");
-}
-
-#[test]
-fn another_definition_is_another_tool_to_a_run_that_waits() {
-    let home = home("");
-    let mut client = home.stdio(&[]);
-    let reply = execute_with(&mut client, ECHO, &v(1));
-    flip(&mut client);
-    let changed = yes(&mut client, &reply);
-    assert_eq!((code(&changed), hits(&home)), ("TOOL_CHANGED", 0), "{changed}");
-}
-
-#[test]
-fn another_definition_is_another_tool_to_a_call_that_waits() {
-    let home = home("");
-    let mut client = home.stdio(&[]);
-    let looped = "for (const v of [1, 2]) await mcp.s.echo({ v });\nreturn 1;";
-    let begun = execute(&mut client, looped);
-    let first = yes(&mut client, &begun);
-    let second = yes(&mut client, &first);
-    assert_eq!((asked(&second), hits(&home)), (vec![r#"s:echo {"v":2}"#.to_owned()], 1));
-    flip(&mut client);
-    let changed = yes(&mut client, &second);
-    assert_eq!((code(&changed), hits(&home)), ("TOOL_CHANGED", 1), "{changed}");
-}
-
-#[test]
-fn the_definition_that_was_shown_is_the_one_that_is_called() {
-    let home = home("");
-    let mut client = home.stdio(&[]);
-    let reply = execute_with(&mut client, ECHO, &v(1));
-    flip(&mut client);
-    flip_back(&mut client);
-    assert_eq!(yes(&mut client, &reply)["status"], "success", "it is what the person saw");
-    assert_eq!(hits(&home), 1);
-}
-
 #[test]
 fn another_definition_ends_what_was_remembered_for_good() {
     let home = home("");
     let mut client = home.stdio(&[]);
-    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
-    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    remember(&home, &mut client, ECHO, &v(1), &["code"]);
+    remember(&home, &mut client, ECHO, &v(2), &["tool", "--whatever"]);
     runs_unasked(&mut client, ECHO, &v(1));
     runs_unasked(&mut client, ECHO, &v(3));
     let before = hits(&home);
@@ -207,8 +155,8 @@ fn rules_are_listed_and_taken_back_on_the_terminal() {
     let home = home("");
     let mut client = home.stdio(&[]);
     assert!(home.run(&["rules", "list"]).stderr.contains("no rules"));
-    remember(&mut client, ECHO, &v(1), &json!({"only": "code"}));
-    remember(&mut client, ECHO, &v(2), &json!({"only": "tool", "anyArguments": true}));
+    remember(&home, &mut client, ECHO, &v(1), &["code"]);
+    remember(&home, &mut client, ECHO, &v(2), &["tool", "--whatever"]);
     runs_unasked(&mut client, ECHO, &v(3));
     let listed = home.run(&["rules", "list"]).stdout;
     let rows: Vec<Vec<&str>> =
