@@ -351,7 +351,7 @@ impl Slot {
     async fn open(&self, events: mpsc::Sender<Event>) -> Result<(Connection, Opened), String> {
         let patience = self.settings.start_timeout;
         let deadline = Instant::now() + patience;
-        let opened = Connection::open(&self.target(), self.era, patience, events).await;
+        let opened = Connection::open(self.name.as_str(), &self.target(), self.era, patience, events).await;
         let connection = opened.map_err(|error| printable(&error.to_string()))?;
         match list(&connection, deadline).await {
             Ok(opened) => Ok((connection, opened)),

@@ -23,6 +23,7 @@ mod meaning;
 mod nested;
 mod policy;
 mod quarantine;
+mod questions;
 mod raw;
 mod tidy;
 mod tokens;
