@@ -76,6 +76,9 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
             how: server.description.clone().unwrap_or_default(),
         });
     }
+    for (name, why) in &snapshot.off {
+        rows.push(Row { name: name.clone(), state: "off".to_owned(), tools: 0, how: why.message.clone() });
+    }
     if here.json {
         let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
         let held_back: Vec<String> =
@@ -139,7 +142,8 @@ pub(super) fn how(declared: &Declared) -> String {
 fn tools(here: &Here, snapshot: &Snapshot, server: &str) -> Result<(), Problem> {
     let known = || snapshot.servers.iter().map(|known| known.name.as_str());
     let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
-        return Err(unknown_server(server, known()));
+        let off = snapshot.off.get(server).cloned();
+        return Err(off.unwrap_or_else(|| unknown_server(server, known())));
     };
     let tools: Vec<_> = snapshot.tools_of(&server.name).collect();
     let held = || snapshot.held_back.iter().filter(|held| held.id.server == server.name);

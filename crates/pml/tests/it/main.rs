@@ -16,6 +16,7 @@ mod execute;
 mod exposure;
 mod faults;
 mod faulty;
+mod fence;
 mod harness;
 mod http;
 mod lifecycle;
