@@ -200,7 +200,7 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
                 message,
                 Some(format!(
                     "start it by hand to see more: {}",
-                    super::list::how(&slot.settings().declared)
+                    super::list::how(&slot.settings().declared, &app.memory.sanitiser())
                 )),
             )]
         }
