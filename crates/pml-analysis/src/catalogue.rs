@@ -35,6 +35,7 @@ struct Known {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
     tools: Vec<Tool>,
     withheld: FxHashMap<(String, String), Withheld>,
+    off: FxHashMap<String, Withheld>,
 }
 
 /// A tool that a server offers and nobody may use.
@@ -167,9 +168,15 @@ impl Catalogue {
         }
     }
 
+    /// Notes that a server is off, so that none of its tools may be used.
+    pub fn withhold_server(&mut self, server: &str, withheld: Withheld) {
+        Arc::make_mut(&mut self.known).off.insert(server.to_owned(), withheld);
+    }
+
     /// Why the tool that `mcp.server.name` would call may not be used.
     pub fn withheld(&self, server: &str, name: &str) -> Option<&Withheld> {
-        self.known.withheld.get(&(server.to_owned(), name.to_owned()))
+        let tool = self.known.withheld.get(&(server.to_owned(), name.to_owned()));
+        tool.or_else(|| self.known.off.get(server))
     }
 
     /// Adds a capability.

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::message::{RpcError, code};
 use crate::protocol::Era;
+use crate::question::{self, ELICITATION};
 
 /// Something for the caller.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub enum ToCaller {
 #[derive(Debug, Clone)]
 pub struct Caller {
     inner: Arc<Inner>,
+    /// The downstream server that asks and tells through this handle, if it is not PML itself.
+    server: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -154,7 +157,14 @@ impl Caller {
                 asked: Mutex::default(),
                 progress: Mutex::default(),
             }),
+            server: None,
         }
+    }
+
+    /// The same caller as `server` may reach it: what that server asks is screened first, and named as its question.
+    #[must_use]
+    pub(crate) fn for_server(&self, server: &Arc<str>) -> Caller {
+        Caller { inner: Arc::clone(&self.inner), server: Some(Arc::clone(server)) }
     }
 
     /// Which session it belongs to.
@@ -248,10 +258,21 @@ impl Caller {
     /// Asks the caller something and waits for the answer.
     ///
     /// # Errors
-    /// It cannot be asked that, it is gone, or it answered with an error.
+    /// It cannot or may not be asked that, it is gone, or it answered with an error.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, RpcError> {
+        match &self.server {
+            Some(server) if method == ELICITATION => {
+                let (params, originals) = question::screened(server, params.as_deref())?;
+                Ok(originals.restore(self.put(method, Some(params)).await?))
+            }
+            Some(_) | None => self.put(method, params).await,
+        }
+    }
+
+    /// Puts a question to the caller as it is.
+    async fn put(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, RpcError> {
         let capability = match method {
-            "elicitation/create" => "elicitation",
+            ELICITATION => "elicitation",
             "sampling/createMessage" => "sampling",
             "roots/list" => "roots",
             _ => {

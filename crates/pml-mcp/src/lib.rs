@@ -15,6 +15,7 @@ mod line;
 pub mod message;
 pub mod param_headers;
 pub mod protocol;
+mod question;
 pub mod server;
 mod sse;
 

@@ -192,9 +192,10 @@ pub fn shortened(text: &str, characters: usize) -> String {
 pub fn is_plain(c: char) -> bool {
     !(c.is_control()
         || matches!(c,
-            '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-            | '\u{E0000}'..='\u{E0FFF}'))
+            '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' | '\u{180E}'
+            | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}'
+            | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'))
 }
 
 /// The JavaScript identifier by which programs call a tool (`get-sum` → `get_sum`).
@@ -266,5 +267,6 @@ mod tests {
     #[test]
     fn printable_text_cannot_drive_a_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{202e}c\u{200b}"), "a\\u{1b}[31mb\\u{202e}c\\u{200b}");
+        assert_eq!(printable("a\u{34f}b\u{3164}c\u{115f}"), "a\\u{34f}b\\u{3164}c\\u{115f}");
     }
 }

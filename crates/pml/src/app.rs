@@ -1,7 +1,7 @@
 //! The long-lived handles of the program, built once.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ use crate::approve::Policy;
 use crate::builtin;
 use crate::cache::Cache;
 use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
-use crate::config::{self, Config, Definitions, Env, Paths, Transport};
+use crate::config::{self, Config, Definitions, Env, Paths, TooWide, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
 use crate::meaning::{self, Meaning};
@@ -109,7 +109,7 @@ impl App {
         let process = Process::current().map_err(|error| {
             Problem::new(Code::Config, format!("the process table cannot be read: {error}"))
         })?;
-        let builtin = Arc::new(built_in(&config, &cwd)?);
+        let builtin = Arc::new(built_in(&config, &paths, &cwd, &env)?);
         let memory = Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env)));
         let (told, hears) = mpsc::channel(256);
         let app = Arc::new(App {
@@ -231,6 +231,11 @@ impl App {
         all.contains_key(name).then(|| BuiltIn { all, name: name.to_owned() })
     }
 
+    /// Why the built-in `fs` is off although the configuration does not say so.
+    pub fn fs_off(&self) -> Option<Problem> {
+        fs_root(&self.config(), &self.cwd, &self.env).err()
+    }
+
     /// Tells of changes that clients may want to know.
     pub fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
@@ -310,7 +315,7 @@ impl App {
     /// Takes over a changed configuration. The old one stays in force where the new one is broken.
     pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
         let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
-        let builtin = Arc::new(built_in(&config, &self.cwd)?);
+        let builtin = Arc::new(built_in(&config, &self.paths, &self.cwd, &self.env)?);
         let commands = Accepted::open(&self.paths).read()?;
         // Read before anything is replaced, so that the old configuration stays whole where this fails.
         let known = self.known().await?;
@@ -388,7 +393,9 @@ impl App {
             listings.push(listing);
         }
         drop(live);
-        let before = self.catalogue.replace(Snapshot::new(listings, config.names));
+        let mut snapshot = Snapshot::new(listings, config.names);
+        snapshot.off.extend(self.fs_off().map(|why| (FS.to_owned(), why)));
+        let before = self.catalogue.replace(snapshot);
         let now = self.catalogue.snapshot();
         let names = |snapshot: &Snapshot| -> Vec<(String, Digest)> {
             snapshot.tools.iter().map(|tool| (tool.exposed.clone(), tool.definition.digest.clone())).collect()
@@ -607,18 +614,49 @@ async fn open_store(paths: &Paths) -> Result<Store, Problem> {
     Ok(blocking(move || Store::open(&path)).await?)
 }
 
+/// The built-in server of files.
+const FS: &str = "fs";
+
 fn built_in(
     config: &Config,
-    cwd: &std::path::Path,
+    paths: &Paths,
+    cwd: &Path,
+    env: &Env,
 ) -> Result<HashMap<&'static str, builtin::Server>, Problem> {
     let settings = builtin::Settings {
-        fs_root: Some(config.builtin.fs_root.clone().unwrap_or_else(|| cwd.to_owned())),
+        fs_root: fs_root(config, cwd, env).unwrap_or(None),
+        own: config::own_files(config, paths, env),
         http_hosts: config.builtin.http_hosts.clone(),
     };
     let servers =
         builtin::servers(&settings).map_err(|error| Problem::new(Code::Config, error.to_string()))?;
     let wanted = |server: &builtin::Server| !config.builtin.disabled.iter().any(|name| name == server.name());
     Ok(servers.into_iter().filter(wanted).map(|server| (server.name(), server)).collect())
+}
+
+/// The directory `fs` works below: the one the configuration names, else the one PML was started in. Clients start PML
+/// wherever they like, so a directory that holds everything of a person counts only where it is named.
+fn fs_root(config: &Config, cwd: &Path, env: &Env) -> Result<Option<PathBuf>, Problem> {
+    if config.builtin.disabled.iter().any(|name| name == FS) {
+        return Ok(None);
+    }
+    if let Some(named) = &config.builtin.fs_root {
+        return Ok(Some(named.clone()));
+    }
+    let what = match config::too_wide(cwd, env) {
+        None => return Ok(Some(cwd.to_owned())),
+        Some(TooWide::Home) => "a home directory",
+        Some(TooWide::Top) => "the whole file system",
+    };
+    let shown = cwd.display();
+    let text = format!(
+        "the built-in server `fs` is off: its root would be `{shown}`, {what}, which the configuration does not name"
+    );
+    let hint = format!(
+        "start PML in the directory of a project, or name a directory in `pml.toml`: `[builtin.fs]` with \
+         `root = \"~/work\"` (`root = \"{shown}\"` if all of it is meant)"
+    );
+    Err(Problem::new(Code::Denied, text).hint(hint))
 }
 
 /// How servers spoke the last time.

@@ -339,7 +339,7 @@ impl Cache {
         if !worked
             || !steady
             || report.contents().next().is_some()
-            || app.memory.sanitiser().json(result).changed
+            || app.memory.sanitiser().with_those_in(&plan.arguments).json(result).changed
         {
             return;
         }

@@ -104,6 +104,8 @@ pub struct Snapshot {
     pub servers: Vec<Server>,
     /// Tools that are held back.
     pub held_back: Vec<HeldBack>,
+    /// Servers that are off without anybody having said so, and why.
+    pub off: BTreeMap<String, Problem>,
     by_id: HashMap<ToolId, usize>,
     by_exposed: HashMap<String, usize>,
     index: OnceLock<Index>,
@@ -129,7 +131,15 @@ impl Snapshot {
         let by_id = tools.iter().enumerate().map(|(index, tool)| (tool.id.clone(), index)).collect();
         let by_exposed =
             tools.iter().enumerate().map(|(index, tool)| (tool.exposed.clone(), index)).collect();
-        Snapshot { tools, servers, held_back, by_id, by_exposed, index: OnceLock::new() }
+        Snapshot {
+            tools,
+            servers,
+            held_back,
+            off: BTreeMap::new(),
+            by_id,
+            by_exposed,
+            index: OnceLock::new(),
+        }
     }
 
     /// The tool of an id.
@@ -142,6 +152,9 @@ impl Snapshot {
         }
         if let Some(held) = self.held(id) {
             return Err(held.problem());
+        }
+        if let Some(why) = self.off.get(id.server.as_str()) {
+            return Err(why.clone());
         }
         if !self.servers.iter().any(|server| server.name == id.server) {
             let known = self.servers.iter().map(|server| server.name.as_str());
@@ -170,9 +183,10 @@ impl Snapshot {
         }
         match ToolId::parse(name) {
             Ok(id) => self.tool(&id),
-            Err(_) => match self.held_named(name) {
-                Some(held) => Err(held.problem()),
-                None => Err(self.unknown_tool(&pml_model::name::printable(name))),
+            Err(_) => match (self.held_named(name), name.split_once("__")) {
+                (Some(held), _) => Err(held.problem()),
+                (None, Some((server, _))) if self.off.contains_key(server) => Err(self.off[server].clone()),
+                (None, _) => Err(self.unknown_tool(&pml_model::name::printable(name))),
             },
         }
     }

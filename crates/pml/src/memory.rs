@@ -25,7 +25,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::app::{App, blocking, now_ms};
 use crate::catalogue::Snapshot;
 use crate::meaning::{self, Meaning, Wanted};
-use crate::sanitise::Sanitiser;
+use crate::sanitise::{KnownSecret, Sanitiser};
 use context::Contexts;
 use experience::Experience;
 pub(crate) use index::{Candidate, Known};
@@ -47,7 +47,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Memory {
     store: Store,
     /// All secrets that this process has known.
-    secrets: Mutex<BTreeSet<String>>,
+    secrets: Mutex<BTreeSet<KnownSecret>>,
     sanitiser: RwLock<Arc<Sanitiser>>,
     index: RwLock<Index>,
     /// The state of the database the index was last compared with.
@@ -69,8 +69,8 @@ pub(crate) type Uses = HashMap<String, CallCounts>;
 
 impl Memory {
     /// What is kept in `store`, with `secrets` never kept.
-    pub fn new(store: Store, secrets: impl IntoIterator<Item = String>) -> Memory {
-        let secrets: BTreeSet<String> = secrets.into_iter().collect();
+    pub fn new(store: Store, secrets: impl IntoIterator<Item = KnownSecret>) -> Memory {
+        let secrets: BTreeSet<KnownSecret> = secrets.into_iter().collect();
         Memory {
             store,
             sanitiser: RwLock::new(Arc::new(Sanitiser::new(secrets.iter().cloned()))),
@@ -132,7 +132,7 @@ impl Memory {
 
     /// These are secrets too from now on. What was one once stays one as long as the process lives: runs that were given it
     /// may still be under way.
-    pub fn also_secret(&self, secrets: impl IntoIterator<Item = String>) {
+    pub fn also_secret(&self, secrets: impl IntoIterator<Item = KnownSecret>) {
         let mut all = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(secrets);
         let sanitiser = Arc::new(Sanitiser::new(all.iter().cloned()));
@@ -371,13 +371,14 @@ pub(crate) async fn learn_all(app: &App) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sanitise::Certainty;
 
     #[test]
     fn a_secret_that_was_replaced_stays_one() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("pml.db")).unwrap();
-        let memory = Memory::new(store, ["first-Zq81kP".to_owned()]);
-        memory.also_secret(["second-Wm37xT".to_owned()]);
+        let memory = Memory::new(store, [KnownSecret::new(Certainty::Certain, "first-Zq81kP")]);
+        memory.also_secret([KnownSecret::new(Certainty::Certain, "second-Wm37xT")]);
         let text = memory.sanitiser().text("first-Zq81kP and second-Wm37xT").into_owned();
         assert_eq!(text, "[REDACTED] and [REDACTED]");
     }

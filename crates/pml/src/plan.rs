@@ -151,6 +151,10 @@ pub(crate) fn catalogue(snapshot: &Snapshot, observed: &Observed, ours: impl Fn(
         let withheld = Withheld { message, hint: held.hint() };
         catalogue.withhold(held.id.server.as_str(), &[&held.id.tool, &held.identifier], &withheld);
     }
+    for (server, Problem { message, hint, .. }) in &snapshot.off {
+        let hint = hint.clone().unwrap_or_default();
+        catalogue.withhold_server(server, Withheld { message: message.clone(), hint });
+    }
     catalogue
 }
 

@@ -8,6 +8,7 @@
 mod known;
 mod name;
 mod named;
+mod note;
 mod pair;
 mod shape;
 #[cfg(test)]
@@ -16,11 +17,15 @@ mod view;
 mod walk;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
 use known::Known;
+pub(crate) use known::is_common;
+pub use known::{Certainty, KnownSecret};
 pub use name::is_secret_name;
 use view::{Escapes, View};
 
@@ -34,6 +39,10 @@ const LAYERS: usize = 3;
 #[derive(Debug)]
 pub struct Sanitiser {
     known: Known,
+    /// What was taken out elsewhere in the same trace.
+    also: Known,
+    /// What is taken out, where somebody wants to know.
+    noted: Option<Mutex<BTreeSet<String>>>,
 }
 
 /// A JSON value without its secrets.
@@ -46,9 +55,44 @@ pub struct Cleaned {
 }
 
 impl Sanitiser {
-    /// One that also looks for the values `known`; those too short or too common to be secrets are left out.
-    pub fn new(known: impl IntoIterator<Item = String>) -> Sanitiser {
-        Sanitiser { known: Known::new(known) }
+    /// One that also looks for the values `known`, as far as they are as certain as they must be.
+    pub fn new(known: impl IntoIterator<Item = KnownSecret>) -> Sanitiser {
+        Sanitiser { known: Known::new(known), also: Known::default(), noted: None }
+    }
+
+    /// The same, which remembers what it takes out.
+    pub(crate) fn noting(&self) -> Sanitiser {
+        Sanitiser { known: self.known.clone(), also: self.also.clone(), noted: Some(Mutex::default()) }
+    }
+
+    /// What was taken out since [`noting`](Sanitiser::noting).
+    pub(crate) fn noted(&self) -> BTreeSet<String> {
+        let noted =
+            self.noted.as_ref().map(|noted| noted.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        noted.unwrap_or_default()
+    }
+
+    /// The same, which also takes out `secrets` wherever they stand.
+    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = String>) -> Sanitiser {
+        let secrets = secrets.into_iter().map(|value| KnownSecret::new(Certainty::Certain, value));
+        Sanitiser { known: self.known.clone(), also: Known::new(secrets), noted: None }
+    }
+
+    /// The same, which also takes out what is secret in `value`, wherever it stands.
+    pub(crate) fn with_those_in(&self, value: &RawValue) -> Sanitiser {
+        let noting = self.noting();
+        noting.json(value);
+        self.with(noting.noted())
+    }
+
+    /// Remembers what is taken out of `text`, where somebody wants to know.
+    fn note<'e>(&self, text: &str, edits: impl Iterator<Item = &'e Edit>) {
+        if let Some(noted) = &self.noted {
+            let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            edits
+                .filter_map(|edit| text.get(edit.range.clone()))
+                .for_each(|text| note::collect(text, &mut noted));
+        }
     }
 
     /// `text` without its secrets; borrowed where there are none.
@@ -57,6 +101,7 @@ impl Sanitiser {
             return Cow::Borrowed(text);
         }
         let mut edits: Vec<Edit> = self.secrets(text.as_bytes()).into_iter().map(Edit::mark).collect();
+        self.note(text, edits.iter());
         if edits.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edited(text, &mut edits)) }
     }
 
@@ -71,6 +116,7 @@ impl Sanitiser {
         if edits.is_empty() {
             return Cleaned { value: value.to_owned(), changed: false };
         }
+        self.note(text, edits.iter());
         // Every edit leaves a value where a value was. Were one wrong, keeping nothing would be right.
         let value =
             RawValue::from_string(edited(text, &mut edits)).unwrap_or_else(|_| pml_model::json::raw(&MARK));
@@ -79,10 +125,24 @@ impl Sanitiser {
 
     /// Whether nothing in `bytes` calls for a closer look, as with most of what passes.
     fn is_ordinary(&self, bytes: &[u8]) -> bool {
-        let wrapped = self.known.may_be_wrapped();
+        let wrapped = self.may_be_wrapped();
         !bytes.iter().any(|byte| Escapes::Any.may_begin_with(*byte) || (wrapped && *byte == b'\n'))
             && !shape::may_be_in(bytes)
-            && !self.known.is_in(bytes)
+            && !self.knows(bytes)
+    }
+
+    /// Whether a secret that is known by its value is in `bytes`.
+    fn knows(&self, bytes: &[u8]) -> bool {
+        self.known.is_in(bytes) || self.also.is_in(bytes)
+    }
+
+    fn may_be_wrapped(&self) -> bool {
+        self.known.may_be_wrapped() || self.also.may_be_wrapped()
+    }
+
+    fn find_known(&self, bytes: &[u8], found: &mut Vec<Range<usize>>) {
+        self.known.find(bytes, found);
+        self.also.find(bytes, found);
     }
 
     /// Where secrets are in `bytes`, as it stands and with its encodings taken off.
@@ -106,15 +166,13 @@ impl Sanitiser {
     fn look(&self, bytes: &[u8], views: &[View], secrets: &mut Vec<Range<usize>>) {
         let in_text = |range: Range<usize>| views.iter().rev().fold(range, |range, view| view.source(range));
         let mut found = Vec::new();
-        self.known.find(bytes, &mut found);
+        self.find_known(bytes, &mut found);
         shape::find(bytes, &mut found);
         pair::find(bytes, &mut found);
         secrets.extend(found.drain(..).map(in_text));
         // Long values are wrapped in mail, PEM files and terminals.
-        if let Some(joined) =
-            self.known.may_be_wrapped().then(|| View::without(Escapes::Lines, bytes)).flatten()
-        {
-            self.known.find(&joined.bytes, &mut found);
+        if let Some(joined) = self.may_be_wrapped().then(|| View::without(Escapes::Lines, bytes)).flatten() {
+            self.find_known(&joined.bytes, &mut found);
             secrets.extend(found.into_iter().map(|range| in_text(joined.source(range))));
         }
     }

@@ -300,7 +300,7 @@ async fn downstream(
             Err(Failure::NotSent(NotSent::Closed(_) | NotSent::SessionEnded)) if !last => {}
             Err(Failure::NotSent(reason)) => return not_sent(&slot, &reason),
             Err(failure @ Failure::Unknown(_)) => {
-                return Outcome::Unknown(Problem::of_failure(slot.name().as_str(), &failure));
+                return Outcome::Unknown(slot.problem(&failure));
             }
         }
     }
@@ -331,7 +331,7 @@ fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {
     if let NotSent::RateLimited(wait) = reason {
         slot.limit_rate(*wait);
     }
-    Outcome::NotSent(Problem::of_failure(slot.name().as_str(), &Failure::NotSent(reason.clone())))
+    Outcome::NotSent(slot.problem(&Failure::NotSent(reason.clone())))
 }
 
 fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {

@@ -11,7 +11,7 @@ mod stream;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pml_model::json::{Fields, raw};
@@ -30,6 +30,7 @@ pub use process::{LastWords, Launch};
 use crate::caller::Caller;
 use crate::message::code;
 use crate::protocol::{self, Era, Implementation, LATEST_LEGACY, LEGACY, MODERN, meta};
+use crate::question;
 
 /// Where a server is.
 #[derive(Debug, Clone)]
@@ -107,6 +108,8 @@ fn opening(failure: &Failure) -> String {
 /// A live connection to one server.
 #[derive(Debug)]
 pub struct Connection {
+    /// What people know the server by.
+    name: Arc<str>,
     link: Link,
     about: About,
     ended: Mutex<Option<JoinHandle<()>>>,
@@ -155,12 +158,13 @@ const MAX_ITEMS: usize = 50_000;
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 impl Connection {
-    /// Starts or contacts a server and agrees on a version with it. `known_era` is how it spoke the
-    /// last time; `events` hears what it says on its own account.
+    /// Starts or contacts the server that people know as `name` and agrees on a version with it. `known_era` is how it
+    /// spoke the last time; `events` hears what it says on its own account.
     ///
     /// # Errors
     /// It cannot be started or reached, does not answer in time, or speaks no version we do.
     pub async fn open(
+        name: &str,
         target: &Target,
         known_era: Option<Era>,
         patience: Duration,
@@ -182,6 +186,7 @@ impl Connection {
         let agreed = tokio::time::timeout(patience, link.agree(known_era, Instant::now() + patience)).await;
         let about = agreed.map_err(|_| OpenError::Slow(patience))??;
         let connection = Connection {
+            name: Arc::from(name),
             link,
             about,
             ended: Mutex::new(ended),
@@ -212,7 +217,9 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Failure`] tells them apart.
-    pub async fn request(&self, mut call: Call<'_>) -> Result<Box<RawValue>, Failure> {
+    pub async fn request(&self, call: Call<'_>) -> Result<Box<RawValue>, Failure> {
+        let caller = call.caller.for_server(&self.name);
+        let mut call = Call { caller: &caller, ..call };
         if let Some(rank) = call.caller.log_rank()
             && self.log_rank.fetch_min(rank, Ordering::Relaxed) > rank
         {
@@ -226,8 +233,11 @@ impl Connection {
                 }
                 other => other?,
             };
-            if call.caller.era() == Era::Modern || !protocol::is_input_required(&result) {
+            if !protocol::is_input_required(&result) {
                 return Ok(result);
+            }
+            if call.caller.era() == Era::Modern {
+                return question::screened_result(&self.name, &result).map_err(Failure::Rpc);
             }
             answer_questions(&result, &mut call).await.map_err(Failure::Rpc)?;
         }

@@ -210,5 +210,7 @@ pub(super) async fn open(program: &Path, args: &[&str], home: &Path) -> Result<C
     };
     let (events, mut heard) = mpsc::channel(64);
     tokio::spawn(async move { while heard.recv().await.is_some() {} });
-    Connection::open(&Target::Process(launch), None, Duration::from_secs(30), events).await.map_err(failed)
+    Connection::open("bench", &Target::Process(launch), None, Duration::from_secs(30), events)
+        .await
+        .map_err(failed)
 }

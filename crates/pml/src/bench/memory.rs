@@ -1,6 +1,5 @@
 //! What remembering costs: storing a trace, learning from it, finding a capability, and answering from what is known.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -236,7 +235,7 @@ async fn finding(path: &Path, rounds: usize) -> Result<Figure, Problem> {
     let store = open(path)?;
     store_many(&store, (0..CAPABILITIES).map(|number| trace(number, number)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
-    let memory = Arc::new(Memory::new(store, BTreeMap::<String, String>::new().into_values()));
+    let memory = Arc::new(Memory::new(store, []));
     let principal = Principal::local();
     // The first one reads them all.
     memory.find(&principal, "anything", &Wanted::words("anything"), None).await.map_err(failed)?;

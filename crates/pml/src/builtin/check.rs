@@ -7,11 +7,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Server, Settings, servers};
+use crate::config::OwnFiles;
 
 /// The server `name`, with `fs` below `root` and `http` open to `hosts`.
 pub(super) fn server_with(name: &str, root: Option<&Path>, hosts: &[&str]) -> Server {
     let settings = Settings {
         fs_root: root.map(Path::to_owned),
+        own: OwnFiles::default(),
         http_hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
     };
     servers(&settings).unwrap().into_iter().find(|server| server.name() == name).unwrap()
@@ -60,7 +62,11 @@ pub(super) fn check(server: &Server, tool: &str, arguments: &str, expected: &Exp
 #[tokio::test]
 async fn every_tool_is_defined_in_full() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings { fs_root: Some(root.path().to_owned()), http_hosts: vec!["*".to_owned()] };
+    let settings = Settings {
+        fs_root: Some(root.path().to_owned()),
+        http_hosts: vec!["*".to_owned()],
+        ..Settings::default()
+    };
     let servers = servers(&settings).unwrap();
     let names: Vec<&str> = servers.iter().map(Server::name).collect();
     assert_eq!(names, ["fs", "json", "text", "csv", "time", "math", "http"]);
@@ -105,7 +111,11 @@ fn assert_described(name: &str, schema: &Value) {
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_named_and_never_panic() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings { fs_root: Some(root.path().to_owned()), http_hosts: vec!["*".to_owned()] };
+    let settings = Settings {
+        fs_root: Some(root.path().to_owned()),
+        http_hosts: vec!["*".to_owned()],
+        ..Settings::default()
+    };
     for server in servers(&settings).unwrap() {
         for definition in server.definitions() {
             for arguments in ["null", "[]", "7", r#"{"surprise":1}"#] {

@@ -2,35 +2,40 @@
 //!
 //! The root is opened once and every path is resolved beneath it by the system, step by step, so that a symbolic
 //! link that leads outside is refused even when another process puts it there during the call. Only regular
-//! files are read or written: a pipe or a device is refused, never waited for.
+//! files are read or written: a pipe or a device is refused, never waited for. PML's own files are out of reach.
 
+mod own;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cap_fs_ext::OpenOptionsSyncExt as _;
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::own::{Own, Root};
 use super::tool::{ADDS, Failure, Quoted, READS, REMOVES, REPLACES, Spec, Stop, Tool, failure, object};
+use crate::config::OwnFiles;
 
 /// The most that one call reads or writes.
 const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The tools, below `root`.
-pub(super) fn tools(root: &Path) -> Result<Vec<Tool>, super::Error> {
+/// The tools, below `root` and never in `own`.
+pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<Vec<Tool>, super::Error> {
     let opened = Dir::open_ambient_dir(root, ambient_authority());
-    let root = Arc::new(opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?);
+    let opened = opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?;
+    let root = Arc::new(Root::new(root, opened, own));
     Ok(vec![
         tool(&root, stat_spec(), stat),
         tool(&root, read_spec(), read),
@@ -42,7 +47,7 @@ pub(super) fn tools(root: &Path) -> Result<Vec<Tool>, super::Error> {
     ])
 }
 
-fn tool<A, R>(root: &Arc<Dir>, spec: Spec, run: fn(&Dir, &A, &Stop) -> Result<R, Failure>) -> Tool
+fn tool<A, R>(root: &Arc<Root>, spec: Spec, run: fn(&Root, &A, &Stop) -> Result<R, Failure>) -> Tool
 where
     A: for<'de> Deserialize<'de> + 'static,
     R: Serialize + 'static,
@@ -107,9 +112,12 @@ fn stat_spec() -> Spec {
     }
 }
 
-fn stat(root: &Dir, arguments: &Stat, _: &Stop) -> Result<Stated, Failure> {
+fn stat(root: &Root, arguments: &Stat, _: &Stop) -> Result<Stated, Failure> {
     let path = inside(&arguments.path)?;
-    match root.symlink_metadata(&path) {
+    let own = root.look()?;
+    own.check(&path)?;
+    match root.dir.symlink_metadata(&path) {
+        Ok(found) if own.is(&found) => Err(own::refusal(&path)),
         Ok(found) => Ok(Stated {
             exists: true,
             r#type: Some(kind(&found.file_type())),
@@ -208,10 +216,12 @@ fn read_spec() -> Spec {
     }
 }
 
-fn read(root: &Dir, arguments: &Read, _: &Stop) -> Result<ReadAnswer, Failure> {
+fn read(root: &Root, arguments: &Read, _: &Stop) -> Result<ReadAnswer, Failure> {
     let path = inside(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(MAX_CONTENT_BYTES).clamp(1, MAX_CONTENT_BYTES);
-    let (mut file, size) = open(root, &path, OpenOptions::new().read(true))?;
+    let own = root.look()?;
+    own.check(&path)?;
+    let (mut file, size) = open(&root.dir, &own, &path, OpenOptions::new().read(true))?;
     let (mut bytes, truncated) =
         part(&mut file, arguments.offset, limit).map_err(|error| problem("read", &path, &error))?;
     let content = match arguments.encoding {
@@ -296,12 +306,14 @@ fn create_spec() -> Spec {
     }
 }
 
-fn create(root: &Dir, arguments: &Create, _: &Stop) -> Result<Written, Failure> {
+fn create(root: &Root, arguments: &Create, _: &Stop) -> Result<Written, Failure> {
     let path = inside(&arguments.path)?;
     let content = decode(&arguments.content, arguments.encoding)?;
-    make_parents(root, &path)?;
-    let (file, _) = open(root, &path, OpenOptions::new().write(true).create_new(true))?;
-    fill(file, &path, &content)
+    let mut own = root.look()?;
+    own.check(&path)?;
+    let directory = make_parents(root, &mut own, &path)?;
+    let file = add(&directory, &own, &path, OpenOptions::new().write(true))?;
+    fill(file.map_err(|error| problem("open", &path, &error))?, &path, &content)
 }
 
 #[derive(Deserialize)]
@@ -337,23 +349,61 @@ fn write_spec() -> Spec {
     }
 }
 
-fn write(root: &Dir, arguments: &Write, _: &Stop) -> Result<Written, Failure> {
+fn write(root: &Root, arguments: &Write, _: &Stop) -> Result<Written, Failure> {
     let path = inside(&arguments.path)?;
     let content = decode(&arguments.content, arguments.encoding)?;
-    make_parents(root, &path)?;
+    let mut own = root.look()?;
+    own.check(&path)?;
     let mut options = OpenOptions::new();
-    options.create(true);
     if arguments.append {
         options.append(true)
     } else {
         options.write(true)
     };
-    let (file, _) = open(root, &path, &mut options)?;
+    let file = open_or_add(root, &mut own, &path, &options)?;
     if !arguments.append {
         // Only now is it known to be a regular file, so only now may it be emptied.
         file.set_len(0).map_err(|error| problem("empty", &path, &error))?;
     }
     fill(file, &path, &content)
+}
+
+/// The file at `path`, made where there is none. One that is there may be reached by a symbolic link; a new one is made in
+/// a directory that is held open, so that nobody can make it appear elsewhere.
+fn open_or_add<'r>(
+    root: &'r Root,
+    own: &mut Own<'r>,
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<File, Failure> {
+    let directory = make_parents(root, own, path)?;
+    // Somebody else may make or remove the file in between.
+    for _ in 0..3 {
+        match root.dir.open_with(path, options.clone().nonblock(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => {
+                let file = opened.map_err(|error| problem("open", path, &error))?;
+                return regular(own, path, file).map(|(file, _)| file);
+            }
+        }
+        match add(&directory, own, path, &mut options.clone())? {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map_err(|error| problem("open", path, &error)),
+        }
+    }
+    Err(failure!("{} is a symbolic link to what does not exist; name the file itself", quoted(path)))
+}
+
+/// Makes the file of `path` in its directory; something that is there already, be it a link, is in the way.
+fn add(
+    directory: &Dir,
+    own: &Own<'_>,
+    path: &Path,
+    options: &mut OpenOptions,
+) -> Result<io::Result<File>, Failure> {
+    let name = path.file_name().unwrap_or(OsStr::new("."));
+    own.check_place(path, directory, name)?;
+    Ok(directory.open_with(name, options.create_new(true).follow(FollowSymlinks::No).nonblock(true)))
 }
 
 fn fill(mut file: File, path: &Path, content: &[u8]) -> Result<Written, Failure> {
@@ -362,13 +412,33 @@ fn fill(mut file: File, path: &Path, content: &[u8]) -> Result<Written, Failure>
     Ok(Written { path: walk::shown(path), size })
 }
 
-fn make_parents(root: &Dir, path: &Path) -> Result<(), Failure> {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => {
-            root.create_dir_all(parent).map_err(|error| problem("create", parent, &error))
-        }
-        _ => Ok(()),
+/// The directory of `path`, made with those above it where they are not there.
+fn make_parents<'r>(root: &'r Root, own: &mut Own<'r>, path: &Path) -> Result<Dir, Failure> {
+    match own::parent(&root.dir, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found.map_err(|error| problem("create", path.parent().unwrap_or(path), &error)),
     }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let mut directory = root.dir.try_clone().map_err(|error| problem("open", parent, &error))?;
+    let mut above = PathBuf::new();
+    for name in parent {
+        above.push(name);
+        let cannot = |error: io::Error| problem("create", &above, &error);
+        own.check_place(path, &directory, name)?;
+        directory = match root.dir.open_dir(&above) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match directory.create_dir(name) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    made => made.map_err(cannot)?,
+                }
+                // What PML would keep in there has a place only now.
+                *own = root.look()?;
+                root.dir.open_dir(&above).map_err(cannot)?
+            }
+            found => found.map_err(cannot)?,
+        };
+    }
+    Ok(directory)
 }
 
 fn decode(content: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, Failure> {
@@ -422,24 +492,35 @@ fn delete_spec() -> Spec {
     }
 }
 
-fn delete(root: &Dir, arguments: &Delete, _: &Stop) -> Result<Deleted, Failure> {
+fn delete(root: &Root, arguments: &Delete, stop: &Stop) -> Result<Deleted, Failure> {
     let path = inside(&arguments.path)?;
-    if path == Path::new(".") {
+    let Some(name) = path.file_name() else {
         return Err(failure!("the root itself cannot be deleted; name a path below it"));
-    }
-    let removed = root.symlink_metadata(&path).and_then(|found| {
-        if !found.is_dir() {
-            root.remove_file(&path)
-        } else if arguments.recursive {
-            root.remove_dir_all(&path)
-        } else {
-            root.remove_dir(&path)
-        }
-    });
+    };
+    let own = root.look()?;
+    own.check(&path)?;
+    let cannot = |error: io::Error| problem("delete", &path, &error);
+    let found = own::parent(&root.dir, &path)
+        .and_then(|directory| directory.symlink_metadata(name).map(|found| (directory, found)));
+    let (directory, found) = match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Deleted { deleted: false }),
+        found => found.map_err(cannot)?,
+    };
+    own.check_place(&path, &directory, name)?;
+    own.check_opened(&path, &found)?;
+    let removed = if !found.is_dir() {
+        own.check_link(&path, &directory, name)?;
+        directory.remove_file(name)
+    } else if arguments.recursive {
+        own.check_below(&path, &directory, name, stop)?;
+        directory.remove_dir_all(name)
+    } else {
+        directory.remove_dir(name)
+    };
     match removed {
         Ok(()) => Ok(Deleted { deleted: true }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Deleted { deleted: false }),
-        Err(error) => Err(problem("delete", &path, &error)),
+        Err(error) => Err(cannot(error)),
     }
 }
 
@@ -466,8 +547,13 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Opens a regular file and gives its size. Without waiting, because opening a pipe waits for its other end.
-fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, u64), Failure> {
+fn open(root: &Dir, own: &Own<'_>, path: &Path, options: &mut OpenOptions) -> Result<(File, u64), Failure> {
     let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
+    regular(own, path, file)
+}
+
+/// What was opened, if it is a regular file and not PML's, and its size.
+fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, u64), Failure> {
     let found = file.metadata().map_err(|error| problem("look at", path, &error))?;
     if found.is_dir() {
         return Err(is_directory(path));
@@ -475,6 +561,7 @@ fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, u64
     if !found.is_file() {
         return Err(failure!("{} is not a regular file; pipes and devices are not touched", quoted(path)));
     }
+    own.check_opened(path, &found)?;
     Ok((file, found.len()))
 }
 

@@ -21,6 +21,8 @@ use std::path::PathBuf;
 use pml_model::Definition;
 use serde_json::value::RawValue;
 
+use crate::config::OwnFiles;
+
 pub use http::BadHost;
 use tool::Tool;
 
@@ -29,6 +31,8 @@ use tool::Tool;
 pub struct Settings {
     /// The directory `fs` works below; none, and there is no `fs`.
     pub fs_root: Option<PathBuf>,
+    /// What `fs` never reaches, whatever its root.
+    pub own: OwnFiles,
     /// What `http` may talk to; empty, and there is no `http`. Each entry is one of
     /// `api.example.com` (this host), `*.example.com` (every host below it), `*` (every host),
     /// all three at public addresses and the usual ports only, or an origin such as
@@ -81,7 +85,7 @@ pub fn servers(settings: &Settings) -> Result<Vec<Server>, Error> {
         servers.push(Server {
             name: "fs",
             description: "Reads, searches and changes the files below one directory.",
-            tools: fs::tools(root)?,
+            tools: fs::tools(root, &settings.own)?,
         });
     }
     servers.extend([

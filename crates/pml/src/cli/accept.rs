@@ -14,6 +14,7 @@ use crate::app::{App, Role};
 use crate::catalogue::HeldBack;
 use crate::config;
 use crate::problem::{Code, Problem, unknown_server};
+use crate::sanitise::Sanitiser;
 
 /// Arguments of `pml accept`.
 #[derive(Debug, Args)]
@@ -100,7 +101,7 @@ fn show(held: &HeldBack) {
 }
 
 fn tell(here: &Here, server: &config::Server, tool: Option<&ToolId>, waiting: &[HeldBack]) {
-    let how = list::how(&server.declared);
+    let how = list::how(&server.declared, &Sanitiser::new(server.secrets.iter().cloned()));
     let tools: Vec<String> = waiting.iter().map(|held| printable(&held.id.to_string())).collect();
     if here.json {
         out::json(&serde_json::json!({ "accepted": server.name, "how": how, "tools": tools }));

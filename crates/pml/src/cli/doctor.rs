@@ -80,6 +80,7 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
         let hint = "read it, then run `pml trust` in its directory";
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }
+    findings.extend(app.fs_off().map(|Problem { message, hint, .. }| warn(message, hint)));
     findings.extend(answers(app));
     findings.push(guarded());
     findings.push(walls());
@@ -199,7 +200,7 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
                 message,
                 Some(format!(
                     "start it by hand to see more: {}",
-                    super::list::how(&slot.settings().declared)
+                    super::list::how(&slot.settings().declared, &app.memory.sanitiser())
                 )),
             )]
         }

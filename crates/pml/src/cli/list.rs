@@ -15,6 +15,7 @@ use crate::app::{App, Role, blocking, now_ms};
 use crate::catalogue::{HeldBack, difference};
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
+use crate::sanitise::Sanitiser;
 
 /// Arguments of `pml list`.
 #[derive(Debug, Args)]
@@ -49,6 +50,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     let snapshot = app.catalogue.snapshot();
     let states = live_states(app).await?;
     let config = app.config();
+    let sanitiser = app.memory.sanitiser();
     let accepted = Accepted::open(&app.paths).read()?;
     let mut rows = Vec::new();
     for server in &config.servers {
@@ -57,7 +59,9 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
             && !accepted.contains(&config::launch_digest(server));
         let state = match live {
             _ if !server.enabled => "disabled".to_owned(),
-            Some(state) => format!("{} in process {}", state.state, state.process.pid),
+            Some(state) => {
+                sanitiser.text(&format!("{} in process {}", state.state, state.process.pid)).into_owned()
+            }
             None if held => "not started yet".to_owned(),
             None => "not running".to_owned(),
         };
@@ -65,7 +69,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
             name: server.name.to_string(),
             state,
             tools: snapshot.tools_of(&server.name).count(),
-            how: how(&server.declared),
+            how: how(&server.declared, &sanitiser),
         });
     }
     for server in snapshot.servers.iter().filter(|server| app.builtin(server.name.as_str()).is_some()) {
@@ -75,6 +79,9 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
             tools: snapshot.tools_of(&server.name).count(),
             how: server.description.clone().unwrap_or_default(),
         });
+    }
+    for (name, why) in &snapshot.off {
+        rows.push(Row { name: name.clone(), state: "off".to_owned(), tools: 0, how: why.message.clone() });
     }
     if here.json {
         let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
@@ -126,21 +133,21 @@ async fn live_states(app: &App) -> Result<BTreeMap<ServerName, ServerState>, Pro
     Ok(best)
 }
 
-/// How a server is started or reached, without what may be secret.
-pub(super) fn how(declared: &Declared) -> String {
-    match declared {
-        Declared::Stdio { command, args, .. } => {
-            printable(&[std::slice::from_ref(command), args].concat().join(" "))
-        }
-        Declared::Http { url, .. } => printable(url),
-    }
+/// How a server is started or reached, without what is secret.
+pub(super) fn how(declared: &Declared, sanitiser: &Sanitiser) -> String {
+    let text = match declared {
+        Declared::Stdio { command, args, .. } => [std::slice::from_ref(command), args].concat().join(" "),
+        Declared::Http { url, .. } => url.clone(),
+    };
+    printable(&sanitiser.text(&text))
 }
 
 async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
     let snapshot = app.catalogue.snapshot();
     let known = || snapshot.servers.iter().map(|known| known.name.as_str());
     let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
-        return Err(unknown_server(server, known()));
+        let off = snapshot.off.get(server).cloned();
+        return Err(off.unwrap_or_else(|| unknown_server(server, known())));
     };
     let tools: Vec<_> = snapshot.tools_of(&server.name).collect();
     let held = || snapshot.held_back.iter().filter(|held| held.id.server == server.name);

@@ -1,6 +1,7 @@
 //! Values that must not be shown, and the bearer token of `pml serve`.
 
 use std::fmt;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +11,7 @@ use super::error::Error;
 use super::paths::Paths;
 use super::server::Transport;
 use super::{Config, Embedding, Endpoint, Env};
-use crate::sanitise::is_secret_name;
+use crate::sanitise::{Certainty, KnownSecret, is_secret_name};
 
 /// A text that neither `Debug` nor `Display` shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,30 +41,88 @@ impl fmt::Display for Secret {
     }
 }
 
-/// The secrets this program knows: its own token, the headers it sends, and variables whose names say so. They are
-/// looked for in whatever is to be kept.
-pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<String> {
-    let mut known: Vec<String> = Vec::new();
+/// The secrets this program knows: its own token, variables whose names say so, and those in the settings of servers. They
+/// are looked for in whatever is to be kept.
+pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<KnownSecret> {
+    let mut known: Vec<KnownSecret> = Vec::new();
     if let Ok(Some(bytes)) = disk::read(&paths.token()) {
-        known.extend(String::from_utf8(bytes).ok().map(|token| token.trim().to_owned()));
+        known.extend(String::from_utf8(bytes).ok().map(certain));
     }
-    let tells = |name: &str| is_secret_name(name);
-    known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.to_owned()));
+    // Of what nobody handed on, only what is plainly a secret counts.
+    let own = env.iter().filter(|(name, value)| is_secret_name(name) || value.contains("://"));
+    known.extend(own.filter_map(|(name, value)| variable(name, value)));
     if let Embedding::Endpoint(Endpoint { key: Some(key), .. }) = &config.embedding {
-        known.push(key.reveal().to_owned());
+        known.push(certain(key.reveal()));
     }
-    for server in &config.servers {
-        match &server.transport {
-            Transport::Stdio { env, .. } => {
-                known.extend(env.iter().filter(|(name, _)| tells(name)).map(|(_, value)| value.clone()));
-            }
-            Transport::Http { headers, .. } => {
-                let secret = headers.iter().filter(|(name, _)| tells(name));
-                known.extend(secret.map(|(_, value)| value.reveal().to_owned()));
-            }
+    known.extend(config.servers.iter().flat_map(|server| server.secrets.iter().cloned()));
+    known
+}
+
+/// Headers that say how to talk, and nothing that anybody would hide.
+const OPEN_HEADERS: &[&str] = &[
+    "accept",
+    "cache-control",
+    "connection",
+    "content-type",
+    "date",
+    "host",
+    "origin",
+    "pragma",
+    "prefer",
+    "referer",
+    "user-agent",
+    "x-requested-with",
+];
+
+/// The secrets that the settings of a server hold by themselves, whatever was put in from elsewhere.
+pub(super) fn in_transport(transport: &Transport) -> Vec<KnownSecret> {
+    match transport {
+        Transport::Stdio { args, env, .. } => {
+            let variables = env.iter().filter_map(|(name, value)| variable(name, value));
+            variables.chain(in_arguments(args)).collect()
+        }
+        Transport::Http { url, headers } => {
+            let is_open = |name: &str| {
+                let name = name.to_ascii_lowercase();
+                OPEN_HEADERS.contains(&name.as_str())
+                    || name.starts_with("accept-")
+                    || name.ends_with("-version")
+            };
+            let secret = headers.iter().filter(|(name, _)| !is_open(name));
+            let mut found: Vec<KnownSecret> = secret.map(|(_, value)| certain(value.reveal())).collect();
+            found.push(KnownSecret::new(Certainty::Inside, url.as_str()));
+            found
         }
     }
-    known
+}
+
+/// What is secret of a variable. The directory somebody is in has a name like that of a password.
+fn variable(name: &str, value: &str) -> Option<KnownSecret> {
+    let is_directory = ["PWD", "OLDPWD"].contains(&name) && Path::new(value).is_absolute();
+    match is_secret_name(name) {
+        true if is_directory => None,
+        true => Some(certain(value)),
+        false => Some(KnownSecret::new(Certainty::Inside, value)),
+    }
+}
+
+/// `--token value`, `--token=value`, `API_KEY=value`, and what is inside of others.
+fn in_arguments(args: &[String]) -> Vec<KnownSecret> {
+    let mut found: Vec<KnownSecret> = Vec::new();
+    let mut before: Option<&str> = None;
+    for arg in args {
+        match (arg.split_once('='), before.take()) {
+            (Some((name, value)), _) if is_secret_name(name) => found.push(certain(value)),
+            (_, Some(option)) if is_secret_name(option) && !arg.starts_with('-') => found.push(certain(arg)),
+            (_, _) => found.push(KnownSecret::new(Certainty::Inside, arg)),
+        }
+        before = Some(arg.as_str()).filter(|arg| arg.starts_with('-'));
+    }
+    found
+}
+
+fn certain(value: impl Into<String>) -> KnownSecret {
+    KnownSecret::new(Certainty::Certain, value)
 }
 
 const TOKEN_BYTES: usize = 32;
@@ -141,6 +200,28 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_found_in_arguments_by_the_option_before_them() {
+        let args = [
+            "--token",
+            "abcd",
+            "--api-key=efgh",
+            "--name",
+            "ada",
+            "DB_PASSWORD=ijkl",
+            "--password",
+            "--verbose",
+        ];
+        let found = in_arguments(&args.map(str::to_owned));
+        let sure: Vec<&KnownSecret> = ["abcd", "efgh", "ijkl"]
+            .iter()
+            .filter_map(|text| found.iter().find(|one| **one == certain(*text)))
+            .collect();
+        assert_eq!(sure.len(), 3);
+        let certain = found.iter().filter(|one| format!("{one:?}").contains("Certain")).count();
+        assert_eq!(certain, 3);
+    }
+
+    #[test]
     fn threads_that_start_together_agree_on_one_token() {
         for _ in 0..20 {
             let dir = tempfile::tempdir().unwrap();
@@ -195,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths(&dir);
         token(&paths).unwrap();
-        let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&paths.token()), mode(&paths.data)), (0o600, 0o700));
 
         std::fs::set_permissions(paths.token(), std::fs::Permissions::from_mode(0o644)).unwrap();

@@ -11,10 +11,11 @@ use url::Url;
 use super::error::{Complaint, Problem, nearest};
 use super::node::{File, Member};
 use super::paths::Env;
-use super::secret::Secret;
+use super::secret::{self, Secret};
 use super::section::Section;
 use super::variables::{Unexpanded, Variables};
 use super::{CALL_TIMEOUT, START_TIMEOUT};
+use crate::sanitise::KnownSecret;
 
 /// A downstream server, ready to be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Server {
     pub definitions: Definitions,
     /// The file that configures it.
     pub source: PathBuf,
+    /// What of its settings is secret, or may be.
+    pub secrets: Vec<KnownSecret>,
 }
 
 /// What becomes of tools that appear or change after their server was first met.
@@ -266,8 +269,11 @@ impl Draft {
         let transport = transport(&self.declared, variables, env, base).map_err(|error| {
             self.problem(&format!("server `{name}` is left out: {}", error.message), error.hint)
         })?;
+        let mut secrets = std::mem::take(&mut variables.put_in);
+        secrets.extend(secret::in_transport(&transport));
         Ok(Server {
             name,
+            secrets,
             transport,
             declared: self.declared,
             enabled: self.enabled,

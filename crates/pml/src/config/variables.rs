@@ -11,6 +11,7 @@ use pml_model::Digest;
 use super::Source;
 use super::disk;
 use super::paths::Env;
+use crate::sanitise::{Certainty, KnownSecret, is_secret_name};
 
 /// The largest secret file; more than any key or certificate chain.
 const MAX_SECRET_BYTES: usize = 64 * 1024;
@@ -27,12 +28,14 @@ pub(super) struct Variables<'e> {
     env: &'e Env,
     base: PathBuf,
     pub(super) read: Vec<Source>,
+    /// What was put in, which may be secret.
+    pub(super) put_in: Vec<KnownSecret>,
 }
 
 impl<'e> Variables<'e> {
     /// Relative paths are below `base`.
     pub(super) fn new(env: &'e Env, base: &Path) -> Variables<'e> {
-        Variables { env, base: base.to_owned(), read: Vec::new() }
+        Variables { env, base: base.to_owned(), read: Vec::new(), put_in: Vec::new() }
     }
 
     /// `text` with its variables replaced.
@@ -43,7 +46,15 @@ impl<'e> Variables<'e> {
             rest = &rest[dollar + 1..];
             if let Some(after) = rest.strip_prefix('{') {
                 let (name, after) = after.split_once('}').ok_or_else(unclosed)?;
-                out.push_str(&self.value(name)?);
+                let value = self.value(name)?;
+                // Whoever puts a value into a file of its own means it to be secret.
+                let certainty = if name.starts_with("file:") || is_secret_name(name) {
+                    Certainty::Certain
+                } else {
+                    Certainty::Likely
+                };
+                out.push_str(&value);
+                self.put_in.push(KnownSecret::new(certainty, value));
                 rest = after;
             } else {
                 out.push('$');

@@ -15,7 +15,7 @@ use super::report::Report;
 use crate::app::App;
 use crate::cache;
 use crate::capability::{self, Learn};
-use crate::sanitise::Sanitiser;
+use crate::sanitise::{Sanitiser, is_common};
 use crate::trace::{About, OfTask};
 
 /// A run that is over.
@@ -45,23 +45,8 @@ pub(super) async fn is_known(app: &Arc<App>, principal: &Principal, plan: &Plan)
 /// What is to be stored with the end of the run; its procedure too, unless that is `known`.
 pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
     let learn = over.plan.learn.as_ref()?;
-    let sanitiser = app.memory.sanitiser();
     let digest = |tool: &str| definition(over.plan, tool);
-    let mut trace = over.observer.recorder().trace(&About {
-        run: over.run,
-        principal: over.principal,
-        session: &over.plan.session,
-        intent: &over.plan.intent,
-        code_hash: &over.plan.code_hash,
-        structure: &over.plan.structure,
-        arguments: &over.plan.arguments,
-        tasks: tasks(over),
-        digest: &digest,
-        report: over.report,
-        active_ms: over.active_ms,
-        approved: over.approved,
-        sanitiser: &sanitiser,
-    });
+    let (mut trace, nested, sanitiser) = traces(over, &digest, &app.memory.sanitiser());
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {
@@ -76,9 +61,49 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
         values: capability::values(over.plan, learn, &sanitiser),
-        nested: parts(over, &digest, &sanitiser),
+        nested,
         trace: Box::new(trace),
     }))
+}
+
+/// The trace of the run, those of the capabilities it called, and what takes its secrets out of everything else that is
+/// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
+/// may come back under no name in a result or an error.
+fn traces(
+    over: &Over<'_>,
+    digest: &dyn Fn(&str) -> Digest,
+    sanitiser: &Sanitiser,
+) -> (Trace, Vec<Trace>, Sanitiser) {
+    let noting = sanitiser.noting();
+    let (trace, nested) = (whole(over, digest, &noting), parts(over, digest, &noting));
+    let secrets = noting.noted();
+    if secrets.is_empty() {
+        return (trace, nested, noting);
+    }
+    let wider = sanitiser.with(secrets.iter().cloned());
+    let (trace, nested) = (whole(over, digest, &wider), parts(over, digest, &wider));
+    // A password that is a common word may be a word of the program as well, which would not be the same program then.
+    let telling = secrets.into_iter().filter(|secret| !is_common(secret));
+    (trace, nested, sanitiser.with(telling))
+}
+
+/// The trace of the run itself.
+fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Trace {
+    over.observer.recorder().trace(&About {
+        run: over.run,
+        principal: over.principal,
+        session: &over.plan.session,
+        intent: &over.plan.intent,
+        code_hash: &over.plan.code_hash,
+        structure: &over.plan.structure,
+        arguments: &over.plan.arguments,
+        tasks: tasks(over),
+        digest,
+        report: over.report,
+        active_ms: over.active_ms,
+        approved: over.approved,
+        sanitiser,
+    })
 }
 
 /// The traces of the capabilities that were called.

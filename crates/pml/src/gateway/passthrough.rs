@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Gateway, is_visible, listing};
 use crate::catalogue::Naming;
 use crate::problem::Problem;
-use crate::servers::InUse;
+use crate::servers::{InUse, Slot};
 
 /// How long one server may take to list what it has.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
@@ -153,7 +153,7 @@ impl Gateway {
     async fn watch(&self, server: &ServerName, uri: &str) -> Result<Box<RawValue>, RpcError> {
         let (_in_use, connection) = self.connect(server, &CancellationToken::new()).await?;
         let watched = connection.watch_resource(uri, Instant::now() + LIST_PATIENCE).await;
-        watched.map(|()| empty_object()).map_err(|failure| rpc(server, failure))
+        watched.map(|()| empty_object()).map_err(|failure| rpc(self.app.servers.get(server), server, failure))
     }
 
     async fn complete(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
@@ -198,7 +198,7 @@ impl Gateway {
             deadline: Instant::now() + timeout,
             cancel: &request.cancel,
         };
-        connection.request(call).await.map_err(|failure| rpc(server, failure))
+        connection.request(call).await.map_err(|failure| rpc(self.app.servers.get(server), server, failure))
     }
 
     /// A connection, and the mark that keeps the server from being stopped as idle meanwhile.
@@ -266,11 +266,12 @@ fn not_found(uri: &str, era: Era) -> RpcError {
     RpcError::new(code, message).with_data(&json!({ "uri": uri }))
 }
 
-fn rpc(server: &ServerName, failure: Failure) -> RpcError {
+fn rpc(slot: Option<Arc<Slot>>, server: &ServerName, failure: Failure) -> RpcError {
     match failure {
         Failure::Rpc(error) => error,
         other => {
-            let problem = Problem::of_failure(server.as_str(), &other);
+            let problem = slot
+                .map_or_else(|| Problem::of_failure(server.as_str(), &other), |slot| slot.problem(&other));
             RpcError::new(code::INTERNAL_ERROR, problem.to_string()).with_data(&json!({ "error": problem }))
         }
     }

@@ -3,107 +3,94 @@
 //! One automaton has them all, so that looking for many costs no more than looking for one.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 
-use super::shape;
+use super::name::is_secret_name;
 use super::view::{Escapes, View};
+use super::{named, shape};
 
-/// Anything shorter is found by accident.
-const SHORTEST: usize = 6;
+/// How certain it is that a value which the configuration holds is a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Where it comes from or what it is called says so: it is always hidden.
+    Certain,
+    /// It may be one: it is hidden if it looks like one. What is hidden is neither cached nor mocked, so a setting that is
+    /// hidden by mistake has a price.
+    Likely,
+    /// Only what is inside of it may be one, such as the password of an address.
+    Inside,
+}
 
-/// Values that settings have and that say nothing.
-const COMMON: [&str; 56] = [
-    "anthropic",
-    "anonymous",
-    "automatic",
-    "bearer",
-    "browser",
-    "chrome",
-    "client",
-    "config",
-    "container",
-    "critical",
-    "default",
-    "development",
-    "disable",
-    "disabled",
-    "docker",
-    "enable",
-    "enabled",
-    "europe",
-    "example",
-    "external",
-    "firefox",
-    "github",
-    "gitlab",
-    "google",
-    "headless",
-    "internal",
-    "localhost",
-    "master",
-    "memory",
-    "minimal",
-    "notice",
-    "openai",
-    "postgres",
-    "preview",
-    "private",
-    "production",
-    "project",
-    "public",
-    "readonly",
-    "release",
-    "remote",
-    "server",
-    "silent",
-    "sqlite",
-    "staging",
-    "standard",
-    "stderr",
-    "stdout",
-    "streamable-http",
-    "testing",
-    "undefined",
-    "unknown",
-    "verbose",
-    "warning",
-    "windows",
-    "workspace",
-];
+/// A value of the configuration.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KnownSecret {
+    certainty: Certainty,
+    value: String,
+}
+
+impl KnownSecret {
+    /// That `value` is a secret, or may be one.
+    pub fn new(certainty: Certainty, value: impl Into<String>) -> KnownSecret {
+        KnownSecret { certainty, value: value.into() }
+    }
+}
+
+impl fmt::Debug for KnownSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({:?}, hidden)", self.certainty)
+    }
+}
+
+/// Anything shorter is everywhere, and hiding it would hide nothing.
+const SHORTEST: usize = 4;
+/// Anything shorter is found by accident inside of other words.
+const SHORTEST_PART: usize = 6;
+/// Anything shorter is a setting, unless something says that it is a secret.
+const SHORTEST_LIKELY: usize = 12;
+
+/// How a needle lies in what it is found in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    Anywhere,
+    /// Letters or digits beside it make it another word.
+    WholeWord,
+    /// The characters beside it hold bits of the secret too.
+    SharesBits,
+}
 
 /// The values to look for.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     needles: Option<AhoCorasick>,
-    /// For each needle, whether the characters beside it hold bits of the secret too.
-    shares_bits: Vec<bool>,
+    fits: Vec<Fit>,
 }
 
 impl Known {
-    /// Those of `values` that are worth hiding, and the secrets inside them.
-    pub(super) fn new(values: impl IntoIterator<Item = String>) -> Known {
+    /// Those of `values` that are to be hidden, and the secrets inside them.
+    pub(super) fn new(values: impl IntoIterator<Item = KnownSecret>) -> Known {
         let mut secrets = BTreeSet::new();
-        for value in values {
-            collect(value.trim(), &mut secrets);
+        for KnownSecret { certainty, value } in values {
+            collect(value.trim(), certainty, &mut secrets);
         }
         let mut needles = BTreeSet::new();
-        for secret in &secrets {
+        for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
             spell(secret, &mut needles);
         }
-        let (needles, shares_bits): (Vec<Vec<u8>>, Vec<bool>) = needles.into_iter().unzip();
+        let (needles, fits): (Vec<Vec<u8>>, Vec<Fit>) = needles.into_iter().unzip();
         // Too many secrets for an automaton is not a thing that configurations bring about.
         let automaton = (!needles.is_empty())
             .then(|| AhoCorasick::new(&needles).expect("needles of a configuration fit an automaton"));
-        Known { needles: automaton, shares_bits }
+        Known { needles: automaton, fits }
     }
 
     /// Whether one of them is in `bytes`.
     pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
-        self.needles.as_ref().is_some_and(|needles| needles.is_match(bytes))
+        self.hits(bytes).next().is_some()
     }
 
     /// Whether line ends have to be looked through.
@@ -113,72 +100,156 @@ impl Known {
 
     /// Adds the places in `bytes` where one of them stands.
     pub(super) fn find(&self, bytes: &[u8], found: &mut Vec<Range<usize>>) {
-        let Some(needles) = &self.needles else { return };
-        for hit in needles.find_overlapping_iter(bytes) {
+        found.extend(self.hits(bytes));
+    }
+
+    fn hits<'k>(&'k self, bytes: &'k [u8]) -> impl Iterator<Item = Range<usize>> + 'k {
+        let hits = self.needles.iter().flat_map(move |needles| needles.find_overlapping_iter(bytes));
+        hits.filter_map(move |hit| {
             let mut range = hit.range();
-            if self.shares_bits[hit.pattern().as_usize()] {
-                let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
-                range.start -= usize::from(range.start > 0 && is_digit(&bytes[range.start - 1]));
-                range.end += usize::from(bytes.get(range.end).is_some_and(is_digit));
+            let before = range.start.checked_sub(1).map(|at| &bytes[at]);
+            let after = bytes.get(range.end);
+            let is_part =
+                |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+            let is_digit = |byte: Option<&u8>| {
+                byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte))
+            };
+            match self.fits[hit.pattern().as_usize()] {
+                Fit::WholeWord if is_part(before) || is_part(after) => return None,
+                Fit::Anywhere | Fit::WholeWord => {}
+                Fit::SharesBits => {
+                    range.start -= usize::from(is_digit(before));
+                    range.end += usize::from(is_digit(after));
+                }
             }
-            found.push(range);
-        }
+            Some(range)
+        })
     }
 }
 
-/// Adds `value` and the secrets inside it: the password of an address, the token behind `Bearer`.
-fn collect(value: &str, secrets: &mut BTreeSet<String>) {
+/// Adds `value`, if it is to be hidden, and the secrets inside it: the password of an address, the token behind `Bearer`.
+fn collect(value: &str, certainty: Certainty, secrets: &mut BTreeSet<String>) {
     let mut inner = Vec::new();
     shape::find(value.as_bytes(), &mut inner);
-    secrets.extend(inner.into_iter().filter_map(|range| value.get(range)).filter(is_long).map(str::to_owned));
+    secrets.extend(inner.into_iter().filter_map(|range| value.get(range)).map(str::to_owned));
+    let address = Address::of(value);
+    if let Some(address) = &address {
+        secrets.extend(address.login().map(str::to_owned));
+        for (name, value) in address.parameters() {
+            let certainty = if is_secret_name(name) { Certainty::Certain } else { Certainty::Likely };
+            whole(value, certainty, secrets);
+        }
+    }
     if let Some((scheme, rest)) = value.split_once(' ') {
-        if shape::SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-            secrets.extend(Some(rest.trim()).filter(is_long).map(str::to_owned));
+        let is_scheme = shape::SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        // Sentences begin with these words as well.
+        if is_scheme && (certainty == Certainty::Certain || is_likely(rest.trim())) {
+            secrets.insert(rest.trim().to_owned());
         }
         let login = BASE64_STANDARD.decode(rest).or_else(|_| BASE64_STANDARD_NO_PAD.decode(rest));
-        if let Some(login) = login.ok().and_then(|bytes| String::from_utf8(bytes).ok()) {
-            secrets.extend(
-                login.split_once(':').map(|(_, password)| password).filter(is_long).map(str::to_owned),
-            );
+        let login = login.ok().filter(|_| is_scheme).and_then(|bytes| String::from_utf8(bytes).ok());
+        if let Some(login) = login {
+            secrets.extend(login.split_once(':').map(|(_, password)| password.to_owned()));
             secrets.insert(login);
         }
     }
-    if is_worth_hiding(value) {
+    // Who is where is no secret: of an address with a login, only the login is one.
+    if !address.is_some_and(|address| address.login().is_some() || address.is_open()) {
+        whole(value, certainty, secrets);
+    }
+}
+
+/// Adds `value` itself, if it is to be hidden.
+fn whole(value: &str, certainty: Certainty, secrets: &mut BTreeSet<String>) {
+    let hide = match certainty {
+        Certainty::Certain => !named::is_placeholder(value.as_bytes()),
+        Certainty::Likely => is_likely(value),
+        Certainty::Inside => false,
+    };
+    if hide {
         secrets.insert(value.to_owned());
     }
 }
 
-fn is_long(text: &&str) -> bool {
-    text.len() >= SHORTEST
+/// A value that is an address.
+struct Address<'v> {
+    authority: &'v str,
+    base: &'v str,
+    query: &'v str,
+}
+
+impl<'v> Address<'v> {
+    fn of(value: &'v str) -> Option<Address<'v>> {
+        let (scheme, rest) = value.split_once("://")?;
+        let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        if scheme.is_empty() || !scheme.bytes().all(is_scheme) || value.contains(char::is_whitespace) {
+            return None;
+        }
+        let (base, query) = value.split_once(['?', '#']).unwrap_or((value, ""));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        Some(Address { authority, base, query })
+    }
+
+    /// The password, or the token in place of a user.
+    fn login(&self) -> Option<&'v str> {
+        let (login, _) = self.authority.rsplit_once('@')?;
+        match login.split_once(':') {
+            Some((user, "")) => Some(user),
+            Some((_, password)) => Some(password),
+            None => Some(login).filter(|login| is_likely(login)),
+        }
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = (&'v str, &'v str)> {
+        self.query.split(['&', ';', '#']).filter_map(|pair| pair.split_once('='))
+    }
+
+    /// Whether anybody may know it but for its query.
+    fn is_open(&self) -> bool {
+        is_open_address(self.base)
+    }
 }
 
 /// Adds every way to write `secret`. Escapes with a choice (`\u0041`, `%41`, `&amp;`) are not spelt out: text is
 /// also searched with those taken off, so the same is done to the secret.
-fn spell(secret: &str, needles: &mut BTreeSet<(Vec<u8>, bool)>) {
-    let mut add = |needle: Vec<u8>, shares_bits: bool| {
-        if needle.len() >= SHORTEST {
-            needles.insert((needle, shares_bits));
+fn spell(secret: &str, needles: &mut BTreeSet<(Vec<u8>, Fit)>) {
+    if secret.len() < SHORTEST_PART || secret.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        needles.insert((secret.as_bytes().to_vec(), Fit::WholeWord));
+    }
+    if secret.len() < SHORTEST_PART {
+        return;
+    }
+    let is_word =
+        secret.bytes().all(|byte| byte.is_ascii_alphabetic()) && !named::is_random(secret.as_bytes());
+    let mut add = |needle: Vec<u8>, fit: Fit| {
+        // A word is part of other words, which are none of ours.
+        let is_plain = is_word && needle == secret.as_bytes();
+        if needle.len() >= SHORTEST_PART && !is_plain {
+            needles.insert((needle, fit));
         }
     };
     let mut plain = secret.as_bytes().to_vec();
     while let Some(view) = View::without(Escapes::Any, &plain) {
-        add(plain, false);
+        add(plain, Fit::Anywhere);
         plain = view.bytes;
     }
-    add(plain, false);
-    add(secret.as_bytes().to_vec(), false);
-    add(secret.replace(' ', "+").into_bytes(), false);
-    add(View::without(Escapes::Lines, secret.as_bytes()).map_or_else(Vec::new, |view| view.bytes), false);
+    add(plain, Fit::Anywhere);
+    add(secret.as_bytes().to_vec(), Fit::Anywhere);
+    add(secret.replace(' ', "+").into_bytes(), Fit::Anywhere);
+    add(
+        View::without(Escapes::Lines, secret.as_bytes()).map_or_else(Vec::new, |view| view.bytes),
+        Fit::Anywhere,
+    );
     for digits in ["0123456789abcdef", "0123456789ABCDEF"] {
         let digit = |nibble: u8| digits.as_bytes()[usize::from(nibble)];
-        add(secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect(), false);
+        add(secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect(), Fit::Anywhere);
     }
     let quoted = pml_model::json::raw(&secret);
     let escaped = &quoted.get()[1..quoted.get().len() - 1];
     for bytes in [secret.as_bytes(), escaped.as_bytes()] {
         for before in 0..3 {
-            add(base64_core(&BASE64_STANDARD_NO_PAD, before, bytes), true);
-            add(base64_core(&BASE64_URL_SAFE_NO_PAD, before, bytes), true);
+            add(base64_core(&BASE64_STANDARD_NO_PAD, before, bytes), Fit::SharesBits);
+            add(base64_core(&BASE64_URL_SAFE_NO_PAD, before, bytes), Fit::SharesBits);
         }
     }
 }
@@ -193,15 +264,32 @@ fn base64_core(engine: &impl Engine, before: usize, secret: &[u8]) -> Vec<u8> {
     digits[first..last].to_vec()
 }
 
-/// Whether `value` can be a secret: not short, and not what settings usually say.
-fn is_worth_hiding(value: &str) -> bool {
-    value.len() >= SHORTEST
-        && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
+/// Whether `value` looks like a secret although nothing says that it is one: long, and no path, host, number or words.
+pub(super) fn is_likely(value: &str) -> bool {
+    value.len() >= SHORTEST_LIKELY
         && !is_plain_path(value)
         && !value.split(':').all(is_plain_path)
-        && !is_number_or_address(value)
+        && !is_number(value)
         && !is_place(value)
         && !is_open_address(value)
+        && !is_words(value)
+}
+
+/// Whether `value` is a word or a number, which stands in texts that have nothing to do with it.
+pub(crate) fn is_common(value: &str) -> bool {
+    value.len() < SHORTEST_PART || is_words(value) || is_number(value)
+}
+
+/// `production`, `my-project`, `claude-3-5-sonnet`, `Grande Bibliothèque`.
+fn is_words(value: &str) -> bool {
+    let plain = |part: &str| {
+        let letters = part.chars().all(char::is_alphabetic) && !named::is_random(part.as_bytes());
+        letters || part.bytes().all(|byte| byte.is_ascii_digit()) || part.len() <= 3
+    };
+    // Groups of capitals and digits are how licences are written.
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let has_small = value.chars().any(char::is_lowercase);
+    value.split(['-', '_', '.', ' ', ',', ':', '/', '\'']).all(plain) && (has_small || !has_digit)
 }
 
 /// Whether `text` is a path of ordinary names.
@@ -221,15 +309,12 @@ fn is_ordinary_name(name: &str) -> bool {
     name.len() <= 32 && !jumbled && !name.contains(['+', '=', '$', '!'])
 }
 
-/// `127.0.0.1:8080`, `1.24.3`, `10000`, `v2.1.0`.
-fn is_number_or_address(value: &str) -> bool {
+/// `127.0.0.1:8080`, `1.24.3`, `v2.1.0`, `+33 6 12 34 56 78`, `2026-11-17T10:00:00Z`, `fe80::1:2`.
+fn is_number(value: &str) -> bool {
     let digits = value.strip_prefix('v').unwrap_or(value);
-    let dotted =
-        digits.contains('.') && digits.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte));
-    // Six figures and more are pins and account numbers as well as sizes; those of sizes are round.
-    let round =
-        digits.len() <= 12 && digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.ends_with("000");
-    dotted || round
+    let signs = b".:,-+/ TZ";
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit() || signs.contains(&byte));
+    number || value.trim_matches(['[', ']']).parse::<std::net::Ipv6Addr>().is_ok()
 }
 
 /// `api.example.com:443`, `me@example.com`, `us-east-1`, `en_US.UTF-8`, `Europe/Paris`.

@@ -22,8 +22,16 @@ const KNOWN: [&str; 5] = [
 ];
 
 fn sanitiser() -> &'static Sanitiser {
-    static SANITISER: LazyLock<Sanitiser> = LazyLock::new(|| Sanitiser::new(KNOWN.map(str::to_owned)));
+    static SANITISER: LazyLock<Sanitiser> = LazyLock::new(|| Sanitiser::new(KNOWN.map(certain)));
     &SANITISER
+}
+
+fn certain(value: &str) -> KnownSecret {
+    KnownSecret::new(Certainty::Certain, value)
+}
+
+fn likely(value: &str) -> KnownSecret {
+    KnownSecret::new(Certainty::Likely, value)
 }
 
 fn raw(text: &str) -> Box<RawValue> {
@@ -188,7 +196,7 @@ fn secrets_inside_known_values_are_known_too() {
             "Basic bWU6czNjcjN0LXB3",
             "Server=db;Password=Zw4!kkR;",
         ]
-        .map(str::to_owned),
+        .map(certain),
     );
     for (text, clean) in [
         ("tried Kq7-vvZ2 twice", "tried [REDACTED] twice"),
@@ -228,20 +236,96 @@ fn settings_that_everybody_has_are_no_secrets() {
         "./data/store",
         "file:///srv/data",
     ];
-    let sanitiser = Sanitiser::new(settings.map(str::to_owned));
+    let sanitiser = Sanitiser::new(settings.map(likely));
     for setting in settings {
         assert!(matches!(sanitiser.text(&format!("it is {setting} now")), Cow::Borrowed(_)), "{setting}");
     }
     for secret in [
-        "swordfish",
-        "abc123",
-        "my.Pass.word1",
+        "my.Pass.word1x2y",
         "https://x.example/hook/T0aB1cD2eF3gH4",
         "/K7MDENG/bPxRfiCYZEKEY17",
+        "3f2a91bc-77de-4a01-9c55-0b1e2d3f4a5b",
+        "ABCD-1234-EFGH-5678",
+        "aVeryLongOneInMixedCase",
     ] {
-        let sanitiser = Sanitiser::new([secret.to_owned()]);
+        let sanitiser = Sanitiser::new([likely(secret)]);
         assert_eq!(sanitiser.text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
     }
+}
+
+#[test]
+fn what_is_certainly_secret_is_hidden_however_it_looks() {
+    for secret in [
+        "swordfish",
+        "abc123",
+        "production",
+        "4711",
+        "a1b2c",
+        "/srv/key",
+        "localhost",
+        "10000000",
+        "correct horse",
+    ] {
+        let sanitiser = Sanitiser::new([certain(secret)]);
+        assert_eq!(sanitiser.text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
+        let cleaned = sanitiser.json(&raw(&format!(r#"{{"x":"{secret}"}}"#)));
+        assert_eq!(cleaned.value.get(), r#"{"x":"[REDACTED]"}"#, "{secret}");
+    }
+    // A short one, or a word, is no part of another.
+    for (secret, text) in
+        [("4711", "order 147110"), ("a1b2c", "0xa1b2c3"), ("production", "reproductions of it")]
+    {
+        assert!(matches!(Sanitiser::new([certain(secret)]).text(text), Cow::Borrowed(_)), "{secret}");
+    }
+    for nothing in ["", "x", "abc", "true", "none", "<token>", "${TOKEN}"] {
+        let text = format!("it is {nothing} now");
+        assert!(matches!(Sanitiser::new([certain(nothing)]).text(&text), Cow::Borrowed(_)), "{nothing}");
+    }
+}
+
+#[test]
+fn of_an_address_its_login_and_its_query_are_secret() {
+    let address =
+        "postgres://reporting:Kq7-vvZ2@db.internal:5432/sales?application_name=reporting&sslkey=Zw4kkR81xPq2";
+    for known in [certain(address), likely(address), KnownSecret::new(Certainty::Inside, address)] {
+        let sanitiser = Sanitiser::new([known]);
+        assert_eq!(sanitiser.text("tried Kq7-vvZ2"), "tried [REDACTED]");
+        assert_eq!(sanitiser.text("and Zw4kkR81xPq2"), "and [REDACTED]");
+        for stays in ["reporting of sales", "db.internal:5432", "sales"] {
+            assert!(matches!(sanitiser.text(stays), Cow::Borrowed(_)), "{stays}");
+        }
+    }
+    let page = Sanitiser::new([likely(
+        "https://api.example.com/v1/items?page=overview&api_key=abcdef&x=7d8f9a0b1c2d3e4f",
+    )]);
+    assert_eq!(page.text("abcdef 7d8f9a0b1c2d3e4f overview"), "[REDACTED] [REDACTED] overview");
+    let user = Sanitiser::new([likely("https://x7Kq2mN9pL4w@example.com/repo.git")]);
+    assert_eq!(user.text("as x7Kq2mN9pL4w"), "as [REDACTED]");
+}
+
+#[test]
+fn what_was_taken_out_once_can_be_taken_out_everywhere() {
+    let noting = sanitiser().noting();
+    let given = r#"{"password":"p\u00e4ss-w\"ord","pin":47112,"login":{"credentials":{"user":"bob","pass_phrase":"x","key":"9f8e7d6c5b4a39281706"}},"n":1}"#;
+    assert!(noting.json(&raw(given)).changed);
+    noting.text("api_key=Zk82-hhQ1 was used");
+    let noted = noting.noted();
+    let expected = ["47112", "9f8e7d6c5b4a39281706", "Zk82-hhQ1", "päss-w\"ord", "x"];
+    assert_eq!(noted.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    let wider = sanitiser().with(noted);
+    for (text, clean) in [
+        ("tried päss-w\"ord for bob", "tried [REDACTED] for bob"),
+        ("code 47112, order 147112", "code [REDACTED], order 147112"),
+        ("Zk82-hhQ1", "[REDACTED]"),
+        ("hunter2-and-more", "[REDACTED]"),
+    ] {
+        assert_eq!(wider.text(text), clean);
+    }
+    assert_eq!(
+        wider.json(&raw(r#"["p\u00e4ss-w\"ord",47112,47113]"#)).value.get(),
+        r#"["[REDACTED]","[REDACTED]",47113]"#
+    );
+    assert!(sanitiser().noting().noted().is_empty());
 }
 
 #[test]
@@ -398,7 +482,7 @@ fn values_are_changed_in_place() {
 
 #[test]
 fn known_numbers_are_taken_out() {
-    let cleaned = Sanitiser::new(["48151623".to_owned()]).json(&raw("[48151623,4815162,\"a\"]"));
+    let cleaned = Sanitiser::new([certain("48151623")]).json(&raw("[48151623,4815162,\"a\"]"));
     assert_eq!(cleaned.value.get(), "[\"[REDACTED]\",4815162,\"a\"]");
 }
 

@@ -74,7 +74,7 @@ pub(super) fn walk(sanitiser: &Sanitiser, json: &[u8], level: usize, edits: &mut
                 if frame.role == Role::Value {
                     frame.value = Some(at..end);
                 }
-                if frame.secrecy == Secrecy::All || sanitiser.known.is_in(&json[at..end]) {
+                if frame.secrecy == Secrecy::All || sanitiser.knows(&json[at..end]) {
                     edits.push(mark_value(at..end));
                 }
                 at = end;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pml_mcp::client::{Connection, Event, Launch, Remote, Target};
+use pml_mcp::client::{Connection, Event, Failure, Launch, Remote, Target};
 use pml_mcp::{Era, client::About};
 use pml_model::name::printable;
 use pml_model::{Definition, Digest, ServerName};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Wanted;
 use crate::config::{self, Start, Transport};
 use crate::problem::{Code, Problem};
+use crate::sanitise::Sanitiser;
 
 /// Something that happened to a server.
 #[derive(Debug)]
@@ -88,6 +89,8 @@ pub struct Unavailable(pub Problem);
 pub struct Slot {
     name: ServerName,
     settings: config::Server,
+    /// Takes its own secrets out of what is told of it: what it says when it ends, and how it could not be reached.
+    sanitiser: Sanitiser,
     launch: Digest,
     env: std::collections::BTreeMap<String, String>,
     accepted: bool,
@@ -119,6 +122,7 @@ impl Slot {
         Slot {
             name: wanted.settings.name.clone(),
             launch: config::launch_digest(&wanted.settings),
+            sanitiser: Sanitiser::new(wanted.settings.secrets.iter().cloned()),
             settings: wanted.settings,
             env: wanted.env,
             accepted: wanted.accepted,
@@ -351,7 +355,7 @@ impl Slot {
     async fn open(&self, events: mpsc::Sender<Event>) -> Result<(Connection, Opened), String> {
         let patience = self.settings.start_timeout;
         let deadline = Instant::now() + patience;
-        let opened = Connection::open(&self.target(), self.era, patience, events).await;
+        let opened = Connection::open(self.name.as_str(), &self.target(), self.era, patience, events).await;
         let connection = opened.map_err(|error| printable(&error.to_string()))?;
         match list(&connection, deadline).await {
             Ok(opened) => Ok((connection, opened)),
@@ -449,6 +453,12 @@ impl Slot {
         }
     }
 
+    /// What is told of a request that failed.
+    pub fn problem(&self, failure: &Failure) -> Problem {
+        let problem = Problem::of_failure(self.name.as_str(), failure);
+        Problem { message: self.sanitiser.text(&problem.message).into_owned(), ..problem }
+    }
+
     /// Puts the server down, and for longer each time, if its state is the one that has just ended.
     fn fail(&self, reason: &str, ended: impl FnOnce(&Status) -> bool) {
         self.status.send_if_modified(|status| {
@@ -456,7 +466,8 @@ impl Slot {
             if ended {
                 let failures = self.failures.fetch_add(1, Ordering::Relaxed);
                 let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
-                *status = Status::Down { reason: reason.to_owned(), until: Instant::now() + pause };
+                let reason = self.sanitiser.text(reason).into_owned();
+                *status = Status::Down { reason, until: Instant::now() + pause };
             }
             ended
         });

@@ -397,7 +397,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "expose = \"full\"\n[servers.a\ncommand = 1\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:2:11: not TOML: unclosed table, expected `]`
+        error: HOME/pml.toml:2:11: not TOML: unclosed table, expected `]`
         hint: texts stand in quotes, and a table or key may appear once
         --- exit 2
     "#]],
@@ -406,7 +406,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "expose = \"full\"\nexposse = \"meta\"\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:2:1: unknown key `exposse`
+        error: HOME/pml.toml:2:1: unknown key `exposse`
         hint: did you mean `expose`?
         --- exit 2
     "#]],
@@ -415,7 +415,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "expose = \"some\"\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:1:10: `expose` is `some`
+        error: HOME/pml.toml:1:10: `expose` is `some`
         hint: write "meta", "full", or a list such as ["fs:read"]
         --- exit 2
     "#]],
@@ -424,7 +424,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "[servers.a]\ncomand = \"x\"\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:2:1: unknown key `comand`
+        error: HOME/pml.toml:2:1: unknown key `comand`
         hint: did you mean `command`?
         --- exit 2
     "#]],
@@ -433,7 +433,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "[servers.a]\ncommand = 7\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:2:11: `servers.a.command` must be a text, not a number
+        error: HOME/pml.toml:2:11: `servers.a.command` must be a text, not a number
         hint: put it in quotes: "7"
         --- exit 2
     "#]],
@@ -442,7 +442,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "[servers.a]\nargs = []\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:1:1: `servers.a` has neither `command` nor `url`
+        error: HOME/pml.toml:1:1: `servers.a` has neither `command` nor `url`
         hint: give a `command` to start, or a `url` to reach
         --- exit 2
     "#]],
@@ -451,7 +451,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "names = \"short\"\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:1:9: `names` is `short`
+        error: HOME/pml.toml:1:9: `names` is `short`
         hint: write "qualified" (`server__tool`) or "plain" (the tool's own name where it is the only one)
         --- exit 2
     "#]],
@@ -460,7 +460,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         "[serve]\nlisten = \"everywhere\"\n",
         expect![[r#"
         --- stderr
-        error: ~/pml.toml:2:10: `serve.listen` is `everywhere`
+        error: HOME/pml.toml:2:10: `serve.listen` is `everywhere`
         hint: give an IP address and a port, such as "127.0.0.1:PORT"
         --- exit 2
     "#]],
@@ -473,7 +473,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         {
           "error": {
             "code": "CONFIG",
-            "message": "~/pml.toml:2:1: unknown key `comand`",
+            "message": "HOME/pml.toml:2:1: unknown key `comand`",
             "hint": "did you mean `command`?"
           }
         }
@@ -484,7 +484,7 @@ fn a_broken_configuration_is_shown_with_its_place() {
         &home,
         &["doctor"],
         &expect![[r#"
-        bad  ~/pml.toml:2:1: unknown key `comand`
+        bad  HOME/pml.toml:2:1: unknown key `comand`
              hint: did you mean `command`?
         --- exit 1
     "#]],
@@ -503,7 +503,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server `a` is left out: the variable `NOT_SET_ANYWHERE` is not set
+        left out: HOME/pml.toml:11:10: server `a` is left out: the variable `NOT_SET_ANYWHERE` is not set
         hint: set `NOT_SET_ANYWHERE` in the environment PML is started in
         --- exit 0
     "#]],
@@ -513,7 +513,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server `Good` is left out: its name could be taken for that of the server `good` at ~/pml.toml:9
+        left out: HOME/pml.toml:11:10: server `Good` is left out: its name could be taken for that of the server `good` at HOME/pml.toml:9
         hint: rename one of them
         --- exit 0
     "#]],
@@ -523,7 +523,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server name `gоod` contains 'о'; use ASCII letters, digits, `_` and `-`, such as `g-od`
+        left out: HOME/pml.toml:11:10: server name `gоod` contains 'о'; use ASCII letters, digits, `_` and `-`, such as `g-od`
         hint: give it another name
         --- exit 0
     "#]],
@@ -533,7 +533,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server `go0d` is left out: its name could be taken for that of the server `good` at ~/pml.toml:9
+        left out: HOME/pml.toml:11:10: server `go0d` is left out: its name could be taken for that of the server `good` at HOME/pml.toml:9
         hint: rename one of them
         --- exit 0
     "#]],
@@ -543,7 +543,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server name `a:b` contains ':'; use ASCII letters, digits, `_` and `-`, such as `a-b`
+        left out: HOME/pml.toml:11:10: server name `a:b` contains ':'; use ASCII letters, digits, `_` and `-`, such as `a-b`
         hint: give it another name
         --- exit 0
     "#]],
@@ -553,7 +553,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server name `__proto__` is reserved
+        left out: HOME/pml.toml:11:10: server name `__proto__` is reserved
         hint: give it another name
         --- exit 0
     "#]],
@@ -563,7 +563,7 @@ fn a_server_that_cannot_be_used_is_left_out_and_the_others_stay() {
         expect![[r#"
         SERVER  STATE            TOOLS  HOW
         good    not started yet  0      true
-        left out: ~/pml.toml:11:10: server name `good ` contains ' '; use ASCII letters, digits, `_` and `-`, such as `good`
+        left out: HOME/pml.toml:11:10: server name `good ` contains ' '; use ASCII letters, digits, `_` and `-`, such as `good`
         hint: give it another name
         --- exit 0
     "#]],

@@ -275,7 +275,8 @@ fn check_elicitation(door: &Door<'_>, sdk: Sdk, server: &str) {
     );
     let asked = outcome["asked"].as_array().unwrap();
     assert_eq!(asked.len(), 1, "{sdk:?} {server}: {outcome}");
-    assert_eq!(asked[0]["message"], "Who are you?");
+    let message = format!("Server `{server}` asks (the answer goes to server `{server}`): Who are you?");
+    assert_eq!(asked[0]["message"], message.as_str());
     assert_eq!(asked[0]["requestedSchema"]["properties"]["username"]["type"], "string", "{outcome}");
     let said = text(&outcome["result"]);
     assert!(

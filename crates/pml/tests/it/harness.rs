@@ -52,7 +52,7 @@ impl Home {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pml"));
         command.args(args).current_dir(self.dir.path()).env_clear().env("PML_HOME", self.dir.path());
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.dir.path());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path("home"));
         command
     }
 

@@ -422,6 +422,9 @@ fn being_asked_to_end_with_a_call_in_flight_ends_well() {
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
 }
 
+/// What the call below asks, as it reaches the client.
+const QUESTION: &str = "Server `legacy` asks (the answer goes to server `legacy`): Who are you?";
+
 /// A call that asks for an account while it runs.
 fn asking() -> Value {
     json!({"name": "legacy__test_elicitation", "arguments": {"message": "Who are you?"}})
@@ -448,7 +451,7 @@ fn asked(served: &Served) -> (Value, String) {
     let (key, request) = requests.iter().next().unwrap();
     assert_eq!(requests.len(), 1, "{answer}");
     assert_eq!(request["method"], "elicitation/create");
-    assert_eq!(request["params"]["message"], "Who are you?");
+    assert_eq!(request["params"]["message"], QUESTION);
     (result["requestState"].clone(), key.clone())
 }
 
@@ -471,7 +474,7 @@ fn a_question_without_an_answer_is_asked_again() {
     let repeated = call(&served, &again(&state, &json!({"other": accepted()})));
     let result = &repeated["result"];
     assert_eq!(result["resultType"], "input_required", "{repeated}");
-    assert_eq!(result["inputRequests"][&key]["params"]["message"], "Who are you?", "{repeated}");
+    assert_eq!(result["inputRequests"][&key]["params"]["message"], QUESTION, "{repeated}");
     assert_ne!(result["requestState"], state);
     let done = call(&served, &again(&result["requestState"], &json!({&key: accepted()})));
     assert_eq!(done["result"]["resultType"], "complete", "{done}");

@@ -20,7 +20,8 @@ fn home() -> Home {
 fn check(home: &Home, args: &[&str], code: i32, expected: &Expect) {
     let done = home.run(args);
     assert_eq!(done.code, code, "{done:?}");
-    expected.assert_eq(&(done.stdout + &done.stderr));
+    let told = done.stdout + &done.stderr;
+    expected.assert_eq(&told.replace(&home.path("").display().to_string(), "~/"));
 }
 
 #[test]

@@ -199,3 +199,143 @@ fn no_secret_is_found_again_in_any_spelling() {
     let times = database.1.windows(redacted.len()).filter(|window| window == redacted).count();
     assert!(times >= 15, "what was taken out is marked: {times}");
 }
+
+/// Settings of servers, with what must be hidden of them and what must not.
+struct Configured {
+    home: Home,
+    hidden: Vec<(&'static str, &'static str)>,
+    shown: Vec<(&'static str, &'static str)>,
+}
+
+fn configured() -> Configured {
+    let home = Home::new(&format!(
+        r#"{ALL}
+        [servers.program]
+        command = "true"
+        enabled = false
+        args = ["--key", "${{file:key.txt}}", "--api-key", "Zk82hhQ1", "--dir", "${{WORK}}"]
+        env = {{ DATABASE_URL = "postgres://reporting:Kq7vvZ2x@db.internal/sales", OPAQUE = "${{OPAQUE}}", REGION = "${{REGION}}", STAGE = "${{STAGE}}", ACCOUNT = "${{ACCOUNT}}", SHORT = "${{SHORT}}", BUILD = "${{BUILD}}", MY_SECRET = "open sesame" }}
+        [servers.remote]
+        url = "https://api.example.com/mcp?view=overview&ticket=x9mK2pQ7rT4vW1&api_key=abc9"
+        enabled = false
+        headers = {{ X-Tenant = "acme-tenant", Accept-Language = "fr-CH-wallis" }}
+        "#
+    ));
+    std::fs::write(home.path("key.txt"), "swordfishes\n").unwrap();
+    let hidden = vec![
+        ("a file", "swordfishes"),
+        ("an argument behind an option", "Zk82hhQ1"),
+        ("the password of an address", "Kq7vvZ2x"),
+        ("a long variable", "a9Kq2mN9pL4wZt"),
+        ("a variable named secret", "open sesame"),
+        ("a header", "acme-tenant"),
+        ("a query value", "x9mK2pQ7rT4vW1"),
+        ("a query value named secret", "abc9"),
+        ("a variable of the process", "Q1w2e3"),
+    ];
+    let shown = vec![
+        ("the user of an address", "reporting"),
+        ("the host of an address", "db.internal/sales"),
+        ("a path", "/srv/projects/atlas"),
+        ("a region", "eu-west-3-paris"),
+        ("a word", "productionlike"),
+        ("a number", "123456789012"),
+        ("what is short", "b7c8d9e0"),
+        ("a host", "build.example.internal"),
+        ("a query word", "overview"),
+        ("a header that says how to talk", "fr-CH-wallis"),
+    ];
+    Configured { home, hidden, shown }
+}
+
+/// The command with the variables that the configuration names.
+fn with_variables(mut command: std::process::Command) -> std::process::Command {
+    command.envs([
+        ("OPAQUE", "a9Kq2mN9pL4wZt"),
+        ("WORK", "/srv/projects/atlas"),
+        ("REGION", "eu-west-3-paris"),
+        ("STAGE", "productionlike"),
+        ("ACCOUNT", "123456789012"),
+        ("SHORT", "b7c8d9e0"),
+        ("BUILD", "build.example.internal"),
+        ("PROCESS_TOKEN", "Q1w2e3"),
+    ]);
+    command
+}
+
+#[test]
+fn settings_are_hidden_by_where_they_come_from_and_others_are_not() {
+    let Configured { home, hidden, shown } = configured();
+    let gateway = Gateway::start(with_variables(home.command(&["stdio"])));
+    let mut place = Place { home, gateway };
+    let echo = "return mcp.json.parse({ json: JSON.stringify({ said: args.text }) })";
+    for (what, secret) in &hidden {
+        let context = json!({ "text": format!("it is {secret} now") });
+        let told = place.run("say it again", echo, &context);
+        assert_eq!(told["status"], "success", "{told}");
+        let trace = serde_json::to_string(&place.trace(&told)).unwrap();
+        assert!(!trace.contains(secret), "{what}: {trace}");
+        assert!(trace.contains("it is [REDACTED] now"), "{what}: {trace}");
+    }
+    for (what, setting) in &shown {
+        let context = json!({ "text": format!("it is {setting} now") });
+        let told = place.run("say it again", echo, &context);
+        let trace = place.trace(&told);
+        assert!(serde_json::to_string(&trace).unwrap().contains(setting), "{what}: {trace:?}");
+        assert!(trace.body.task_results.iter().all(|task| !task.altered), "{what}: {trace:?}");
+    }
+    let listed = with_variables(place.home.command(&["list"])).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("--api-key [REDACTED]") && listed.contains("view=overview"), "{listed}");
+    for (what, secret) in &hidden {
+        assert!(!listed.contains(secret), "{what}: {listed}");
+    }
+}
+
+#[test]
+fn what_is_secret_at_one_place_of_a_trace_is_secret_at_all() {
+    let mut place = Place::start(ALL);
+    let code = r"
+        const said = await mcp.json.parse({ json: JSON.stringify({ said: args.note, user: args.login.password.length }) });
+        if (args.note === 'the word is Tr0ub4dor') { await mcp.json.stringify({ data: ['Tr0ub4dor', 'dor'] }) }
+        return mcp.fs.read({ path: 'nowhere/' + args.note + '/' + args.pin });
+    ";
+    let context = json!({ "login": { "password": "Tr0ub4dor" }, "note": "the word is Tr0ub4dor", "pin": 47_112, "order": "147112" });
+    let told = place.run("sign in as ada with Tr0ub4dor and 47112", code, &context);
+    assert_eq!(told["status"], "failed", "{told}");
+    let trace = place.trace(&told);
+    let text = serde_json::to_string(&trace).unwrap();
+    assert!(
+        trace.error.is_some() && !trace.body.decisions.is_empty() && trace.body.task_results.len() == 3,
+        "{text}"
+    );
+    for secret in ["Tr0ub4dor", "\"47112\"", "/47112", "and 47112"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    // A result that gives a secret back is not kept either.
+    let echo = "return (await mcp.json.parse({ json: JSON.stringify([args.login.password]) }))";
+    for _ in 0..2 {
+        let told = place.run_with("give it back", echo, &context, &json!({}));
+        assert_eq!((told["status"].as_str(), told.get("cacheHit")), (Some("success"), None), "{told}");
+    }
+    for stays in
+        ["the word is [REDACTED]", "sign in as ada with [REDACTED] and [REDACTED]", "147112", "\"dor\""]
+    {
+        assert!(text.contains(stays), "{stays}: {text}");
+    }
+}
+
+#[test]
+fn what_a_server_says_when_it_ends_is_told_without_its_secrets() {
+    let home = Home::new(
+        "[servers.dies]\ncommand = \"sh\"\nargs = [\"-c\", \"echo cannot sign in with $API_KEY at $PLACE >&2; exit 3\"]\n\
+         env = { API_KEY = \"Zk82hhQ1\", PLACE = \"somewhere\" }\n",
+    );
+    for args in [&["doctor"][..], &["call", "dies:anything"], &["list"]] {
+        let done = home.run(args);
+        let told = done.stdout + &done.stderr;
+        assert!(!told.contains("Zk82hhQ1"), "{args:?}: {told}");
+    }
+    let told = home.run(&["doctor"]);
+    assert!(told.stdout.contains("cannot sign in with [REDACTED] at somewhere"), "{told:?}");
+}

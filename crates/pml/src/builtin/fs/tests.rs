@@ -4,8 +4,9 @@ use std::path::Path;
 
 use expect_test::expect;
 
-use crate::builtin::Server;
 use crate::builtin::check::{answer, check, server_with};
+use crate::builtin::{Server, Settings, servers};
+use crate::config::OwnFiles;
 
 /// A root with a few files, beside a secret that must stay untouched.
 struct Tree {
@@ -416,5 +417,71 @@ mod unix {
             }
         }
         (succeeded, refused)
+    }
+
+    /// A root with a directory of PML's inside, beside one of somebody's.
+    fn with_own(tree: &Tree) -> Server {
+        let own = tree.root().join("own");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("file"), "canary").unwrap();
+        std::fs::create_dir(tree.root().join("real")).unwrap();
+        std::fs::write(tree.root().join("real/file"), "inside").unwrap();
+        std::fs::write(tree.root().join("plain"), "inside").unwrap();
+        let own = OwnFiles { directories: vec![own], files: vec![tree.root().join("settings/later.toml")] };
+        let settings = Settings { fs_root: Some(tree.root()), own, http_hosts: Vec::new() };
+        servers(&settings).unwrap().into_iter().find(|server| server.name() == "fs").unwrap()
+    }
+
+    #[test]
+    fn a_link_swapped_during_the_call_never_leads_to_own_files() {
+        let tree = Tree::new();
+        let (server, root) = (with_own(&tree), tree.root());
+        let own = root.join("own");
+        swap(&root, Path::new("own"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (mut successes, mut refusals) = (0, 0);
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| (0..3000).for_each(|_| swap(&root, Path::new("own"))));
+            while !swapping.is_finished() {
+                let (succeeded, refused) = runtime.block_on(use_moving_paths(&server));
+                successes += succeeded;
+                refusals += refused;
+            }
+        });
+        assert!(successes > 0 && refusals > 0, "{successes} {refusals}");
+        assert_eq!(std::fs::read_to_string(own.join("file")).unwrap(), "canary");
+        let left: Vec<_> = std::fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["file"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_would_be_configuration_is_not_made() {
+        let tree = Tree::new();
+        let server = with_own(&tree);
+        // Its directory is not there at first either.
+        for path in ["settings/later.toml", "settings/LATER.toml"] {
+            for tool in ["create", "write"] {
+                let arguments = format!(r#"{{"path":"{path}","content":"x"}}"#);
+                let error = answer(&server, tool, &arguments).await.unwrap_err();
+                assert!(error.contains("PML's own files"), "{tool} {path}: {error}");
+            }
+        }
+        assert!(!tree.root().join("settings/later.toml").exists());
+        answer(&server, "create", r#"{"path":"settings/other.toml","content":"x"}"#).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_link_by_which_own_files_are_found_is_not_removed() {
+        let tree = Tree::new();
+        std::fs::create_dir_all(tree.root().join("elsewhere/pml")).unwrap();
+        symlink("elsewhere", tree.root().join("way")).unwrap();
+        let own = OwnFiles { directories: vec![tree.root().join("way/pml")], files: Vec::new() };
+        let settings = Settings { fs_root: Some(tree.root()), own, http_hosts: Vec::new() };
+        let server = servers(&settings).unwrap().into_iter().find(|server| server.name() == "fs").unwrap();
+        for path in ["way", "way/pml", "elsewhere/pml", "elsewhere"] {
+            let arguments = format!(r#"{{"path":"{path}","recursive":true}}"#);
+            let error = answer(&server, "delete", &arguments).await.unwrap_err();
+            assert!(error.contains("PML's own files"), "{path}: {error}");
+        }
     }
 }

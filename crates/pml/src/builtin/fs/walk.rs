@@ -7,11 +7,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::{Dir, FileType, OpenOptions};
+use cap_std::fs::{Metadata, OpenOptions};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::own::{Own, Root};
 use super::{MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
 use crate::builtin::tool::{Failure, Quoted, READS, Spec, Stop, failure, object};
 
@@ -88,24 +89,28 @@ pub(super) fn list_spec() -> Spec {
                     ),
                 },
                 "truncated": { "type": "boolean", "description": "Whether there is more than was given." },
-                "skipped": { "type": "integer", "description": "How many directories could not be read." },
+                "skipped": {
+                    "type": "integer",
+                    "description": "How many were left out: directories that could not be read, and PML's own files."
+                },
             }),
             &["entries", "truncated", "skipped"],
         ),
     }
 }
 
-pub(super) fn list(root: &Dir, arguments: &List, stop: &Stop) -> Result<Listed, Failure> {
+pub(super) fn list(root: &Root, arguments: &List, stop: &Stop) -> Result<Listed, Failure> {
     let start = inside(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(1000).clamp(1, MAX_ENTRIES);
     let depth = if arguments.recursive { Depth::All } else { Depth::One };
     let mut entries = Vec::new();
-    let walk = walk(root, &start, depth, stop, |path, file_type| {
+    let own = root.look()?;
+    let walk = walk(root, &own, &start, depth, stop, |path, found| {
         if entries.len() == limit {
             return ControlFlow::Break(());
         }
-        let size = file_type.is_file().then(|| root.symlink_metadata(path).ok().map(|found| found.len()));
-        entries.push(Entry { path: shown(path), r#type: kind(file_type), size: size.flatten() });
+        let size = found.is_file().then(|| found.len());
+        entries.push(Entry { path: shown(path), r#type: kind(&found.file_type()), size });
         ControlFlow::Continue(())
     })?;
     Ok(Listed { entries, truncated: walk.truncated, skipped: walk.skipped })
@@ -184,7 +189,7 @@ pub(super) fn search_spec() -> Spec {
                 "truncated": { "type": "boolean", "description": "Whether the search ended early." },
                 "skipped": {
                     "type": "integer",
-                    "description": "How many files and directories were not searched: binary, too large or unreadable."
+                    "description": "How many files and directories were not searched: binary, too large, unreadable or PML's own."
                 },
             }),
             &["matches", "truncated", "skipped"],
@@ -192,7 +197,7 @@ pub(super) fn search_spec() -> Spec {
     }
 }
 
-pub(super) fn search(root: &Dir, arguments: &Search, stop: &Stop) -> Result<Searched, Failure> {
+pub(super) fn search(root: &Root, arguments: &Search, stop: &Stop) -> Result<Searched, Failure> {
     if arguments.pattern.is_none() && arguments.contains.is_none() {
         return Err(failure!("a search needs `pattern`, `contains` or both"));
     }
@@ -205,13 +210,14 @@ pub(super) fn search(root: &Dir, arguments: &Search, stop: &Stop) -> Result<Sear
         .transpose()?;
     let needle = arguments.contains.as_deref().map(|text| Needle::new(text, arguments.ignore_case));
     let (mut matches, mut unsearched) = (Vec::new(), 0);
-    let walk = walk(root, &start, Depth::All, stop, |path, file_type| {
-        if !file_type.is_file() || wanted.as_ref().is_some_and(|wanted| !wanted.fits(path)) {
+    let own = root.look()?;
+    let walk = walk(root, &own, &start, Depth::All, stop, |path, found| {
+        if !found.is_file() || wanted.as_ref().is_some_and(|wanted| !wanted.fits(path)) {
             return ControlFlow::Continue(());
         }
         match &needle {
             None => matches.push(Match { path: shown(path), line: None, text: None }),
-            Some(needle) => match text_of(root, path) {
+            Some(needle) => match text_of(root, &own, path) {
                 // One match more than the limit tells that there are more.
                 Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
                 None => unsearched += 1,
@@ -272,8 +278,8 @@ impl Needle {
 }
 
 /// The text of a file; nothing when it is binary, too large or not readable.
-fn text_of(root: &Dir, path: &Path) -> Option<String> {
-    let (mut file, _) = open(root, path, OpenOptions::new().read(true)).ok()?;
+fn text_of(root: &Root, own: &Own<'_>, path: &Path) -> Option<String> {
+    let (mut file, _) = open(&root.dir, own, path, OpenOptions::new().read(true)).ok()?;
     let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
     let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
     (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -290,23 +296,25 @@ struct Walk {
     skipped: usize,
 }
 
-/// Visits what is below `start` in order of path, until `visit` breaks.
+/// Visits what is below `start` in order of path, until `visit` breaks. What is PML's is skipped.
 fn walk(
-    root: &Dir,
+    root: &Root,
+    own: &Own<'_>,
     start: &Path,
     depth: Depth,
     stop: &Stop,
-    mut visit: impl FnMut(&Path, &FileType) -> ControlFlow<()>,
+    mut visit: impl FnMut(&Path, &Metadata) -> ControlFlow<()>,
 ) -> Result<Walk, Failure> {
-    let mut open = entries(root, start).map_err(|error| problem("list", start, &error))?;
+    own.check(start)?;
     let (mut visited, mut skipped) = (0, 0);
-    while let Some((path, file_type)) = open.pop() {
+    let mut open = entries(root, own, start, &mut skipped).map_err(|error| problem("list", start, &error))?;
+    while let Some((path, found)) = open.pop() {
         visited += 1;
-        if visited > MAX_VISITED || stop.is_due() || visit(&path, &file_type).is_break() {
+        if visited > MAX_VISITED || stop.is_due() || visit(&path, &found).is_break() {
             return Ok(Walk { truncated: true, skipped });
         }
-        if file_type.is_dir() && matches!(depth, Depth::All) {
-            match entries(root, &path) {
+        if found.is_dir() && matches!(depth, Depth::All) {
+            match entries(root, own, &path, &mut skipped) {
                 Ok(below) => open.extend(below),
                 Err(_) => skipped += 1,
             }
@@ -315,14 +323,34 @@ fn walk(
     Ok(Walk { truncated: false, skipped })
 }
 
-/// The entries of one directory, last name first, so that a stack of them is taken in order.
-fn entries(root: &Dir, path: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
+/// The entries of one directory, last name first, so that a stack of them is taken in order. Those that are PML's are
+/// counted in `skipped`.
+fn entries(
+    root: &Root,
+    own: &Own<'_>,
+    path: &Path,
+    skipped: &mut usize,
+) -> io::Result<Vec<(PathBuf, Metadata)>> {
+    let directory = root.dir.open_dir(path)?;
+    // The path may lead elsewhere than when it was looked at.
+    let opened = directory.dir_metadata()?;
+    if own.is(&opened) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     let mut entries = Vec::new();
-    for entry in root.read_dir(path)?.take(MAX_VISITED + 1) {
-        let entry = entry?;
-        let name = entry.file_name();
+    for entry in directory.entries()?.take(MAX_VISITED + 1) {
+        let name = entry?.file_name();
+        let found = match directory.symlink_metadata(&name) {
+            // Gone since the directory was read.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found?,
+        };
+        if own.is(&found) || own.is_place(&opened, &name) {
+            *skipped += 1;
+            continue;
+        }
         let below = if path == Path::new(".") { PathBuf::from(name) } else { path.join(name) };
-        entries.push((below, entry.file_type()?));
+        entries.push((below, found));
     }
     entries.sort_by(|(a, _), (b, _)| b.cmp(a));
     Ok(entries)
