@@ -39,12 +39,12 @@ pub enum ToCaller {
 #[derive(Debug, Clone)]
 pub struct Caller {
     inner: Arc<Inner>,
+    era: Era,
 }
 
 #[derive(Debug)]
 struct Inner {
     session: u64,
-    era: Era,
     capabilities: Box<RawValue>,
     progress_token: Option<Box<RawValue>>,
     wants_logs_from: Option<usize>,
@@ -115,9 +115,9 @@ impl Caller {
     fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
         let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
         Caller {
+            era,
             inner: Arc::new(Inner {
                 session,
-                era,
                 capabilities,
                 progress_token,
                 wants_logs_from,
@@ -139,7 +139,14 @@ impl Caller {
 
     /// How it speaks.
     pub fn era(&self) -> Era {
-        self.inner.era
+        self.era
+    }
+
+    /// The same caller, who is asked a server's questions while the call goes on, also where its era would
+    /// give it the question for a result: for calls whose result goes to somebody else first.
+    #[must_use]
+    pub fn asked_meanwhile(&self) -> Caller {
+        Caller { era: Era::Legacy, ..self.clone() }
     }
 
     /// Its declared capabilities.

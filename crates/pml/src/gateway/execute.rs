@@ -24,7 +24,9 @@ use crate::problem::{Code, Problem};
 /// How long a client waits where it does not say: most give up at a minute.
 pub(super) const WAIT_MS: u64 = 45_000;
 /// How long a program waits for its turn at least, where all sandboxes are in use.
-const TURN: Duration = Duration::from_secs(2);
+pub(super) const TURN: Duration = Duration::from_secs(2);
+/// Where in `_meta` a request has the key that makes it the same run when it is repeated.
+const IDEMPOTENCY_KEY: &str = "pml/idempotencyKey";
 /// The longest it can be asked to.
 const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 
@@ -194,7 +196,7 @@ pub(super) async fn execute(
         Ok(asked) => asked,
         Err(problem) => return problem.to_tool_result(),
     };
-    let idempotency = match idempotency(&request.params, arguments) {
+    let idempotency = match idempotency(&request.params, || Digest::of(arguments.get().as_bytes())) {
         Ok(idempotency) => idempotency,
         Err(problem) => return problem.to_tool_result(),
     };
@@ -244,19 +246,16 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    let settled = ask::settle(app, request, &id, standing).await;
-    // Whoever takes the request back wants no run of it, also where it waits for a person. One who is gone may come back
-    // and find the question.
-    let told = if request.taken_back.is_cancelled() {
-        flow::cancel(app, &request.client.principal, &id).await.map(|standing| reply(&id, &standing))
-    } else {
-        settled.map(|settled| settled.told(&id))
-    };
-    told.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
+    let settled = ask::settle_or_cancel(app, request, &id, standing).await;
+    settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.told(&id))
 }
 
 /// Waits for a run this process has; whoever cancels the request ends it.
-async fn wait(handle: &Handle, patience: Duration, request: &Incoming) -> Result<Standing, Problem> {
+pub(super) async fn wait(
+    handle: &Handle,
+    patience: Duration,
+    request: &Incoming,
+) -> Result<Standing, Problem> {
     let standing = tokio::select! {
         standing = handle.wait(patience) => standing,
         () = request.cancel.cancelled() => {
@@ -273,16 +272,21 @@ async fn wait(handle: &Handle, patience: Duration, request: &Incoming) -> Result
 const SMALLEST: &str =
     r#"the smallest call is {"intent": "…", "implementation": {"type": "code", "code": "return 1"}}"#;
 
-/// The key under which a client repeats a request without repeating the run.
-fn idempotency(params: &RawValue, arguments: &RawValue) -> Result<Option<Idempotency>, Problem> {
+/// The key under which a client repeats a request without repeating the run; `digest` is of what the request asks for.
+pub(super) fn idempotency(
+    params: &RawValue,
+    digest: impl FnOnce() -> Digest,
+) -> Result<Option<Idempotency>, Problem> {
+    // Looked for as text first: few requests carry one and some are large. The slash may be written as an escape.
+    if !params.get().contains("idempotencyKey") {
+        return Ok(None);
+    }
     let params = Fields::parse(params.get()).unwrap_or_default();
     let Some(meta) = params.get("_meta") else { return Ok(None) };
     let meta = Fields::parse(meta.get()).unwrap_or_default();
-    let Some(key) = meta.get("pml/idempotencyKey") else { return Ok(None) };
+    let Some(key) = meta.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     match serde_json::from_str::<String>(key.get()) {
-        Ok(key) if !key.is_empty() && key.len() <= 200 => {
-            Ok(Some(Idempotency { key, request: Digest::of(arguments.get().as_bytes()) }))
-        }
+        Ok(key) if !key.is_empty() && key.len() <= 200 => Ok(Some(Idempotency { key, request: digest() })),
         Ok(_) | Err(_) => {
             Err(Problem::new(Code::InvalidRequest, "`pml/idempotencyKey` is not a text of 1 to 200 bytes"))
         }

@@ -16,7 +16,7 @@ use super::meta_tools::session_of;
 use super::reply::{of_dag, refusal, reply, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
-use crate::execute::{Resumed, Standing};
+use crate::execute::{Reserved, Resumed, Standing};
 use crate::flow::{self, Said, Wanted};
 use crate::problem::{Code, Problem};
 
@@ -51,7 +51,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                 "required": ["workflow_id"],
                 "additionalProperties": false
             },
-            "outputSchema": status,
+            // Without `outputSchema`: of a direct call it gives what the tool answered, and clients would hold that
+            // against ours.
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true }
         })),
         raw(&json!({
@@ -138,8 +139,9 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
+            let reserved = app.runs.reserve(&id);
             let answered = answer(app, request, &id, asked).await?;
-            let standing = go_on(app, request, &id, &answered).await?;
+            let standing = go_on(app, request, &id, &answered, reserved).await?;
             ask::settle(app, request, &id, standing).await?
         } else {
             wait_again(app, request, &id).await?
@@ -192,8 +194,11 @@ pub(super) async fn go_on(
     request: &Incoming,
     id: &RunId,
     answered: &str,
+    reserved: Reserved,
 ) -> Result<Standing, Problem> {
-    match flow::resume(app, &request.client.principal, id, request.caller.clone()).await? {
+    let resumed = flow::resume(app, &request.client.principal, id, request.caller.clone()).await?;
+    drop(reserved);
+    match resumed {
         Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => {
             wait_for(app, id, request, Some(answered)).await
         }
@@ -258,12 +263,12 @@ pub(super) async fn replan(
         match (which.dag_structure, which.new_requirement) {
             (Some(document), None) => {
                 let by = flow::By::Client { name: request.client.name.clone(), person: false };
-                let whose = &request.client.principal;
+                let (whose, reserved) = (&request.client.principal, app.runs.reserve(&id));
                 let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
                     Ok(name) => name,
                     Err(refused) => return Ok(refusal(&refused)),
                 };
-                let standing = go_on(app, request, &id, &name).await?;
+                let standing = go_on(app, request, &id, &name, reserved).await?;
                 Ok(ask::settle(app, request, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::faulty::{self, Ledger};
 use crate::harness::{Client, Home, PATIENCE, text};
 
-/// A home with the server `s`: `s:wait` may be called, everything else of it has to be asked for. `settings` are further
+/// A home with the server `s`: `s:wait` and `s:redefine` may be called, everything else of it has to be asked for. `settings` are further
 /// lines of `pml.toml`; what they say under `[permissions]` comes last.
 fn home(settings: &str) -> Home {
     let home = Home::new("");
@@ -27,7 +27,8 @@ fn configure(home: &Home, settings: &str) {
     // Tools that change are used as they come, so that it is the word given for them that counts.
     let server = faulty::table(home, "s", &[], "definitions = \"follow\"");
     home.configure(&format!(
-        "{first}\n{server}\n[permissions]\n\"s:wait\" = {{ approval_mode = \"auto\" }}\n{rules}\n"
+        "{first}\n{server}\n[permissions]\n\"s:wait\" = {{ approval_mode = \"auto\" }}\n\
+         \"s:redefine\" = {{ approval_mode = \"auto\" }}\n{rules}\n"
     ));
 }
 
