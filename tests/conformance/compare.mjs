@@ -94,7 +94,7 @@ const BUILT_IN = ['fs', 'json', 'text', 'csv', 'http', 'time', 'math'];
 /** A configuration with the fixture as the only server, its names as they are. */
 function configuration(how) {
   const off = BUILT_IN.map((name) => `[builtin.${name}]\nenabled = false\n`).join('');
-  return `expose = "full"\nnames = "plain"\n${off}[servers.fixture]\nstart = "eager"\ndefinitions = "follow"\n${how}\n`;
+  return `expose = "full"\nnames = "plain"\n${off}[servers.fixture]\nstart = "eager"\ndefinitions = "follow"\n${how}\n[permissions]\nfixture = { approval_mode = "auto" }\n`;
 }
 
 async function throughGateway(pml, { fixture, reach, only, alone }, jobs) {

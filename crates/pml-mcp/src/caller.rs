@@ -42,12 +42,12 @@ pub struct Caller {
     inner: Arc<Inner>,
     /// The downstream server that asks and tells through this handle, if it is not PML itself.
     server: Option<Arc<str>>,
+    era: Era,
 }
 
 #[derive(Debug)]
 struct Inner {
     session: u64,
-    era: Era,
     capabilities: Box<RawValue>,
     progress_token: Option<Box<RawValue>>,
     wants_logs_from: Option<usize>,
@@ -147,9 +147,9 @@ impl Caller {
     fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
         let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
         Caller {
+            era,
             inner: Arc::new(Inner {
                 session,
-                era,
                 capabilities,
                 progress_token,
                 wants_logs_from,
@@ -164,7 +164,7 @@ impl Caller {
     /// The same caller as `server` may reach it: what that server asks is screened first, and named as its question.
     #[must_use]
     pub(crate) fn for_server(&self, server: &Arc<str>) -> Caller {
-        Caller { inner: Arc::clone(&self.inner), server: Some(Arc::clone(server)) }
+        Caller { server: Some(Arc::clone(server)), ..self.clone() }
     }
 
     /// Which session it belongs to.
@@ -179,7 +179,14 @@ impl Caller {
 
     /// How it speaks.
     pub fn era(&self) -> Era {
-        self.inner.era
+        self.era
+    }
+
+    /// The same caller, who is asked a server's questions while the call goes on, also where its era would
+    /// give it the question for a result: for calls whose result goes to somebody else first.
+    #[must_use]
+    pub fn asked_meanwhile(&self) -> Caller {
+        Caller { era: Era::Legacy, ..self.clone() }
     }
 
     /// Its declared capabilities.

@@ -4,7 +4,7 @@
 //! and sees that principal's rows alone; only what the program does on its own, such as looking for
 //! runs that were left behind, goes over all of them. Times are passed in; nothing here speaks MCP or
 //! decides what a change means. What runs leave behind is sealed with keys that the file beside the
-//! database, `seal.key`, unlocks; the same file vouches for the audit log and for standing rules.
+//! database, `seal.key`, unlocks; the same file vouches for the audit log, for standing rules and for the keys of clients.
 //!
 //! Methods block, for as long as five seconds when another process holds the file: asynchronous
 //! callers put them on a thread that may wait. Those that take a `done` do not: they queue a change,
@@ -17,6 +17,7 @@ mod catalogue;
 mod database;
 mod epoch;
 mod error;
+mod key;
 mod memory;
 mod rule;
 mod run;
@@ -38,6 +39,7 @@ pub use catalogue::{
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
 };
 pub use error::Error;
+pub use key::{ClientKey, NewKey};
 pub use memory::{
     CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
     Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, Traces,
@@ -138,7 +140,7 @@ impl Store {
             connection
                 .prepare(
                     "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
-                     UNION ALL SELECT 1 FROM allowed LIMIT 1",
+                     UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key LIMIT 1",
                 )?
                 .exists([])
         })

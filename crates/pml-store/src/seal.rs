@@ -37,6 +37,8 @@ pub(crate) struct Keys {
     pub(crate) audit: Marks,
     /// Marks the rules that people left standing.
     pub(crate) rules: Marks,
+    /// Marks the keys of clients.
+    pub(crate) clients: Marks,
     /// Marks what clients carry from one request to the next.
     pub(crate) requests: Marks,
 }
@@ -134,9 +136,10 @@ impl Master {
         };
         let audit = Marks::derive(&secret, "audit log");
         let rules = Marks::derive(&secret, "approval rule");
+        let clients = Marks::derive(&secret, "client key");
         let requests = Marks::derive(&secret, "request");
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = Keys { wrapping, allowed, audit, rules, requests };
+        let made = Keys { wrapping, allowed, audit, rules, clients, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

@@ -20,10 +20,12 @@ use crate::accepted::Accepted;
 use crate::approve::Policy;
 use crate::builtin;
 use crate::cache::Cache;
+use crate::call_audit::CallAudit;
 use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
 use crate::config::{self, Config, Definitions, Env, Paths, TooWide, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
+use crate::keys::{self, Keys};
 use crate::meaning::{self, Meaning};
 use crate::memory::{self, Memory, Observed};
 use crate::network::Network;
@@ -52,7 +54,7 @@ pub struct App {
     /// Compiled schemas.
     pub validators: Validators,
     /// The runs of this process.
-    pub runs: Runs,
+    pub runs: Arc<Runs>,
     /// Tells whether anything may have been written since.
     pub epoch: Epoch,
     /// What runs left behind.
@@ -63,6 +65,10 @@ pub struct App {
     pub network: Network,
     /// Results that need not be computed again.
     pub cache: Cache,
+    /// The keys by which clients are known.
+    pub keys: Keys,
+    /// Has direct calls written into the audit log.
+    pub(crate) call_audit: CallAudit,
     policy: RwLock<Arc<Policy>>,
     programs: Mutex<Option<Programs>>,
     config: RwLock<Arc<Config>>,
@@ -116,12 +122,14 @@ impl App {
             catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
             servers: Servers::new(told),
             validators: Validators::default(),
-            runs: Runs::new(process.clone()),
+            runs: Arc::new(Runs::new(process.clone())),
             epoch: Epoch::new(store.clone(), process.clone()),
             meaning: Meaning::new(store.clone(), Arc::clone(&memory), Principal::local(), &config.embedding),
             memory,
             network: Network::default(),
             cache: Cache::default(),
+            keys: Keys::default(),
+            call_audit: CallAudit::start(store.clone()),
             policy: RwLock::new(Arc::new(Policy::new(&config))),
             programs: Mutex::default(),
             config: RwLock::new(config),
@@ -140,6 +148,7 @@ impl App {
             store,
         });
         let config = app.config();
+        app.keys.refresh(&app.store).await?;
         let accepted = Accepted::open(&app.paths);
         if role == Role::Gateway {
             // Starting the gateway is the operator's word for what its configuration names.
@@ -158,6 +167,7 @@ impl App {
             tokio::spawn(meaning::keep_reading(Arc::clone(&app)));
             tokio::spawn(tasks::follow_config(Arc::clone(&app)));
             tokio::spawn(tasks::follow_store(Arc::clone(&app)));
+            tokio::spawn(keys::follow(Arc::clone(&app)));
             tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
             tokio::spawn(tasks::warm_up(Arc::clone(&app)));
             app.servers.all().iter().for_each(Slot::start_if_eager);
@@ -303,6 +313,7 @@ impl App {
         memory::learn_all(self).await;
         self.stop.cancel();
         self.servers.close().await;
+        self.call_audit.close().await;
         self.epoch.settle().await;
         if let Some(process) = &self.process {
             let (store, process) = (self.store.clone(), process.clone());

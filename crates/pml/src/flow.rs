@@ -7,6 +7,7 @@ mod approvals;
 mod authority;
 mod capabilities;
 mod compose;
+mod direct;
 mod recall;
 mod repeated;
 mod replan;
@@ -18,11 +19,10 @@ use std::sync::Arc;
 use pml_analysis::render::Report as Misread;
 use pml_graph::graph::closeness::Close;
 use pml_mcp::Caller;
-use pml_model::json::Fields;
+use pml_model::json::empty_object;
 use pml_model::name::printable;
 use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
-use serde_json::value::RawValue;
 
 use crate::app::{App, blocking, now_ms};
 use crate::cache;
@@ -39,7 +39,6 @@ use crate::network::{View, Way, Woven};
 use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
 use crate::suggest::SuggestedDag;
-use crate::tools::{self, Context, Outcome};
 
 pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, asks_nothing, open_question, revoke_rule, rules};
@@ -49,6 +48,7 @@ pub use capabilities::{
     drop_results, dropped_results, keep_results, make_capability, merge_capabilities, page_of_traces,
     recent_traces, record, relearn, rename_capability, trace,
 };
+pub use direct::{Called, NamedCall, call};
 use recall::Recalled;
 pub use recall::{Earlier, Missing, Suggested, Suggestion};
 pub use replan::replan;
@@ -356,6 +356,10 @@ async fn planned(
         }
         plan::Asked::Dag { document, .. } => document.clone(),
         plan::Asked::Tool { tool, defaults } => plan::delegation(tool, defaults, &asked.arguments)?,
+        plan::Asked::Call(tool) => {
+            bounds.wall_ms = bounds.wall_ms.max(direct::longest_ms(app, tool));
+            plan::delegation(tool, &empty_object(), &asked.arguments)?
+        }
         plan::Asked::Capability(_) | plan::Asked::Anything => unreachable!("what is run was found before"),
     };
     let analysis = understood_dag(app, &asked.principal, document).await?;
@@ -530,15 +534,4 @@ pub async fn abort(
 /// There is no such run, another process has it, or the end cannot be recorded.
 pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
     execute::cancel(app, principal, id).await
-}
-
-/// A tool is called by name: checked against its schema, sent, answered.
-pub async fn call(
-    app: &App,
-    context: &Context,
-    tool: &ToolId,
-    arguments: &RawValue,
-    passing: Fields<'_>,
-) -> Outcome {
-    tools::call(app, context, tool, arguments, passing).await
 }

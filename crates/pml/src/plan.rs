@@ -88,6 +88,8 @@ pub enum Asked {
         /// What it is given where the run's arguments do not say otherwise; a JSON object.
         defaults: Box<RawValue>,
     },
+    /// One call of a tool that a client called by name: what the tool answers is the run's result, unchanged.
+    Call(ToolId),
     /// A capability, by name or id.
     Capability(String),
     /// Whatever serves the intent.
@@ -103,6 +105,7 @@ impl Asked {
             Asked::Tool { tool, defaults } => {
                 raw(&json!({ "tool": tool, "arguments": defaults })).get().to_owned()
             }
+            Asked::Call(tool) => raw(&json!({ "tool": tool })).get().to_owned(),
             Asked::Capability(name) => name.clone(),
             Asked::Anything => String::new(),
         }
@@ -267,9 +270,10 @@ pub(crate) fn plan_dag(
         return Err(cannot_be_known(remark));
     }
     given(&asked.arguments, setting.bounds.argument_bytes)?;
-    let (pause, single) = match &asked.work {
-        Asked::Dag { pause, .. } => (*pause, false),
-        Asked::Tool { .. } => (Pause::None, true),
+    let (pause, single, direct) = match &asked.work {
+        Asked::Dag { pause, .. } => (*pause, false, false),
+        Asked::Tool { .. } => (Pause::None, true, false),
+        Asked::Call(_) => (Pause::None, true, true),
         Asked::Code(_) | Asked::Capability(_) | Asked::Anything => {
             unreachable!("a document is planned")
         }
@@ -277,13 +281,13 @@ pub(crate) fn plan_dag(
     let opaque = remarks(&analysis.permissions.opaque);
     let nest = Nest::new(setting, Vec::new(), Vec::new());
     let (tasks, Nest { tools, programs, .. }) = tasks(setting, &analysis, nest, !opaque.is_empty())?;
-    let work = Planned::Dag(DagPlan { tasks, pause, single });
+    let work = Planned::Dag(DagPlan { tasks, pause, single, direct });
     let learn = match &asked.work {
         Asked::Tool { tool, defaults } => {
             let schema = &setting.snapshot.tool(tool)?.definition.input_schema;
             Learn::delegation(&tool.to_string(), defaults, schema)
         }
-        Asked::Code(_) | Asked::Dag { .. } | Asked::Capability(_) | Asked::Anything => {
+        Asked::Code(_) | Asked::Dag { .. } | Asked::Call(_) | Asked::Capability(_) | Asked::Anything => {
             Learn::new(&analysis.identity.identity, &analysis.parameters)
         }
     };
@@ -586,9 +590,14 @@ pub(crate) fn delegation(
     let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
     let given = Fields::parse(arguments.get()).unwrap_or_default();
     given.iter().for_each(|(key, value)| merged.set(key.to_owned(), value.to_owned()));
-    let task =
-        json!({ "id": "call", "tool": tool.to_string(), "arguments": { "$literal": merged.to_raw() } });
-    Ok(raw(&json!({ "tasks": [task] })).get().to_owned())
+    // Put together as text: what is called with keeps its numbers as they were written.
+    let (mut literal, mut task, mut document) = (Fields::default(), Fields::default(), Fields::default());
+    literal.set("$literal", merged.to_raw());
+    task.set("id", raw(&"call"));
+    task.set("tool", raw(&tool.to_string()));
+    task.set("arguments", literal.to_raw());
+    document.set("tasks", raw(&[task.to_raw()]));
+    Ok(document.to_raw().get().to_owned())
 }
 
 fn cannot_be_known(remark: &Remark) -> Refused {

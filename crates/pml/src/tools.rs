@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use pml_mcp::client::{Call, Failure, NotSent};
 use pml_mcp::{Caller, RpcError};
 use pml_model::json::{Fields, raw};
-use pml_model::{Digest, Principal, RunId, ToolId};
+use pml_model::{Annotations, Digest, KeyId, Principal, RunId, ToolId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, now_ms};
 use crate::approve::question::value_digest;
 use crate::approve::{self, Refusal, Verdict};
+use crate::call_audit::{Decision, DirectCall, Given};
 use crate::catalogue::{Snapshot, Tool, Why};
 use crate::config::Definitions;
 use crate::epoch::Reach;
@@ -40,8 +41,38 @@ pub struct Context {
     pub mode: Mode,
     /// Who can be told and asked things meanwhile.
     pub caller: Caller,
-    /// For a run: what it is allowed.
-    pub permit: Option<Permit>,
+    /// What the call may be made by.
+    pub authority: Authority,
+}
+
+/// What a call may be made by. A tool that a person has to allow is called only by something in here that says
+/// so: there is no value that stands for "unasked".
+#[derive(Debug)]
+pub enum Authority {
+    /// The run it belongs to was granted the tool.
+    Run(Permit),
+    /// A client calls the tool by name, outside any run.
+    Direct(Direct),
+}
+
+/// Who calls a tool by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Direct {
+    /// The name of the client: that of its key, else the one it gives itself.
+    pub client: String,
+    /// The key it was let in by.
+    pub key: Option<KeyId>,
+    /// Why the client counts as having asked its own user; `None` where it does not.
+    pub asked_by_client: Option<AskedByClient>,
+}
+
+/// Why a client counts as having asked its own user about the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedByClient {
+    /// The operator said of its key that it asks.
+    Key,
+    /// What clients answer counts, and it was listed the tool: clients ask about the tools they show.
+    Listed,
 }
 
 /// What a run is allowed with a tool.
@@ -70,8 +101,13 @@ pub enum Mode {
 }
 
 impl Context {
-    /// A single call, outside any run.
-    pub fn single(principal: Principal, caller: Caller, cancel: CancellationToken) -> Context {
+    /// A client's own call, outside any run.
+    pub fn direct(
+        principal: Principal,
+        direct: Direct,
+        caller: Caller,
+        cancel: CancellationToken,
+    ) -> Context {
         Context {
             principal,
             run: None,
@@ -81,7 +117,17 @@ impl Context {
             cancel,
             mode: Mode::Real,
             caller,
-            permit: None,
+            authority: Authority::Direct(direct),
+        }
+    }
+}
+
+impl AskedByClient {
+    /// What the audit log says of it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            AskedByClient::Key => "the operator declared of this client's key that it asks its own user",
+            AskedByClient::Listed => "the client was listed the tool, and `approvals.by` is `client`",
         }
     }
 }
@@ -105,6 +151,8 @@ pub enum Outcome {
     ToolError(ToolError),
     /// Nothing reached the server.
     NotSent(Problem),
+    /// Nothing reached the server: somebody has to allow the call first.
+    NeedsApproval(Problem),
     /// It was sent, and whether the tool acted is not known.
     Unknown(Problem),
 }
@@ -176,34 +224,83 @@ async fn call_known(
 
 /// The tool, if it may be used at all. To a run that was planned with it, one that is held back now is one that changed.
 fn found<'s>(snapshot: &'s Snapshot, context: &Context, id: &ToolId) -> Result<&'s Tool, Problem> {
-    snapshot.tool(id).map_err(|problem| match (snapshot.held(id).map(|held| &held.why), &context.permit) {
-        (Some(Why::Changed { .. }), Some(_)) => Problem { code: Code::ToolChanged, ..problem },
+    snapshot.tool(id).map_err(|problem| match (snapshot.held(id).map(|held| &held.why), &context.authority) {
+        (Some(Why::Changed { .. }), Authority::Run(_)) => Problem { code: Code::ToolChanged, ..problem },
         (_, _) => problem,
     })
 }
 
+/// Why a call may not be made.
+enum NotAllowed {
+    /// Nobody can allow it as things are.
+    Refused(Problem),
+    /// A direct call that somebody has to allow first.
+    NeedsApproval(Problem),
+}
+
+impl NotAllowed {
+    fn outcome(self) -> Outcome {
+        match self {
+            NotAllowed::Refused(problem) => Outcome::NotSent(problem),
+            NotAllowed::NeedsApproval(problem) => Outcome::NeedsApproval(problem),
+        }
+    }
+}
+
 /// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
-/// it when it was planned, and only as long as both still stand.
-fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<Verdict, Problem> {
+/// it when it was planned, and only as long as both still stand. A client that calls a tool by name may call what nobody
+/// has to be asked about, and what it has asked its own user about where that counts.
+fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<Verdict, NotAllowed> {
     let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
     if let Some(refusal) = verdict.refusal(&tool.id) {
-        return Err(Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT));
+        let problem = Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT);
+        return Err(NotAllowed::Refused(problem));
     }
-    if context.run.is_none() {
-        // Whoever calls a tool itself has its own way of asking.
-        return Ok(verdict);
+    let asks = verdict.mode == approve::Mode::Ask;
+    let unasked = || {
+        let text =
+            format!("`{}` needs a person's approval for this call, because {}", tool.id, verdict.because);
+        Problem::new(Code::Denied, text)
+    };
+    let permit = match &context.authority {
+        Authority::Direct(Direct { asked_by_client: None, .. }) if asks => {
+            return Err(NotAllowed::NeedsApproval(unasked()));
+        }
+        Authority::Direct(_) => return Ok(verdict),
+        Authority::Run(permit) => permit,
+    };
+    if asks && !permit.covers(arguments) {
+        return Err(NotAllowed::Refused(unasked().hint("run the program anew, and the person is asked")));
     }
-    let permit = context.permit.as_ref();
-    if verdict.mode == approve::Mode::Ask && !permit.is_some_and(|permit| permit.covers(arguments)) {
-        let text = format!("`{}` needs a person's word for this call, because {}", tool.id, verdict.because);
-        return Err(Problem::new(Code::Denied, text).hint("run the program anew, and the person is asked"));
-    }
-    if permit.map(|permit| &permit.definition) != Some(&tool.definition.digest) {
+    if permit.definition != tool.definition.digest {
         let text = format!("the definition of `{}` changed after the run was allowed to call it", tool.id);
-        return Err(Problem::new(Code::ToolChanged, text)
-            .hint("`pml list --changes` shows how; run the program anew"));
+        return Err(NotAllowed::Refused(
+            Problem::new(Code::ToolChanged, text)
+                .hint("`pml list --changes` shows how; run the program anew"),
+        ));
     }
     Ok(verdict)
+}
+
+/// Writes down what was decided about a direct call; the calls of runs are in their journals.
+async fn audited(
+    app: &App,
+    context: &Context,
+    tool: &Tool,
+    arguments: &RawValue,
+    decision: Decision,
+) -> Result<(), Problem> {
+    let Authority::Direct(direct) = &context.authority else { return Ok(()) };
+    let call = DirectCall {
+        at: now_ms(),
+        principal: context.principal.clone(),
+        tool: tool.id.clone(),
+        definition: tool.definition.digest.clone(),
+        arguments: Given::of(arguments),
+        by: direct.clone(),
+        decision,
+    };
+    app.call_audit.note(call).await
 }
 
 /// What a call may change, for whoever keeps what was read; nothing where it is known to read only.
@@ -219,12 +316,24 @@ async fn checked(
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    let verdict = match authorize(app, context, tool, arguments) {
-        Ok(verdict) => verdict,
-        Err(problem) => return Outcome::NotSent(problem),
-    };
+    let allowed = authorize(app, context, tool, arguments);
+    if let Err(NotAllowed::Refused(problem)) = allowed {
+        let decision = Decision::Denied(problem.message.clone());
+        return match audited(app, context, tool, arguments, decision).await {
+            Ok(()) => Outcome::NotSent(problem),
+            Err(unwritten) => Outcome::NotSent(unwritten),
+        };
+    }
+    // Before anybody is asked: a call that cannot be made is no question.
     if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
         return Outcome::NotSent(problem);
+    }
+    let verdict = match allowed {
+        Ok(verdict) => verdict,
+        Err(not_allowed) => return not_allowed.outcome(),
+    };
+    if let Err(unwritten) = audited(app, context, tool, arguments, Decision::of(&verdict)).await {
+        return Outcome::NotSent(unwritten);
     }
     match app.builtin(tool.id.server.as_str()) {
         Some(server) => {
@@ -271,7 +380,7 @@ async fn downstream(
         // Starting it may have told of other definitions than those the call was allowed by.
         match still_allowed(app, context, &slot, tool, arguments).await {
             Ok(now) => verdict = now.unwrap_or(verdict),
-            Err(problem) => return Outcome::NotSent(problem),
+            Err(not_allowed) => return not_allowed.outcome(),
         }
         if let Some(wait) = slot.rate_limited() {
             return not_sent(&slot, &NotSent::RateLimited(wait));
@@ -308,23 +417,39 @@ async fn downstream(
 }
 
 /// Whether the tool is still what it was and may still be called, now that its server runs. Says what the rules say of it
-/// where that had to be asked again: nobody has to be asked what becomes of a tool that may become anything.
+/// where that had to be asked again: what a tool says of itself need not be known where it changes nothing.
 async fn still_allowed(
     app: &App,
     context: &Context,
     slot: &Slot,
     tool: &Tool,
     arguments: &RawValue,
-) -> Result<Option<Verdict>, Problem> {
-    if context.permit.is_none() && slot.settings().definitions == Definitions::Follow {
+) -> Result<Option<Verdict>, NotAllowed> {
+    if let Authority::Direct(direct) = &context.authority
+        && slot.settings().definitions == Definitions::Follow
+        && (direct.asked_by_client.is_some() || is_auto_in_any_case(app, &tool.id))
+    {
         return Ok(None);
     }
     if !app.settled(slot).await {
         let text = format!("`{}` may have changed, and its server does not say how", tool.id);
-        return Err(Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server"));
+        let problem = Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server");
+        return Err(NotAllowed::Refused(problem));
     }
     let snapshot = app.catalogue.snapshot();
-    authorize(app, context, found(&snapshot, context, &tool.id)?, arguments).map(Some)
+    let tool = found(&snapshot, context, &tool.id).map_err(NotAllowed::Refused)?;
+    authorize(app, context, tool, arguments).map(Some)
+}
+
+/// Whether nobody has to be asked about a tool, whatever it may come to say of itself.
+fn is_auto_in_any_case(app: &App, tool: &ToolId) -> bool {
+    let worst = Annotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    app.policy().of(tool, &worst).mode == approve::Mode::Auto
 }
 
 fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {

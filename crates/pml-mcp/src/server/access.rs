@@ -1,8 +1,9 @@
 //! Who may use the HTTP routes: checked on every one of them, before anything else.
 //!
 //! `Host` and `Origin` keep web pages out that point their own name at this machine; the bearer
-//! token keeps other programs of the machine out. A route needs the token unless it was declared
-//! open, or open to sessions: those of people who have signed in, which others keep.
+//! token keeps other programs of the machine out, and a key in its place tells which client asks. A
+//! route needs one of them unless it was declared open, or open to sessions: those of people who have
+//! signed in, which others keep.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -15,7 +16,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, StatusCode};
-use pml_model::{Digest, Principal};
+use pml_model::{Digest, KeyId, Principal};
+
+use crate::server::Identity;
 
 /// The rules for one listener.
 #[derive(Debug, Clone)]
@@ -24,6 +27,7 @@ pub struct Access {
     origins: HashSet<String>,
     /// Digests, so that comparing says nothing about a token and none is kept.
     tokens: HashMap<Digest, Principal>,
+    keys: Option<Keys>,
     open: Vec<String>,
     signed_in: Option<(Vec<String>, Sessions)>,
 }
@@ -40,6 +44,18 @@ impl fmt::Debug for Sessions {
     }
 }
 
+/// The client a key belongs to; see [`Access::with_keys`].
+type KnownKey = dyn Fn(&str) -> Option<(Principal, KeyId)> + Send + Sync;
+
+#[derive(Clone)]
+struct Keys(Arc<KnownKey>);
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
 /// By what a request was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admitted {
@@ -47,6 +63,8 @@ pub enum Admitted {
     Open,
     /// A bearer token: a program.
     Token(Principal),
+    /// A key of its own: a client that the operator knows.
+    Key(Principal, KeyId),
     /// A session: a person who has signed in.
     Session(Principal),
 }
@@ -56,8 +74,19 @@ impl Admitted {
     pub fn principal(&self) -> Option<&Principal> {
         match self {
             Admitted::Open => None,
-            Admitted::Token(principal) | Admitted::Session(principal) => Some(principal),
+            Admitted::Token(principal) | Admitted::Key(principal, _) | Admitted::Session(principal) => {
+                Some(principal)
+            }
         }
+    }
+
+    /// Who a client behind it is, where that is known.
+    fn identity(&self) -> Option<Identity> {
+        let key = match self {
+            Admitted::Key(_, key) => Some(*key),
+            Admitted::Open | Admitted::Token(_) | Admitted::Session(_) => None,
+        };
+        Some(Identity { principal: self.principal()?.clone(), key })
     }
 }
 
@@ -73,6 +102,7 @@ impl Access {
             hosts: names,
             origins: origins.iter().cloned().collect(),
             tokens: HashMap::new(),
+            keys: None,
             open: Vec::new(),
             signed_in: None,
         }
@@ -82,6 +112,17 @@ impl Access {
     #[must_use]
     pub fn with_token(mut self, token: &str, principal: Principal) -> Access {
         self.tokens.insert(Digest::of(token.as_bytes()), principal);
+        self
+    }
+
+    /// Lets clients with keys in, wherever the token would. `known` says whose key a text is, and must take
+    /// the same time for every text that is none.
+    #[must_use]
+    pub fn with_keys(
+        mut self,
+        known: impl Fn(&str) -> Option<(Principal, KeyId)> + Send + Sync + 'static,
+    ) -> Access {
+        self.keys = Some(Keys(Arc::new(known)));
         self
     }
 
@@ -128,7 +169,11 @@ impl Access {
             return known.map(Admitted::Session).ok_or(Refusal::SignIn);
         }
         let token = text(headers, &AUTHORIZATION).and_then(bearer).ok_or(Refusal::Token)?;
-        self.tokens.get(&Digest::of(token.as_bytes())).cloned().map(Admitted::Token).ok_or(Refusal::Token)
+        if let Some(principal) = self.tokens.get(&Digest::of(token.as_bytes())) {
+            return Ok(Admitted::Token(principal.clone()));
+        }
+        let known = self.keys.as_ref().and_then(|keys| (keys.0)(token));
+        known.map(|(principal, key)| Admitted::Key(principal, key)).ok_or(Refusal::Token)
     }
 
     fn admit_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
@@ -184,7 +229,9 @@ pub enum Refusal {
     #[error("requests from this origin are not allowed; add it to `serve.origins` if they should be")]
     Origin,
     /// No token, or none that is known.
-    #[error("a bearer token is required; `pml serve` prints the client configuration that carries it")]
+    #[error(
+        "a bearer token is required; `pml serve` prints the client configuration that carries it, and `pml keys list` shows which keys count"
+    )]
     Token,
     /// Neither a session nor a token.
     #[error("sign in at `/login`, or send the bearer token that `pml serve` prints")]
@@ -210,14 +257,14 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Admits or refuses a request; routes behind it find [`Admitted`], and the [`Principal`] where there is
-/// one, among its extensions.
+/// Admits or refuses a request; routes behind it find [`Admitted`], and [`Principal`] and [`Identity`] where
+/// they are known, among its extensions.
 pub async fn check(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
     match access.admit(request.method(), request.uri().path(), request.headers()) {
         Ok(admitted) => {
-            if let Some(principal) = admitted.principal() {
-                let principal = principal.clone();
-                request.extensions_mut().insert(principal);
+            if let Some(identity) = admitted.identity() {
+                request.extensions_mut().insert(identity.principal.clone());
+                request.extensions_mut().insert(identity);
             }
             request.extensions_mut().insert(admitted);
             next.run(request).await
@@ -239,6 +286,7 @@ mod tests {
         let access =
             Access::new([127, 0, 0, 1].into(), &["box.local".into()], &["https://app.example".into()])
                 .with_token("secret", Principal::local())
+                .with_keys(|key| (key == "pmlk_mine").then(|| (Principal::local(), KeyId(7))))
                 .with_open(&["/", "/health", "/assets/"])
                 .with_sessions(&["/api/asked"], |method, headers| {
                     if headers.get("cookie").is_none_or(|cookie| cookie != "s") {
@@ -304,6 +352,11 @@ mod tests {
             admit(&[("host", "localhost"), ("authorization", "bearer secret")]),
             Ok(Admitted::Token(Principal::local()))
         );
+        let by_key = admit(&[("host", "localhost"), ("authorization", "Bearer pmlk_mine")]);
+        assert_eq!(by_key, Ok(Admitted::Key(Principal::local(), KeyId(7))));
+        assert_eq!(by_key.unwrap().identity().unwrap().key, Some(KeyId(7)));
+        let other = admit(&[("host", "localhost"), ("authorization", "Bearer pmlk_min")]);
+        assert_eq!(other, Err(Refusal::Token));
     }
 
     #[test]

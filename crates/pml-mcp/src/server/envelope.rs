@@ -1,6 +1,5 @@
 //! What a request says about the one who sent it.
 
-use pml_model::Principal;
 use pml_model::json::{Fields, empty_object, raw};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -8,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::caller::{Standing, new_session};
 use crate::message::{RpcError, code};
 use crate::protocol::{self, Era, Implementation, MODERN, meta};
-use crate::server::{Client, Server, session::Session};
+use crate::server::{Client, Identity, Server, session::Session};
 
 /// A request's sender, as far as the protocol tells.
 pub(crate) struct Sender {
@@ -29,15 +28,15 @@ pub(crate) fn declared_version(params: Option<&RawValue>) -> Option<String> {
 }
 
 /// Reads the sender of a request from its `_meta`, if it declares a version there.
-pub(crate) fn declared(params: Option<&RawValue>, principal: &Principal) -> Option<Result<Sender, RpcError>> {
+pub(crate) fn declared(params: Option<&RawValue>, identity: &Identity) -> Option<Result<Sender, RpcError>> {
     // Looked for as text first: an older client's requests have none, and some are large.
     let params = params.filter(|params| params.get().contains(meta::VERSION));
-    from_meta(params, |meta| meta.get(meta::VERSION).map(|_| modern_from(meta, principal)))?
+    from_meta(params, |meta| meta.get(meta::VERSION).map(|_| modern_from(meta, identity)))?
 }
 
 /// Reads the sender of a stateless request from its `_meta`.
-pub(crate) fn modern(params: Option<&RawValue>, principal: &Principal) -> Result<Sender, RpcError> {
-    from_meta(params, |meta| modern_from(meta, principal)).ok_or_else(|| missing(meta::VERSION))?
+pub(crate) fn modern(params: Option<&RawValue>, identity: &Identity) -> Result<Sender, RpcError> {
+    from_meta(params, |meta| modern_from(meta, identity)).ok_or_else(|| missing(meta::VERSION))?
 }
 
 /// The refusal of a stateless request that does not say which version it speaks.
@@ -49,7 +48,7 @@ fn missing(key: &str) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, format!("`_meta` has no `{key}`"))
 }
 
-fn modern_from(meta: &Fields<'_>, principal: &Principal) -> Result<Sender, RpcError> {
+fn modern_from(meta: &Fields<'_>, identity: &Identity) -> Result<Sender, RpcError> {
     let version: String = meta.read(meta::VERSION).ok_or_else(|| missing(meta::VERSION))?;
     if version != MODERN {
         return Err(unsupported(&version));
@@ -65,7 +64,7 @@ fn modern_from(meta: &Fields<'_>, principal: &Principal) -> Result<Sender, RpcEr
         progress_token: meta.get(meta::PROGRESS_TOKEN).map(ToOwned::to_owned),
         wants_logs_from: meta.read::<String>(meta::LOG_LEVEL).and_then(|level| protocol::log_rank(&level)),
     };
-    Ok(Sender { client: Client { principal: principal.clone(), name }, standing })
+    Ok(Sender { client: identity.client(name), standing })
 }
 
 /// The sender of a request within a session.
@@ -81,7 +80,7 @@ pub(crate) fn legacy(params: Option<&RawValue>, session: &Session) -> Result<Sen
             .flatten(),
         wants_logs_from: client.wants_logs_from,
     };
-    Ok(Sender { client: Client { principal: session.principal().clone(), name: client.name }, standing })
+    Ok(Sender { client: session.identity().client(client.name), standing })
 }
 
 /// The refusal of a version that is not spoken here.
@@ -131,7 +130,7 @@ impl Server {
         let name = fields.read::<Implementation>("clientInfo").map_or_else(String::new, |info| info.name);
         let capabilities = fields.get("capabilities").map_or_else(empty_object, ToOwned::to_owned);
         session.open(name.clone(), capabilities);
-        let welcome = self.handler.welcome(&Client { principal: session.principal().clone(), name });
+        let welcome = self.handler.welcome(&session.identity().client(name));
         Ok(raw(&json!({
             "protocolVersion": spoken,
             "capabilities": welcome.capabilities,

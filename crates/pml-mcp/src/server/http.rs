@@ -15,7 +15,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use pml_model::Principal;
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
@@ -31,7 +30,7 @@ use crate::server::envelope::{self, Sender};
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::{Output, Running};
 use crate::server::session::{self, CallOff, Session};
-use crate::server::{Change, Server};
+use crate::server::{Change, Identity, Server};
 use crate::sse;
 
 /// How long a request may stay without output before its answer becomes a stream.
@@ -114,7 +113,7 @@ struct Known {
 
 async fn take(
     State(endpoint): State<Arc<Endpoint>>,
-    Extension(principal): Extension<Principal>,
+    Extension(identity): Extension<Identity>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -146,15 +145,15 @@ async fn take(
         Message::Notification(_) | Message::Response(_) => version == Some(MODERN),
     };
     match message {
-        Message::Request(request) if stateless => endpoint.modern(request, &principal, &headers).await,
+        Message::Request(request) if stateless => endpoint.modern(request, &identity, &headers).await,
         Message::Request(request) if request.method == "initialize" => {
-            endpoint.initialize(&request, principal)
+            endpoint.initialize(&request, identity)
         }
-        Message::Request(request) => endpoint.legacy(request, &principal, &headers).await,
+        Message::Request(request) => endpoint.legacy(request, &identity, &headers).await,
         Message::Notification(_) if stateless => StatusCode::ACCEPTED.into_response(),
-        Message::Notification(notification) => endpoint.notified(&notification, &principal, &headers),
+        Message::Notification(notification) => endpoint.notified(&notification, &identity, &headers),
         Message::Response(_) if stateless => StatusCode::BAD_REQUEST.into_response(),
-        Message::Response(response) => match endpoint.session(&principal, &headers) {
+        Message::Response(response) => match endpoint.session(&identity, &headers) {
             Ok(session) => {
                 session.answered(response);
                 StatusCode::ACCEPTED.into_response()
@@ -178,9 +177,9 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, StatusCode> {
 }
 
 impl Endpoint {
-    async fn modern(&self, request: Request, principal: &Principal, headers: &HeaderMap) -> Response {
+    async fn modern(&self, request: Request, identity: &Identity, headers: &HeaderMap) -> Response {
         let params = request.params.as_deref();
-        let sender = match self.modern_sender(&request, principal, headers) {
+        let sender = match self.modern_sender(&request, identity, headers) {
             Ok(sender) => sender,
             Err(error) => return refuse(modern_status(&error), Some(&request.id), error),
         };
@@ -209,7 +208,7 @@ impl Endpoint {
     fn modern_sender(
         &self,
         request: &Request,
-        principal: &Principal,
+        identity: &Identity,
         headers: &HeaderMap,
     ) -> Result<Sender, RpcError> {
         let params = request.params.as_deref();
@@ -228,7 +227,7 @@ impl Endpoint {
         {
             return Err(envelope::unsupported(version));
         }
-        let sender = envelope::modern(params, principal)?;
+        let sender = envelope::modern(params, identity)?;
         if envelope::is_gone(&request.method) {
             return Err(envelope::method_not_found(&request.method));
         }
@@ -280,8 +279,8 @@ impl Endpoint {
         Ok(())
     }
 
-    fn initialize(&self, request: &Request, principal: Principal) -> Response {
-        let session = Arc::new(Session::new(principal));
+    fn initialize(&self, request: &Request, identity: Identity) -> Response {
+        let session = Arc::new(Session::new(identity));
         let outcome = self.server.initialize(request.params.as_deref(), &session);
         let opened = outcome.is_ok();
         let mut response = json(&request.id, &outcome);
@@ -295,8 +294,8 @@ impl Endpoint {
         response
     }
 
-    async fn legacy(&self, request: Request, principal: &Principal, headers: &HeaderMap) -> Response {
-        let session = match self.session(principal, headers) {
+    async fn legacy(&self, request: Request, identity: &Identity, headers: &HeaderMap) -> Response {
+        let session = match self.session(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
@@ -396,8 +395,8 @@ impl Endpoint {
         event_stream(first.map(|line| sse::encode(&line)), rest)
     }
 
-    fn notified(&self, notification: &Notification, principal: &Principal, headers: &HeaderMap) -> Response {
-        let session = match self.session(principal, headers) {
+    fn notified(&self, notification: &Notification, identity: &Identity, headers: &HeaderMap) -> Response {
+        let session = match self.session(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
@@ -407,8 +406,8 @@ impl Endpoint {
         StatusCode::ACCEPTED.into_response()
     }
 
-    /// The session a request belongs to. Another principal's is as good as none.
-    fn session(&self, principal: &Principal, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+    /// The session a request belongs to. Another client's is as good as none.
+    fn session(&self, identity: &Identity, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
         if let Some(version) = header(headers, "mcp-protocol-version")
             && !LEGACY.contains(&version)
         {
@@ -422,7 +421,7 @@ impl Endpoint {
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, error)));
         };
         let mut sessions = self.sessions();
-        match sessions.get_mut(id).filter(|known| known.session.principal() == principal) {
+        match sessions.get_mut(id).filter(|known| known.session.identity() == identity) {
             Some(known) => {
                 known.used = Instant::now();
                 Ok(Arc::clone(&known.session))
@@ -463,13 +462,13 @@ impl Endpoint {
 /// The stream on which a session hears of changes.
 async fn stream(
     State(endpoint): State<Arc<Endpoint>>,
-    Extension(principal): Extension<Principal>,
+    Extension(identity): Extension<Identity>,
     headers: HeaderMap,
 ) -> Response {
     if header(&headers, "mcp-session-id").is_none() {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    match endpoint.session(&principal, &headers) {
+    match endpoint.session(&identity, &headers) {
         Ok(session) => endpoint.events(None, move |change| session_message(change, &session)),
         Err(refusal) => *refusal,
     }
@@ -478,13 +477,13 @@ async fn stream(
 /// Ends a session.
 async fn end(
     State(endpoint): State<Arc<Endpoint>>,
-    Extension(principal): Extension<Principal>,
+    Extension(identity): Extension<Identity>,
     headers: HeaderMap,
 ) -> Response {
     let Some(id) = header(&headers, "mcp-session-id") else {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     };
-    match endpoint.session(&principal, &headers) {
+    match endpoint.session(&identity, &headers) {
         Ok(session) => {
             session.end();
             endpoint.sessions().remove(id);

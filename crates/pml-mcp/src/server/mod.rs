@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use pml_model::Principal;
+use pml_model::{KeyId, Principal};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,32 @@ pub struct Client {
     pub principal: Principal,
     /// What it calls itself; never a reason to trust it.
     pub name: String,
+    /// The key it was let in by, where it has one of its own.
+    pub key: Option<KeyId>,
+}
+
+/// Who a client has proved to be. What one identity began, such as a session or a request that waits
+/// for an answer, no other can go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose authority it acts under.
+    pub principal: Principal,
+    /// The key it was let in by, where it has one of its own.
+    pub key: Option<KeyId>,
+}
+
+impl Identity {
+    /// The client of this identity that calls itself `name`.
+    fn client(&self, name: String) -> Client {
+        Client { principal: self.principal.clone(), name, key: self.key }
+    }
+}
+
+impl From<Principal> for Identity {
+    /// A client without a key of its own.
+    fn from(principal: Principal) -> Identity {
+        Identity { principal, key: None }
+    }
 }
 
 /// One request.

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pml_model::Digest;
 use pml_model::json::{Fields, empty_object, raw};
-use pml_model::{Digest, Principal};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -22,14 +22,14 @@ use crate::message::{self, Id, Request, RpcError, code};
 use crate::protocol::{self, Era};
 use crate::server::envelope::Sender;
 use crate::server::session::{CallOff, Session};
-use crate::server::{Incoming, Server};
+use crate::server::{Identity, Incoming, Server};
 
 /// A request under way. Dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Running {
     method: String,
     era: Era,
-    principal: Principal,
+    identity: Identity,
     messages: mpsc::Receiver<ToCaller>,
     /// Questions the client came back without an answer to.
     unanswered: Vec<Question>,
@@ -60,11 +60,11 @@ impl Server {
         off: &CallOff,
     ) -> Result<Running, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
+        let identity = Identity { principal: sender.client.principal.clone(), key: sender.client.key };
         if let Some(state) = our_state(&params) {
-            return self.suspended.resume(&state, &params, &asked(request), &sender.client.principal);
+            return self.suspended.resume(&state, &params, &asked(request), &identity);
         }
         let era = sender.standing.era;
-        let principal = sender.client.principal.clone();
         let (caller, messages) = Caller::new(sender.standing);
         // A token of its own: that a request has ended must not look as if its sender had cancelled it.
         let (cancel, taken_back) = (off.cancel.child_token(), off.word.clone());
@@ -73,7 +73,7 @@ impl Server {
         let incoming =
             Incoming { method: method.clone(), params, client: sender.client, caller, cancel, taken_back };
         let task = tokio::spawn(self.handler.handle(incoming));
-        Ok(Running { method, era, principal, messages, unanswered: Vec::new(), task, _cancel: guard })
+        Ok(Running { method, era, identity, messages, unanswered: Vec::new(), task, _cancel: guard })
     }
 
     /// Carries a request to its end, handing out what it says on the way. Ends early, cancelling
@@ -222,7 +222,7 @@ impl Suspended {
         state: &str,
         params: &RawValue,
         asked: &Digest,
-        principal: &Principal,
+        identity: &Identity,
     ) -> Result<Running, RpcError> {
         let unknown = || {
             RpcError::new(
@@ -233,8 +233,7 @@ impl Suspended {
         let mut waiting = {
             let mut all = self.lock();
             let found = all.get(state).ok_or_else(unknown)?;
-            if found.until < Instant::now() || found.asked != *asked || found.running.principal != *principal
-            {
+            if found.until < Instant::now() || found.asked != *asked || found.running.identity != *identity {
                 return Err(unknown());
             }
             all.remove(state).ok_or_else(unknown)?

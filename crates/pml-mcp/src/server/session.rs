@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pml_model::Principal;
 use pml_model::json::Fields;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -13,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::new_session;
 use crate::message::{Id, Notification, Response, RpcError, code};
 use crate::protocol;
+use crate::server::Identity;
 
 /// One session. A stdio connection has exactly one, opened or not.
 #[derive(Debug)]
 pub(crate) struct Session {
     number: u64,
-    principal: Principal,
+    identity: Identity,
     state: Mutex<State>,
     next_question: AtomicU64,
 }
@@ -42,21 +42,16 @@ pub(crate) struct KnownClient {
 }
 
 impl Session {
-    pub(crate) fn new(principal: Principal) -> Session {
-        Session {
-            number: new_session(),
-            principal,
-            state: Mutex::default(),
-            next_question: AtomicU64::new(1),
-        }
+    pub(crate) fn new(identity: Identity) -> Session {
+        Session { number: new_session(), identity, state: Mutex::default(), next_question: AtomicU64::new(1) }
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(crate) fn principal(&self) -> &Principal {
-        &self.principal
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     pub(crate) fn client(&self) -> Option<KnownClient> {

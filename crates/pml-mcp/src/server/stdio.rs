@@ -5,7 +5,6 @@ use std::io::{BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pml_model::Principal;
 use pml_model::json::empty_object;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc};
@@ -18,7 +17,7 @@ use crate::server::envelope::Sender;
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::Output;
 use crate::server::session::{self, CallOff, Session};
-use crate::server::{Change, Server, envelope};
+use crate::server::{Change, Identity, Server, envelope};
 
 /// Messages that may wait for a client that does not read.
 const QUEUE: usize = 1024;
@@ -27,7 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves the client until it closes its end or `stop` is cancelled; requests still under way are
 /// then cancelled.
-pub async fn serve(server: Server, principal: Principal, stop: CancellationToken) {
+pub async fn serve(server: Server, identity: Identity, stop: CancellationToken) {
     let (lines, mut incoming) = mpsc::channel(64);
     let (outgoing, to_write) = mpsc::channel(QUEUE);
     std::thread::spawn(move || read(std::io::stdin().lock(), &lines));
@@ -35,7 +34,7 @@ pub async fn serve(server: Server, principal: Principal, stop: CancellationToken
     let changes = server.handler.changes();
     let connection = Arc::new(Connection {
         server,
-        session: Session::new(principal),
+        session: Session::new(identity),
         outgoing,
         subscriptions: Mutex::default(),
         tasks: TaskTracker::new(),
@@ -155,8 +154,7 @@ impl Connection {
     /// Answers what belongs to the protocol itself.
     async fn own(&self, request: &Request) -> Own {
         let params = request.params.as_deref();
-        let principal = self.session.principal();
-        match envelope::declared(params, principal) {
+        match envelope::declared(params, self.session.identity()) {
             Some(Ok(sender)) => return self.modern(request, sender).await,
             Some(Err(error)) => return Own::Answered(Err(error)),
             None => {}

@@ -7,6 +7,7 @@ mod audit;
 mod catalogue;
 mod claims;
 mod epoch;
+mod keys;
 mod memory;
 mod open;
 mod opening;

@@ -108,7 +108,7 @@ async fn take(
     let principal = admitted.principal().ok_or_else(unknown)?;
     let by = match admitted {
         Admitted::Session(_) => By::Dashboard,
-        Admitted::Token(_) | Admitted::Open => By::Api,
+        Admitted::Token(_) | Admitted::Key(..) | Admitted::Open => By::Api,
     };
     // Somebody else's run is told from none at all by nothing.
     let asked = flow::open_question(app, principal, &run).await?.filter(|(name, _)| name == question_id);

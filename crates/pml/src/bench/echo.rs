@@ -20,7 +20,7 @@ struct Echo {
 /// Serves on standard input and output until the input ends.
 pub(super) async fn serve(tools: usize) {
     let echo = Echo { tools, changes: broadcast::Sender::new(1) };
-    stdio::serve(Server::new(Arc::new(echo)), Principal::local(), CancellationToken::new()).await;
+    stdio::serve(Server::new(Arc::new(echo)), Principal::local().into(), CancellationToken::new()).await;
 }
 
 impl Handler for Echo {

@@ -13,6 +13,7 @@ use super::execute::{asks, run_id};
 use super::runs::go_on;
 use super::{Here, out};
 use crate::app::{App, now_ms};
+use crate::config::Paths;
 use crate::flow::{self, By, Remembered};
 use crate::passphrase;
 use crate::problem::{Code, Problem};
@@ -125,13 +126,13 @@ async fn answering(
         return Ok(By::Shell);
     }
     asks(here, id, question);
-    as_a_person(app).await?;
+    as_a_person(&app.paths).await?;
     Ok(By::Terminal)
 }
 
 /// Has the passphrase typed: what a program with a shell cannot do.
-async fn as_a_person(app: &App) -> Result<(), Problem> {
-    if !passphrase::is_set(&app.paths)? {
+pub(super) async fn as_a_person(paths: &Paths) -> Result<(), Problem> {
+    if !passphrase::is_set(paths)? {
         return Err(Problem::new(
             Code::Denied,
             "only a person's own word counts here, and no passphrase is set",
@@ -139,10 +140,10 @@ async fn as_a_person(app: &App) -> Result<(), Problem> {
         .hint("run `pml passphrase` in a terminal"));
     }
     let typed = passphrase::ask_on_terminal("Passphrase: ").await?;
-    if passphrase::verify(&app.paths, typed.reveal()).await? {
+    if passphrase::verify(paths, typed.reveal()).await? {
         return Ok(());
     }
-    Err(Problem::new(Code::Denied, "that is not the passphrase").hint("nothing was answered; try again"))
+    Err(Problem::new(Code::Denied, "that is not the passphrase").hint("nothing was done; try again"))
 }
 
 /// Goes on after a layer.

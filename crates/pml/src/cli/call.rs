@@ -2,24 +2,29 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pml_mcp::caller::{Standing, ToCaller, new_session};
+use pml_mcp::caller::{Standing as Known, ToCaller, new_session};
 use pml_mcp::{Caller, Era};
-use pml_model::ToolId;
 use pml_model::json::{Fields, empty_object, raw};
+use pml_model::question::Answerer;
+use pml_model::{RunId, RunState, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::execute::{PATIENCE, decide, ended, tell};
 use super::{Here, out};
-use crate::app::Role;
+use crate::app::{App, Role};
 use crate::discover::{Detail, Filter, Kind, Request, default_limit};
+use crate::execute::Standing;
+use crate::flow::{self, Called, Executed, NamedCall};
+use crate::meaning;
 use crate::problem::{Code, Problem, Sent};
-use crate::tools::{Context, Outcome, ToolError};
-use crate::{flow, meaning};
+use crate::tools::{Direct, Outcome, ToolError};
 
 /// Arguments of `pml call`.
 #[derive(Debug, Args)]
@@ -29,6 +34,9 @@ pub(super) struct Call {
     /// Its arguments, a JSON object
     #[arg(long, default_value = "{}", value_name = "JSON")]
     args: String,
+    /// Allow it where a client's word is enough
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Arguments of `pml discover`.
@@ -61,46 +69,101 @@ pub(super) async fn call(here: &Here, call: Call) -> Result<ExitCode, Problem> {
             .hint(r#"write it as --args '{"path": "x"}'"#)
     })?;
     let app = here.open(Role::Command).await?;
-    let cancel = CancellationToken::new();
     let (caller, messages) = terminal_caller();
     let showing = tokio::spawn(show_progress(messages));
-    let context = Context::single(app.principal.clone(), caller, cancel.clone());
-    let calling = flow::call(&app, &context, &tool, &arguments, Fields::default());
+    let ended = made(here, &app, &tool, &arguments, (&caller, call.yes)).await;
+    app.close().await;
+    showing.abort();
+    match ended? {
+        Ended::Answered(outcome) => told(here, &tool, outcome),
+        Ended::Run(id, Standing::Over(report)) => Ok(match report.tool_result() {
+            Some(result) => printed(here, result, report.state == RunState::Done),
+            None => tell(here, &id, &Standing::Over(report), None),
+        }),
+        Ended::Run(id, standing) => {
+            if !here.json && standing.asks().is_some() {
+                out::note(format!("approval_required: {id}"));
+            }
+            Ok(tell(here, &id, &standing, None))
+        }
+    }
+}
+
+/// How a call ended.
+enum Ended {
+    Answered(Outcome),
+    Run(RunId, Standing),
+}
+
+/// Makes the call; where somebody has to allow it, whoever sits at the terminal is asked.
+async fn made(
+    here: &Here,
+    app: &Arc<App>,
+    tool: &ToolId,
+    arguments: &RawValue,
+    (caller, yes): (&Caller, bool),
+) -> Result<Ended, Problem> {
+    let cancel = CancellationToken::new();
+    let call = NamedCall {
+        principal: app.principal.clone(),
+        session: "terminal".to_owned(),
+        direct: Direct { client: "terminal".to_owned(), key: None, asked_by_client: None },
+        tool,
+        arguments,
+        passing: Fields::default(),
+        caller: caller.clone(),
+        cancel: cancel.clone(),
+        by: app.config().approvals.by.unwrap_or(Answerer::Client),
+        idempotency: None,
+        patience: PATIENCE,
+    };
+    let calling = flow::call(app, call, |_| true);
     tokio::pin!(calling);
-    let outcome = tokio::select! {
-        outcome = &mut calling => outcome,
+    let called = tokio::select! {
+        called = &mut calling => called,
         () = super::serve::asked_to_stop() => {
             cancel.cancel();
             calling.await
         }
     };
-    app.close().await;
-    showing.abort();
+    let (id, standing) = match called? {
+        Called::Answered(outcome) => return Ok(Ended::Answered(outcome)),
+        Called::Run(Executed::Going(handle)) => (handle.id.clone(), ended(&handle).await),
+        Called::Run(Executed::Stands(id, standing) | Executed::AsksAlready(id, standing)) => (id, standing),
+        Called::Run(Executed::Known(known)) => (known.id, Standing::Over(Arc::new(known.report))),
+        Called::Run(Executed::Refused(refused)) => return Err(refused.problem),
+        Called::Run(Executed::Suggested(_)) => unreachable!("a tool was named"),
+    };
+    let standing = decide(here, app, &id, standing, (caller, yes)).await?;
+    Ok(Ended::Run(id, standing))
+}
+
+/// Prints what came of a call that was made, or refused, at once.
+fn told(here: &Here, tool: &ToolId, outcome: Outcome) -> Result<ExitCode, Problem> {
     match outcome {
         Outcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => {
             Err(Problem::new(Code::InputRequired, format!("`{tool}` asks for input while it works"))
                 .hint("call it from a client that can answer"))
         }
-        Outcome::Ok(result) => {
-            print_result(here, &result);
-            Ok(ExitCode::SUCCESS)
-        }
-        Outcome::ToolError(ToolError::Result(result)) => {
-            print_result(here, &result);
-            Ok(ExitCode::FAILURE)
-        }
+        Outcome::Ok(result) => Ok(printed(here, &result, true)),
+        Outcome::ToolError(ToolError::Result(result)) => Ok(printed(here, &result, false)),
         Outcome::ToolError(ToolError::Rpc(error)) => Err(Problem::new(
             Code::ServerError,
             format!("`{tool}` answered: {}", pml_model::name::printable(&error.to_string())),
         )),
-        Outcome::NotSent(problem) => Err(problem.sent(Sent::No)),
+        Outcome::NotSent(problem) | Outcome::NeedsApproval(problem) => Err(problem.sent(Sent::No)),
         Outcome::Unknown(problem) => Err(problem.sent(Sent::Unknown)),
     }
 }
 
+fn printed(here: &Here, result: &RawValue, worked: bool) -> ExitCode {
+    print_result(here, result);
+    if worked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 /// A caller that hears of progress where a person is watching, and cannot be asked anything.
 fn terminal_caller() -> (Caller, mpsc::Receiver<ToCaller>) {
-    Caller::new(Standing {
+    Caller::new(Known {
         session: new_session(),
         era: Era::Modern,
         capabilities: empty_object(),
@@ -121,7 +184,7 @@ async fn show_progress(mut messages: mpsc::Receiver<ToCaller>) {
 }
 
 /// Prints a result as a person wants it: its text, or the structured value where there is no text.
-fn print_result(here: &Here, result: &RawValue) {
+pub(super) fn print_result(here: &Here, result: &RawValue) {
     if here.json {
         return out::line(result.get());
     }

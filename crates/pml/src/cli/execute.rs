@@ -9,27 +9,29 @@ use std::time::Duration;
 use clap::Args;
 use pml_mcp::caller::{Standing as Known, ToCaller, new_session};
 use pml_mcp::{Caller, Era};
-use pml_model::RunId;
 use pml_model::json::{empty_object, raw};
 use pml_model::name::printable;
 use pml_model::question::{Answer, Answerer, Decision, Question};
+use pml_model::{RunId, RunState};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::call::READING;
+use super::answer::as_a_person;
+use super::call::{READING, print_result};
 use super::{Here, analyse, out};
 use crate::app::{App, Role};
 use crate::approve::words;
 use crate::execute::{Failure, Handle, Pause, Report, Resumed, Standing};
 use crate::flow::{self, By, Executed, Suggested};
 use crate::meaning;
+use crate::passphrase;
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::suggest::SuggestedDag;
 
 /// As long as a person is willing to wait.
-const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Arguments of `pml execute`.
 #[derive(Debug, Args)]
@@ -94,7 +96,7 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         work,
         arguments,
         timeout: execute.timeout.map(Duration::from_millis),
-        caller,
+        caller: caller.clone(),
         idempotency: None,
         patience: PATIENCE,
         by: config.approvals.by.unwrap_or(Answerer::Client),
@@ -127,11 +129,15 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     };
     let ended = match ended {
         Ok((id, standing)) => {
-            decide(here, &app, &id, standing, execute.yes).await.map(|standing| (id, standing))
+            if execute.yes && standing.asks().is_some() {
+                self::name(&id);
+            }
+            decide(here, &app, &id, standing, (&caller, execute.yes)).await.map(|standing| (id, standing))
         }
         Err(problem) => Err(problem),
     };
-    // Dropping the app's side of the run ends the messages; what was printed last is still shown.
+    // Dropping both sides of the run ends the messages; what was printed last is still shown.
+    drop(caller);
     app.close().await;
     if tokio::time::timeout(Duration::from_millis(200), showing).await.is_err() {
         tracing::debug!("messages of the run are still open");
@@ -140,38 +146,57 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
     Ok(tell(here, &id, &standing, Some((&name, &code))))
 }
 
-/// Asks whoever sits at the terminal what the run asks, until it is over or they do not know.
-async fn decide(
+/// Asks whoever sits at the terminal what the run asks, until it is over or they do not know. With `yes` everything is
+/// allowed for which a client's word is enough.
+pub(super) async fn decide(
     here: &Here,
     app: &Arc<App>,
     id: &RunId,
     mut standing: Standing,
-    yes: bool,
+    (caller, yes): (&Caller, bool),
 ) -> Result<Standing, Problem> {
     while let Standing::Waiting { question: Some((name, question)), .. } = &standing {
         if !matches!(question, Question::Approval(_)) {
             break;
         }
-        let said = match (yes, flow::needs_person(app, question, &By::Shell)) {
-            (true, false) => Some(true),
-            (_, person) if here.json || !std::io::stdin().is_terminal() || person => None,
-            (_, _) => {
-                asks(here, id, question);
-                confirmed("allow it?").await
-            }
-        };
-        let Some(approved) = said else { break };
+        let Some((approved, by)) = said(here, app, id, question, yes).await? else { break };
         let decision =
             Decision { approved, reason: None, any_arguments: None, remember: None, by: String::new() };
-        flow::answer(app, id, name, Answer::Approval(decision), &By::Shell).await?;
-        standing = match flow::resume(app, &app.principal, id, Caller::silent()).await? {
-            Resumed::Going(handle) => follow(&handle).await,
+        flow::answer(app, id, name, Answer::Approval(decision), &by).await?;
+        standing = match flow::resume(app, &app.principal, id, caller.clone()).await? {
+            Resumed::Going(handle) => ended(&handle).await,
             Resumed::Asks { .. } | Resumed::Held | Resumed::Over(_) => {
                 super::runs::followed_elsewhere(app, id).await?
             }
         };
     }
     Ok(standing)
+}
+
+/// What whoever sits at the terminal says, and as whom; nothing where nobody does or they do not say. Where only a
+/// person's answer counts they show by the passphrase that they are one.
+async fn said(
+    here: &Here,
+    app: &App,
+    id: &RunId,
+    question: &Question,
+    yes: bool,
+) -> Result<Option<(bool, By)>, Problem> {
+    let needs_person = flow::needs_person(app, question, &By::Shell);
+    if yes && !needs_person {
+        return Ok(Some((true, By::Shell)));
+    }
+    let nobody = here.json || !std::io::stdin().is_terminal();
+    if nobody || (needs_person && !passphrase::is_set(&app.paths)?) {
+        return Ok(None);
+    }
+    asks(here, id, question);
+    let Some(approved) = confirmed("allow it?").await else { return Ok(None) };
+    if !needs_person {
+        return Ok(Some((approved, By::Shell)));
+    }
+    as_a_person(&app.paths).await?;
+    Ok(Some((approved, By::Terminal)))
 }
 
 /// A word from the terminal; nothing where the line is empty or ends.
@@ -185,9 +210,18 @@ pub(super) async fn confirmed(question: &str) -> Option<bool> {
     }
 }
 
-/// Waits for a run; whoever interrupts the command ends the run.
+/// Names a run and waits for it.
 pub(super) async fn follow(handle: &Handle) -> Standing {
-    out::note(format!("{}{}{}", out::DIM, handle.id, out::RESET));
+    name(&handle.id);
+    ended(handle).await
+}
+
+fn name(id: &RunId) {
+    out::note(format!("{}{id}{}", out::DIM, out::RESET));
+}
+
+/// Waits for a run; whoever interrupts the command ends the run.
+pub(super) async fn ended(handle: &Handle) -> Standing {
     tokio::select! {
         standing = handle.wait(PATIENCE) => standing,
         () = super::serve::asked_to_stop() => {
@@ -372,6 +406,8 @@ fn over(here: &Here, id: &RunId, report: &Report, source: Option<(&str, &str)>) 
         let mut shown = serde_json::to_value(report).unwrap_or_default();
         shown["workflowId"] = json!(id);
         out::json(&shown);
+    } else if let Some(result) = report.tool_result() {
+        print_result(here, result);
     } else if let Some(result) = &report.result {
         out::line(pretty(result));
     } else {
@@ -379,7 +415,7 @@ fn over(here: &Here, id: &RunId, report: &Report, source: Option<(&str, &str)>) 
         let error = report.error.as_ref().unwrap_or(&fallback);
         failure(error, source);
     }
-    if report.result.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if report.state == RunState::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Texts as they are, everything else as JSON a person can read.

@@ -12,6 +12,7 @@ mod capabilities;
 mod doctor;
 mod execute;
 mod graph;
+mod keys;
 mod list;
 mod out;
 mod passphrase;
@@ -114,6 +115,9 @@ enum Command {
     /// Show the log of questions, answers and decisions, and check it
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Make keys by which clients are known, list and revoke them
+    #[command(subcommand)]
+    Keys(keys::Keys),
     /// Set the passphrase that people sign in and approve with
     Passphrase,
     /// Check everything and say what to do
@@ -217,6 +221,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Policy(policy) => policy::run(&here, policy).await,
         Command::Rules(rules) => rules::run(&here, rules).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
+        Command::Keys(keys) => keys::run(&here, keys).await,
         Command::Passphrase => passphrase::run(&here).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),

@@ -1,6 +1,7 @@
 //! `pml serve` and `pml stdio`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use axum::Router;
 use axum::routing::get;
 use clap::Args;
 use pml_mcp::server::access::{self, Access};
-use pml_mcp::server::{Server, http};
+use pml_mcp::server::{Identity, Server, http};
 use pml_model::question::Answerer;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -17,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Here, out};
 use crate::api;
 use crate::app::{App, Role};
-use crate::config::{self, Expose};
+use crate::config::{self, Expose, Secret};
 use crate::dashboard::{self, Sessions};
 use crate::gateway::Gateway;
+use crate::keys;
 use crate::problem::{Code, Problem};
 
 /// Arguments of `pml serve`.
@@ -35,6 +37,9 @@ pub(super) struct Serve {
 /// Arguments of `pml stdio`.
 #[derive(Debug, Args)]
 pub(super) struct Stdio {
+    /// The file with the key by which the client is known; `pml keys create` makes one
+    #[arg(long, value_name = "PATH")]
+    key_file: Option<PathBuf>,
     #[command(flatten)]
     exposure: Exposure,
 }
@@ -74,7 +79,8 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
         .with_open(&["/health"])
         .with_open(&dashboard::OPEN);
     let sessions = Arc::new(Sessions::new(app.paths.clone(), app.principal.clone()));
-    let signed_in = Arc::clone(&sessions);
+    let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
+    let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
     let access = access
         .with_sessions(&[api::approvals::PATH, api::quarantine::PATH], move |method, headers| {
             signed_in.known(method, headers)
@@ -103,11 +109,19 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
 }
 
 pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem> {
+    let presented = stdio.key_file.map(|path| keys::read(&here.cwd.join(path))).transpose()?;
     let app = here.open(Role::Gateway).await?;
     let stop = CancellationToken::new();
+    let identity = match identity(&app, presented.as_ref()) {
+        Ok(identity) => identity,
+        Err(problem) => {
+            app.close().await;
+            return Err(problem);
+        }
+    };
+    warn(&app);
     let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.expose, Answerer::Client);
-    let serving =
-        pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), app.principal.clone(), stop.clone());
+    let serving = pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), identity, stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
@@ -120,6 +134,23 @@ pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem
     }
     app.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who the client of a `pml stdio` is that presents this key, or none.
+fn identity(app: &App, presented: Option<&Secret>) -> Result<Identity, Problem> {
+    let Some(presented) = presented else { return Ok(Identity::from(app.principal.clone())) };
+    let key = app.keys.find(presented.reveal()).ok_or_else(|| {
+        Problem::new(Code::Denied, "the key in the key file is not known here, or was revoked")
+            .hint("`pml keys list` shows the keys there are; `pml keys create` makes a new one")
+    })?;
+    Ok(Identity { principal: key.principal.clone(), key: Some(key.id) })
+}
+
+/// Logs what is not wrong enough to stop for.
+fn warn(app: &App) {
+    for warning in &app.config().warnings {
+        tracing::warn!("{}; {}", warning.message, warning.hint);
+    }
 }
 
 /// Returns when the program is asked to end.
@@ -180,6 +211,7 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
              `--expose full`, or `expose = \"full\"` in pml.toml.",
         );
     }
+    warn(app);
     for problem in &app.config().problems {
         out::note(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }

@@ -45,13 +45,13 @@ pub(super) fn private_dir(dir: &Path) -> Result<(), Error> {
 
 /// Whether [`create`] made the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Creation {
+pub(crate) enum Creation {
     Made,
     WasThere,
 }
 
 /// Makes `path` with `bytes`, mode 0600, unless it exists. Of several at once exactly one makes it.
-pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<Creation, Error> {
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<Creation, Error> {
     let staged = stage(path, bytes)?;
     match staged.persist_noclobber(path) {
         Ok(_) => sync_dir(path).map(|()| Creation::Made),

@@ -26,6 +26,10 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     let mut loading = Loading { env, sources: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
     let mut settings = loading.user(&paths.config)?;
     loading.permissions(&disk::parent(&paths.config).join(YAML_FILE), &mut settings.permissions)?;
+    loading.warnings.extend(settings.outdated.into_iter().map(|outdated| Warning {
+        message: outdated.place_and_message(),
+        hint: outdated.hint.unwrap_or_default(),
+    }));
     let mut drafts = settings.drafts;
     for (path, named_at) in settings.imports {
         drafts.extend(loading.import(&path, &named_at)?);

@@ -42,9 +42,8 @@
 //! hosts = ["pml.example.com"]
 //! origins = ["https://app.example.com"]
 //!
-//! [clients.claude]                         # by the name a client gives itself
+//! [clients.claude]                         # by the name of its key, else the one a client gives itself
 //! expose = "full"
-//! interactive = true                       # a person sits in front of it: what it asks them counts as their word
 //!
 //! [approvals]
 //! by = "human"                             # or "client": what a client says counts too
@@ -191,11 +190,6 @@ impl Config {
     /// Which tools the client that calls itself `client` sees.
     pub fn expose_to(&self, client: &str) -> &Expose {
         self.clients.get(client).and_then(|client| client.expose.as_ref()).unwrap_or(&self.expose)
-    }
-
-    /// Whether a person sits in front of the client that calls itself `client`.
-    pub fn is_interactive(&self, client: &str) -> bool {
-        self.clients.get(client).is_some_and(|client| client.interactive)
     }
 }
 

@@ -39,8 +39,6 @@ pub enum Expose {
 pub struct ClientSettings {
     /// Which tools it sees, where that differs.
     pub expose: Option<Expose>,
-    /// A person sits in front of it: what it asks them counts as their word.
-    pub interactive: bool,
 }
 
 /// Settings of the built-in servers.
@@ -88,6 +86,8 @@ pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) runs: Runs,
     pub(super) drafts: Vec<Draft>,
+    /// What is said and does not count any more.
+    pub(super) outdated: Vec<Complaint>,
 }
 
 const USER_KEYS: &[&str] = &[
@@ -130,6 +130,7 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,
+        outdated: named_interactive(&root)?,
     })
 }
 
@@ -209,13 +210,34 @@ fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Compl
         .iter()
         .map(|Member { key, node, .. }| {
             let client = Section::strict(root.file, node, &clients.path(key), &["expose", "interactive"])?;
-            let settings = ClientSettings {
-                expose: client.get("expose").map(|_| expose(&client)).transpose()?,
-                interactive: client.flag("interactive")?.unwrap_or(false),
-            };
+            let settings =
+                ClientSettings { expose: client.get("expose").map(|_| expose(&client)).transpose()? };
             Ok((key.clone(), settings))
         })
         .collect()
+}
+
+/// Clients that are said to be interactive by the names they give themselves. Any client can give itself any name, so
+/// that counts for nothing; a client shows by a key of its own that a person sits in front of it.
+fn named_interactive(root: &Section<'_>) -> Result<Vec<Complaint>, Complaint> {
+    let Some(node) = root.get("clients") else { return Ok(Vec::new()) };
+    let clients = Section::open(root.file, node, "clients")?;
+    let mut found = Vec::new();
+    for Member { key, node, .. } in clients.members() {
+        let client = Section::open(root.file, node, &clients.path(key))?;
+        client.flag("interactive")?;
+        let Some(setting) = client.get("interactive") else { continue };
+        let name = pml_model::name::printable(key);
+        let text = format!(
+            "`{}` counts for nothing: any client can call itself `{name}`",
+            client.path("interactive")
+        );
+        let hint = format!(
+            "take it out, run `pml keys create --client {name} --interactive` in a terminal, and give that client the key"
+        );
+        found.push(root.file.complaint(setting.at, text).hint(hint));
+    }
+    Ok(found)
 }
 
 fn builtin(root: &Section<'_>, env: &Env) -> Result<Builtin, Complaint> {

@@ -25,7 +25,7 @@ use super::plan::Plan;
 use super::remember;
 use super::report::{Failure, Report, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
-use super::value::{Room, delivered};
+use super::value::{DIRECT_BYTES, Room, delivered, delivered_whole};
 use crate::app::{App, blocking, now_ms};
 use crate::approve::differs;
 use crate::approve::question::{by_rule, counting, value_digest};
@@ -33,7 +33,7 @@ use crate::cache::Ticket;
 use crate::catalogue::Why;
 use crate::config::Durable;
 use crate::problem::{Code, Problem};
-use crate::tools::{self, Context, Mode, Outcome, Permit};
+use crate::tools::{self, Authority, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.
 const GRACE: Duration = Duration::from_secs(5);
@@ -256,8 +256,10 @@ impl Driver {
     }
 
     fn room(&self) -> Room {
+        let each = usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX);
         Room {
-            each: usize::try_from(self.plan.limits.result_bytes).unwrap_or(usize::MAX),
+            // The limit is for values that programs work on; a direct call's result goes to its client.
+            each: if self.plan.is_direct() { each.max(DIRECT_BYTES) } else { each },
             all: MAX_RECEIVED_BYTES,
             left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
         }
@@ -400,7 +402,8 @@ impl Driver {
 
     fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
         let tool = self.observer.tool(call)?.to_owned();
-        let what = delivered(self.lease.run(), call, &tool, outcome, self.room());
+        let deliver = if self.plan.is_direct() { delivered_whole } else { delivered };
+        let what = deliver(self.lease.run(), call, &tool, outcome, self.room());
         self.received += what.size();
         Some(Heard::Event(Event::Answered(what)))
     }
@@ -605,8 +608,12 @@ impl Driver {
                 .map(|time| Instant::now() + time),
             cancel,
             mode: Mode::Real,
-            caller: self.silent.clone(),
-            permit: Some(Permit {
+            // A client that waits for its own call hears and answers what the tool's server says meanwhile.
+            caller: match self.plan.is_direct() {
+                true => self.caller.asked_meanwhile(),
+                false => self.silent.clone(),
+            },
+            authority: Authority::Run(Permit {
                 definition: granted.digest.clone(),
                 allowed: self.run.grant(&issued).map(|grant| tools::Allowed {
                     arguments: grant.arguments.clone(),
@@ -1081,7 +1088,8 @@ impl Driver {
             return;
         }
         self.told = Some(now);
-        if self.caller.wants_progress() {
+        // Of a direct call the tool tells how far it is.
+        if self.caller.wants_progress() && !self.plan.is_direct() {
             self.caller.progress(&raw(&self.observer.progress().for_client()));
         }
         self.tell_standing();

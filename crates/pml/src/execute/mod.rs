@@ -134,6 +134,22 @@ impl Handle {
     }
 }
 
+/// A run that is about to be resumed, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    runs: Arc<Runs>,
+    /// `None` where somebody else reserved it before.
+    id: Option<RunId>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            self.runs.coming().remove(id);
+        }
+    }
+}
+
 /// A run to be made.
 #[derive(Debug)]
 pub struct Asked {
@@ -205,6 +221,13 @@ impl Runs {
 
     fn coming(&self) -> MutexGuard<'_, HashSet<RunId>> {
         self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the background from taking up a run that whoever answers it is about to resume: then the run would have
+    /// nobody to tell and ask what its tools say meanwhile.
+    pub(crate) fn reserve(self: &Arc<Self>, id: &RunId) -> Reserved {
+        let ours = self.coming().insert(id.clone());
+        Reserved { runs: Arc::clone(self), id: ours.then(|| id.clone()) }
     }
 
     /// Has workers ready before the first program comes.

@@ -438,6 +438,7 @@ impl Observer {
         let text = result.as_ref().map(|result| result.get()).unwrap_or_default();
         Report {
             state,
+            whole: false,
             parts: self.named_in(text),
             error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
             result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),

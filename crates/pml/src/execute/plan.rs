@@ -128,6 +128,9 @@ pub struct DagPlan {
     pub pause: Pause,
     /// There is one task, and its result is the run's.
     pub single: bool,
+    /// The task is a client's own call: what the tool answers is the run's result, unchanged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
 }
 
 /// A task, with all it needs to run.
@@ -315,6 +318,11 @@ impl Plan {
     /// When somebody's word is waited for between its layers.
     pub(crate) fn pause(&self) -> Pause {
         self.dag().map_or(Pause::None, |dag| dag.pause)
+    }
+
+    /// Whether it is a client's own call of one tool. Its results are whole MCP tool results.
+    pub(super) fn is_direct(&self) -> bool {
+        self.dag().is_some_and(|dag| dag.direct)
     }
 
     /// Whether a person may have to allow something.

@@ -22,6 +22,9 @@ pub struct Report {
     /// What the program returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
+    /// The result is what the tool of a direct call answered, whole, also where it says that the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// Images and the like that the result names by their handles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<Part>,
@@ -143,6 +146,7 @@ impl Report {
         Report {
             state: RunState::Running,
             result: None,
+            whole: false,
             parts: Vec::new(),
             error: None,
             tasks: Vec::new(),
@@ -158,6 +162,11 @@ impl Report {
             next: Vec::new(),
             cache_hit: None,
         }
+    }
+
+    /// What the tool of a direct call answered.
+    pub fn tool_result(&self) -> Option<&RawValue> {
+        self.result.as_deref().filter(|_| self.whole)
     }
 
     /// Images and the like that the result names, as their tools gave them.

@@ -16,6 +16,7 @@ use super::observe::{Ending, Observer};
 use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::remember;
 use super::report::{Failure, Progress, Standing};
+use super::value::told_result;
 use super::{
     LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, TOOL_CHANGED, changed_since_asked, go, no_run,
     standing, take_worker,
@@ -192,7 +193,10 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
         }
         Some((_, Question::InDoubt { .. }, Answer::Doubts { calls })) => {
             let now = now_ms();
-            if let Ok(records) = history.resolve(calls, now) {
+            if let Ok(mut records) = history.resolve(calls, now) {
+                if plan.is_direct() {
+                    records.iter_mut().for_each(whole);
+                }
                 history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
             }
         }
@@ -235,6 +239,13 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
         Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
     };
     wait_for_word(app, lease, &recorded, id, question).await
+}
+
+/// Makes a tool result of what a person says that a direct call gave.
+fn whole(record: &mut Record) {
+    if let Record::Delivered { what: Delivered::Result { value, .. }, .. } = record {
+        *value = told_result(value);
+    }
 }
 
 /// Whether another engine would make a difference.

@@ -50,6 +50,36 @@ impl Room {
     }
 }
 
+/// The most that is kept of a direct call's result: what the store takes in one piece, with room for the rest.
+pub(super) const DIRECT_BYTES: usize = 15 << 20;
+
+/// What is kept of the one call of a direct run: the tool's own result, whole. Of a result that says that the tool
+/// failed, the error's data is the whole result.
+pub(super) fn delivered_whole(run: &RunId, call: u32, tool: &str, outcome: Outcome, room: Room) -> Delivered {
+    match outcome {
+        Outcome::Ok(result) if !pml_mcp::protocol::is_input_required(&result) => {
+            match room.refusal(tool, result.get().len()) {
+                Some(error) => Delivered::Error { call, error },
+                None => Delivered::Result { call, value: result, parts: Vec::new() },
+            }
+        }
+        Outcome::ToolError(ToolError::Result(result)) if result.get().len() <= MAX_ERROR_BYTES => {
+            let data = Some(result.get().to_owned());
+            Delivered::Error { call, error: CallError { data, ..told(&result) } }
+        }
+        other => delivered(run, call, tool, other, room),
+    }
+}
+
+/// The result of a direct call as a person told it who found out what became of it.
+pub(super) fn told_result(value: &RawValue) -> Box<RawValue> {
+    let text = serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned());
+    raw(&json!({ "content": [{ "type": "text", "text": text }] }))
+}
+
+/// The largest error of a direct call that is kept whole.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+
 /// What the program is given for call number `call` of `run`.
 pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, room: Room) -> Delivered {
     let failed = |error| Delivered::Error { call, error };
@@ -70,7 +100,7 @@ pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, ro
         Outcome::ToolError(ToolError::Rpc(rpc)) => {
             failed(error("SERVER_ERROR", format!("`{tool}` answered: {}", readable(&rpc.to_string()))))
         }
-        Outcome::NotSent(problem) => failed(of_problem(&problem, false)),
+        Outcome::NotSent(problem) | Outcome::NeedsApproval(problem) => failed(of_problem(&problem, false)),
         Outcome::Unknown(problem) => failed(of_problem(&problem, true)),
     }
 }

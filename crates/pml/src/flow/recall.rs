@@ -134,7 +134,9 @@ pub(super) async fn recall(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<Recalled, Problem> {
     match &asked.work {
-        Asked::Code(_) | Asked::Dag { .. } | Asked::Tool { .. } => Ok(Recalled::Run(Box::new(asked))),
+        Asked::Code(_) | Asked::Dag { .. } | Asked::Tool { .. } | Asked::Call(_) => {
+            Ok(Recalled::Run(Box::new(asked)))
+        }
         Asked::Capability(name) => by_name(app, &name.clone(), asked).await,
         Asked::Anything => by_intent(app, asked, visible).await,
     }

@@ -14,8 +14,8 @@ use pml_model::{Digest, RunId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Door;
-use super::reply::reply;
+use super::reply::{self, reply};
+use super::{Door, client_name, direct};
 use crate::app::{App, blocking};
 use crate::approve::words;
 use crate::execute::Standing;
@@ -29,6 +29,35 @@ const MAX_CHARACTERS: usize = 4_000;
 const OUR_STATE: &str = "pmlrun.";
 /// What the question is called in a request to a stateless client.
 const QUESTION: &str = "q1";
+
+/// Which request a run came of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Began {
+    /// The one that is being answered.
+    ByThisRequest,
+    /// An earlier one that asked for the same: its question is not this request's to take back.
+    ByEarlierRequest,
+}
+
+/// As [`settle`], for a request that asked for a run. Whoever takes such a request back wants no run of it, also where it
+/// waits for a person. One who is gone may come back and find the question.
+///
+/// # Errors
+/// As of [`settle`], or the run cannot be ended.
+pub(super) async fn settle_or_cancel(
+    app: &Arc<App>,
+    request: &Incoming,
+    door: &Door,
+    id: &RunId,
+    standing: Standing,
+    began: Began,
+) -> Result<Settled, Problem> {
+    let settled = settle(app, request, door, id, standing).await;
+    match request.taken_back.is_cancelled() && began == Began::ByThisRequest {
+        true => flow::cancel(app, &request.client.principal, id).await.map(Settled::Stands),
+        false => settled,
+    }
+}
 
 /// How a run stands once what this client's user can answer is answered.
 ///
@@ -55,8 +84,9 @@ pub(super) async fn settle(
             }
         };
         let Some(decision) = decision(&answer) else { break };
+        let reserved = app.runs.reserve(id);
         take(app, id, name, decision, &by).await?;
-        standing = super::runs::go_on(app, request, id, name).await?;
+        standing = super::runs::go_on(app, request, id, name, reserved).await?;
     }
     Ok(Settled::Stands(standing))
 }
@@ -70,9 +100,12 @@ pub(super) enum Settled {
 }
 
 impl Settled {
-    /// As the client is told of it.
+    /// As the client is told of it. Of a direct call that is what its tool answered.
     pub(super) fn told(&self, id: &RunId) -> Box<RawValue> {
         match self {
+            Settled::Stands(Standing::Over(report)) => {
+                report.tool_result().map_or_else(|| reply::over(id, report), ToOwned::to_owned)
+            }
             Settled::Stands(standing) => reply(id, standing),
             Settled::Asks(question) => question.clone(),
         }
@@ -80,11 +113,12 @@ impl Settled {
 }
 
 /// Answers a request that carries a state of ours: the retry of one whose result was a question. One that is repeated
-/// because its reply was lost hears how the run stands.
+/// because its reply was lost hears how the run stands. `tool` is what the request calls.
 pub(super) async fn retried(
     app: &Arc<App>,
     request: &Incoming,
     door: &Door,
+    tool: &str,
 ) -> Option<Result<Box<RawValue>, RpcError>> {
     // Looked for as text first: few requests carry one and some are large.
     if !request.params.get().contains(OUR_STATE) {
@@ -92,8 +126,11 @@ pub(super) async fn retried(
     }
     let params = Fields::parse(request.params.get()).ok()?;
     let state: String = params.read("requestState").filter(|state: &String| state.starts_with(OUR_STATE))?;
+    let is_direct = !tool.starts_with("pml_");
     let (id, name) = match opened(app, request, &state).await {
         Ok(named) => named,
+        // A server behind the tool may be a PML too, and the state be its own.
+        Err(_) if is_direct && !is_of_ours(app, &state).await => return None,
         Err(problem) => return Some(Err(problem.to_rpc())),
     };
     let answered = async {
@@ -103,22 +140,43 @@ pub(super) async fn retried(
             None => flow::standing(app, &request.client.principal, &id).await?,
             Some(answer) => match decision(answer) {
                 Some(decision) => {
+                    let reserved = app.runs.reserve(&id);
                     take(app, &id, &name, decision, &by(app, request, door)).await?;
-                    super::runs::go_on(app, request, &id, &name).await?
+                    super::runs::go_on(app, request, &id, &name, reserved).await?
                 }
                 // Dismissed: the question stays open.
-                None => return Ok(reply(&id, &flow::standing(app, &request.client.principal, &id).await?)),
+                None => {
+                    let standing = flow::standing(app, &request.client.principal, &id).await?;
+                    return Ok(Settled::Stands(standing));
+                }
             },
         };
-        Ok(settle(app, request, door, &id, standing).await?.told(&id))
+        settle(app, request, door, &id, standing).await
     };
-    Some(Ok(answered.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))))
+    Some(Ok(match answered.await {
+        Ok(settled) if is_direct => direct::told(&settled, &id),
+        Ok(settled) => settled.told(&id),
+        Err(problem) if is_direct => problem.to_typed_tool_result(),
+        Err(problem) => problem.to_tool_result(),
+    }))
 }
 
-/// By whom an answer of this client's is: the config says in front of which clients a person sits.
+/// Whether a state names a run of ours, though perhaps not rightly.
+async fn is_of_ours(app: &App, state: &str) -> bool {
+    let named = state.strip_prefix(OUR_STATE).and_then(|rest| rest.split('.').next());
+    let Some(Ok(id)) = named.map(RunId::parse) else { return false };
+    let store = app.store.clone();
+    !matches!(blocking(move || store.whose(&id)).await, Ok(None))
+}
+
+/// By whom an answer of this client's is: its key says whether a person sits in front of it, and nothing else does.
 fn by(app: &App, request: &Incoming, door: &Door) -> By {
-    let name = request.client.name.clone();
-    By::Client { person: app.config().is_interactive(&name), name, door: door.by }
+    let key = request.client.key.and_then(|key| app.keys.get(key));
+    By::Client {
+        name: client_name(app, &request.client),
+        person: key.is_some_and(|key| key.interactive),
+        door: door.by,
+    }
 }
 
 async fn take(app: &Arc<App>, id: &RunId, name: &str, decision: Decision, by: &By) -> Result<(), Problem> {

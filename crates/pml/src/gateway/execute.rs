@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use super::meta_tools::session_of;
 use super::reply::{refusal, reply, suggestions};
 use super::runs::read;
-use super::{Door, ask, is_callable};
+use super::ask::{self, Began};
+use super::{Door, is_callable};
 use crate::app::App;
 use crate::execute::{Handle, Pause, Standing};
 use crate::flow::{self, Executed};
@@ -24,7 +25,9 @@ use crate::problem::{Code, Problem};
 /// How long a client waits where it does not say: most give up at a minute.
 pub(super) const WAIT_MS: u64 = 45_000;
 /// How long a program waits for its turn at least, where all sandboxes are in use.
-const TURN: Duration = Duration::from_secs(2);
+pub(super) const TURN: Duration = Duration::from_secs(2);
+/// Where in `_meta` a request has the key that makes it the same run when it is repeated.
+const IDEMPOTENCY_KEY: &str = "pml/idempotencyKey";
 /// The longest it can be asked to.
 const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 
@@ -200,8 +203,8 @@ pub(super) async fn execute(
         Ok(asked) => asked,
         Err(problem) => return problem.to_tool_result(),
     };
-    let idempotency = match idempotency(&request.params, asked.options.idempotency_key.as_deref(), arguments)
-    {
+    let option = asked.options.idempotency_key.as_deref();
+    let idempotency = match idempotency(&request.params, option, || Digest::of(arguments.get().as_bytes())) {
         Ok(idempotency) => idempotency,
         Err(problem) => return problem.to_tool_result(),
     };
@@ -237,7 +240,7 @@ pub(super) async fn execute(
             return Problem::new(Code::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
     };
-    let mut asked_already = false;
+    let mut began = Began::ByThisRequest;
     let (id, standing) = match executed {
         Ok(Executed::Going(handle)) => match wait(&handle, patience, request).await {
             Ok(standing) => (handle.id.clone(), standing),
@@ -245,7 +248,7 @@ pub(super) async fn execute(
         },
         Ok(Executed::Stands(id, standing)) => (id, standing),
         Ok(Executed::AsksAlready(id, standing)) => {
-            asked_already = true;
+            began = Began::ByEarlierRequest;
             (id, standing)
         }
         Ok(Executed::Refused(refused)) => return refusal(&refused),
@@ -256,19 +259,16 @@ pub(super) async fn execute(
     if asked.options.detach {
         return reply(&id, &standing);
     }
-    let settled = ask::settle(app, request, door, &id, standing).await;
-    // Whoever takes the request back wants no run of it, also where it waits for a person. One who is gone may come back
-    // and find the question. A question that another request asked is not this one's to take back.
-    let told = if request.taken_back.is_cancelled() && !asked_already {
-        flow::cancel(app, &request.client.principal, &id).await.map(|standing| reply(&id, &standing))
-    } else {
-        settled.map(|settled| settled.told(&id))
-    };
-    told.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
+    let settled = ask::settle_or_cancel(app, request, door, &id, standing, began).await;
+    settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.told(&id))
 }
 
 /// Waits for a run this process has; whoever cancels the request ends it.
-async fn wait(handle: &Handle, patience: Duration, request: &Incoming) -> Result<Standing, Problem> {
+pub(super) async fn wait(
+    handle: &Handle,
+    patience: Duration,
+    request: &Incoming,
+) -> Result<Standing, Problem> {
     let standing = tokio::select! {
         standing = handle.wait(patience) => standing,
         () = request.cancel.cancelled() => {
@@ -289,30 +289,35 @@ const SMALLEST: &str =
 const MAX_KEY_BYTES: usize = 200;
 
 /// The key under which a client repeats a request without repeating the run: beside the arguments, where programs put
-/// it, or in `options`, where agents can.
-fn idempotency(
+/// it, or in `options`, where agents can. `digest` is of what the request asks for.
+pub(super) fn idempotency(
     params: &RawValue,
     option: Option<&str>,
-    arguments: &RawValue,
+    digest: impl FnOnce() -> Digest,
 ) -> Result<Option<Idempotency>, Problem> {
     let wrong = |text: String| Problem::new(Code::InvalidRequest, text);
-    let params = Fields::parse(params.get()).unwrap_or_default();
-    let meta = params.get("_meta").and_then(|meta| Fields::parse(meta.get()).ok()).unwrap_or_default();
-    let beside = match meta.get("pml/idempotencyKey") {
-        None => None,
-        Some(key) => Some(serde_json::from_str::<String>(key.get()).unwrap_or_default()),
-    };
-    let (name, key) = match (beside, option) {
+    let (name, key) = match (key_beside(params), option) {
         (Some(beside), Some(option)) if beside != option => {
             return Err(wrong("`options.idempotencyKey` and `pml/idempotencyKey` differ".to_owned())
                 .hint("give the key once"));
         }
-        (Some(key), _) => ("pml/idempotencyKey", key),
+        (Some(key), _) => (IDEMPOTENCY_KEY, key),
         (None, Some(key)) => ("options.idempotencyKey", key.to_owned()),
         (None, None) => return Ok(None),
     };
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(wrong(format!("`{name}` is not a text of 1 to {MAX_KEY_BYTES} bytes")));
     }
-    Ok(Some(Idempotency { key, request: Digest::of(arguments.get().as_bytes()) }))
+    Ok(Some(Idempotency { key, request: digest() }))
+}
+
+/// The key beside the arguments; empty where it is not a text.
+fn key_beside(params: &RawValue) -> Option<String> {
+    // Looked for as text first: few requests carry one and some are large. The slash may be written as an escape.
+    if !params.get().contains("idempotencyKey") {
+        return None;
+    }
+    let params = Fields::parse(params.get()).unwrap_or_default();
+    let meta = Fields::parse(params.get("_meta")?.get()).unwrap_or_default();
+    meta.get(IDEMPOTENCY_KEY).map(|key| serde_json::from_str(key.get()).unwrap_or_default())
 }

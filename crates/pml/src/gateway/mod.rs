@@ -4,6 +4,7 @@
 //! Here names are resolved, lists are put together and results take their wire shape.
 
 mod ask;
+mod direct;
 mod execute;
 mod listing;
 mod meta_tools;
@@ -24,11 +25,9 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::app::App;
-use crate::catalogue::{Snapshot, Tool};
+use crate::catalogue::Snapshot;
 use crate::config::Expose;
-use crate::flow;
-use crate::problem::{Code, Problem, Sent};
-use crate::tools::{Context, Outcome, ToolError};
+use crate::problem::{Code, Problem};
 
 /// The gateway as clients see it; clones are the same gateway.
 #[derive(Clone)]
@@ -55,7 +54,8 @@ impl Gateway {
     }
 
     fn exposure(&self, client: &Client) -> Expose {
-        self.expose.clone().unwrap_or_else(|| self.app.config().expose_to(&client.name).clone())
+        let name = client_name(&self.app, client);
+        self.expose.clone().unwrap_or_else(|| self.app.config().expose_to(&name).clone())
     }
 
     async fn serve(self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
@@ -74,7 +74,7 @@ impl Gateway {
         }
         let snapshot = self.app.catalogue.snapshot();
         let own = meta_tools::definitions(&snapshot);
-        let shown = snapshot.tools.iter().filter(|tool| is_listed(tool, &exposure)).map(listing::shown);
+        let shown = snapshot.tools.iter().filter(|tool| is_listed(&tool.id, &exposure)).map(listing::shown);
         listing::page(own.into_iter().chain(shown), "tools", &request.params)
     }
 
@@ -85,9 +85,7 @@ impl Gateway {
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
         let door = Door { expose: self.exposure(&request.client), by: self.by };
-        if name.starts_with("pml_")
-            && let Some(answer) = ask::retried(&self.app, &request, &door).await
-        {
+        if let Some(answer) = ask::retried(&self.app, &request, &door, &name).await {
             return answer;
         }
         if let Some(answer) = meta_tools::call(&self.app, &name, &arguments, &request, &door).await {
@@ -101,11 +99,7 @@ impl Gateway {
         for ours in ["name", "arguments", "task"] {
             passing.remove(ours);
         }
-        let context =
-            Context::single(request.client.principal.clone(), request.caller.clone(), request.cancel.clone());
-        let outcome = flow::call(&self.app, &context, &id, &arguments, passing).await;
-        let snapshot = self.app.catalogue.snapshot();
-        answer(outcome, snapshot.tool(&id).is_ok_and(|tool| tool.definition.output_schema.is_some()))
+        direct::call(&self.app, &request, &door, &id, &arguments, passing).await
     }
 
     /// The tool a client means, if it may call it. A name nobody knows may belong to a server that
@@ -149,6 +143,12 @@ impl Gateway {
         let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
         Some(Problem::from(&*problem.complaint))
     }
+}
+
+/// The name of a client: that of its key, which the operator gave it, else the one it gives itself.
+fn client_name(app: &App, client: &Client) -> String {
+    let key = client.key.and_then(|key| app.keys.get(key));
+    key.map_or_else(|| client.name.clone(), |key| key.client.clone())
 }
 
 fn allowed(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
@@ -205,11 +205,11 @@ fn capabilities(snapshot: &Snapshot) -> Box<RawValue> {
     raw(&all)
 }
 
-fn is_listed(tool: &Tool, exposure: &Expose) -> bool {
+fn is_listed(tool: &ToolId, exposure: &Expose) -> bool {
     match exposure {
         Expose::Meta => false,
         Expose::Full => true,
-        Expose::Only(_) => is_callable(&tool.id, exposure),
+        Expose::Only(_) => is_callable(tool, exposure),
     }
 }
 
@@ -231,19 +231,5 @@ fn is_visible(server: &ServerName, exposure: &Expose) -> bool {
         Expose::Only(names) => {
             names.iter().any(|name| name.split_once(':').is_some_and(|(named, _)| named == server.as_str()))
         }
-    }
-}
-
-/// The outcome of a call as a client is told of it; `typed` where the tool says what its results look like.
-fn answer(outcome: Outcome, typed: bool) -> Result<Box<RawValue>, RpcError> {
-    let told = |problem: &Problem| match typed {
-        true => problem.to_typed_tool_result(),
-        false => problem.to_tool_result(),
-    };
-    match outcome {
-        Outcome::Ok(result) | Outcome::ToolError(ToolError::Result(result)) => Ok(result),
-        Outcome::ToolError(ToolError::Rpc(error)) => Err(error),
-        Outcome::NotSent(problem) => Ok(told(&problem.sent(Sent::No))),
-        Outcome::Unknown(problem) => Ok(told(&problem.sent(Sent::Unknown))),
     }
 }

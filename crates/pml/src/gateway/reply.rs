@@ -93,8 +93,7 @@ pub(super) fn of_dag(dag: &SuggestedDag) -> String {
 /// How a run stands, as the client is told of it.
 pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
     match standing {
-        Standing::Over(report) if report.state == RunState::Done => success(id, report),
-        Standing::Over(report) => failed(id, report),
+        Standing::Over(report) => over(id, report),
         Standing::Running(progress) => {
             let text = format!(
                 "{id} is running, {} of {} calls ended. Call `pml_continue` with it to wait again.",
@@ -128,7 +127,13 @@ pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
     }
 }
 
-fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
+/// A run that is over, as the client is told of it.
+pub(super) fn over(id: &RunId, report: &Report) -> Box<RawValue> {
+    if report.state == RunState::Done { success(id, report) } else { failed(id, report) }
+}
+
+/// What a run asks, and what to do about it.
+pub(super) fn question_text(id: &RunId, question: &Question, in_flight: usize) -> String {
     let mut text = format!("{id} {}", words::question(question));
     match question {
         Question::InDoubt { by: Answerer::Human, .. } => text.push_str(&format!(
@@ -152,6 +157,11 @@ fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<Ra
     if in_flight > 0 {
         text.push_str(&format!("\n{in_flight} calls are still under way."));
     }
+    text
+}
+
+fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
+    let text = question_text(id, question, in_flight);
     let mut body = json!({ "workflowId": id, "questionId": name, "inFlight": in_flight });
     match question {
         Question::Layer(layer) => {
@@ -216,11 +226,8 @@ pub(super) fn aborted(id: &RunId, standing: &Standing) -> Box<RawValue> {
     }
 }
 
-fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
-    over_without_result(id, report, true)
-}
-
-fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawValue> {
+/// Why a run has no result.
+pub(super) fn failure_text(id: &RunId, report: &Report) -> String {
     let fallback = Failure::nothing_known();
     let error = report.error.as_ref().unwrap_or(&fallback);
     let place = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
@@ -233,6 +240,17 @@ fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawVa
         text.push_str(&format!("\ncalls so far: {}", done.collect::<Vec<_>>().join(", ")));
     }
     text.push_str(&format!("\nrun: {id}"));
+    text
+}
+
+fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
+    over_without_result(id, report, true)
+}
+
+fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawValue> {
+    let text = failure_text(id, report);
+    let fallback = Failure::nothing_known();
+    let error = report.error.as_ref().unwrap_or(&fallback);
     let mut body = json!({
         "status": "failed", "workflowId": id, "error": error, "tasks": report.tasks, "console": report.console,
     });

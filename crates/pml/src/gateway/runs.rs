@@ -16,7 +16,7 @@ use super::meta_tools::session_of;
 use super::reply::{aborted, of_dag, refusal, tool_result};
 use super::{Door, is_callable};
 use crate::app::{App, now_ms};
-use crate::execute::{Resumed, Standing};
+use crate::execute::{Reserved, Resumed, Standing};
 use crate::flow::{self, Said, Wanted};
 use crate::problem::{Code, Problem};
 
@@ -52,7 +52,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                 "required": ["workflow_id"],
                 "additionalProperties": false
             },
-            "outputSchema": status,
+            // Without `outputSchema`: of a direct call it gives what the tool answered, and clients would hold that
+            // against ours.
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true }
         })),
         raw(&json!({
@@ -144,8 +145,9 @@ pub(super) async fn go_on_with(
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
+            let reserved = app.runs.reserve(&id);
             let answered = answer(app, request, door, &id, asked).await?;
-            let standing = go_on(app, request, &id, &answered).await?;
+            let standing = go_on(app, request, &id, &answered, reserved).await?;
             ask::settle(app, request, door, &id, standing).await?
         } else {
             wait_again(app, request, door, &id).await?
@@ -198,8 +200,11 @@ pub(super) async fn go_on(
     request: &Incoming,
     id: &RunId,
     answered: &str,
+    reserved: Reserved,
 ) -> Result<Standing, Problem> {
-    match flow::resume(app, &request.client.principal, id, request.caller.clone()).await? {
+    let resumed = flow::resume(app, &request.client.principal, id, request.caller.clone()).await?;
+    drop(reserved);
+    match resumed {
         Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => {
             wait_for(app, id, request, Some(answered)).await
         }
@@ -264,12 +269,12 @@ pub(super) async fn replan(
         match (which.dag_structure, which.new_requirement) {
             (Some(document), None) => {
                 let by = passed_on(request, door);
-                let whose = &request.client.principal;
+                let (whose, reserved) = (&request.client.principal, app.runs.reserve(&id));
                 let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
                     Ok(name) => name,
                     Err(refused) => return Ok(refusal(&refused)),
                 };
-                let standing = go_on(app, request, &id, &name).await?;
+                let standing = go_on(app, request, &id, &name, reserved).await?;
                 Ok(ask::settle(app, request, door, &id, standing).await?.told(&id))
             }
             (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,

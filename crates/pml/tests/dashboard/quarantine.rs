@@ -37,7 +37,8 @@ fn changed(tools: &Value) -> Place {
     offers(&json!([tool("add", "adds a note"), tool("find", "finds notes")]));
     let (script, list) = (home.path("server.mjs"), home.path("tools.json"));
     home.configure(&format!(
-        "[approvals]\nby = \"human\"\n[servers.notes]\ncommand = {:?}\nargs = [{script:?}, {list:?}]\n",
+        "[approvals]\nby = \"human\"\n[servers.notes]\ncommand = {:?}\nargs = [{script:?}, {list:?}]\n\
+         [permissions]\nnotes = {{ approval_mode = \"auto\" }}\n",
         node()
     ));
     assert!(is_used(&place, "add"));

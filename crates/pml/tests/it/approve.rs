@@ -20,7 +20,7 @@ use crate::faulty::{self, Ledger};
 use crate::harness::{Client, Home, PATIENCE, Served, text};
 use crate::http::modern_by;
 
-/// A home with the server `s`: `s:wait` may be called, everything else of it has to be asked for. `settings` are further
+/// A home with the server `s`: `s:wait` and `s:redefine` may be called, everything else of it has to be asked for. `settings` are further
 /// lines of `pml.toml`; what they say under `[permissions]` comes last.
 fn home(settings: &str) -> Home {
     let home = Home::new("");

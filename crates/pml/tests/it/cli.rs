@@ -219,7 +219,7 @@ fn a_server_is_added_used_and_removed() {
     );
     check(
         &home,
-        &["call", "notes:add_note", "--args", r#"{"title": "milk"}"#],
+        &["call", "notes:add_note", "--yes", "--args", r#"{"title": "milk"}"#],
         &expect![[r#"
         add_note got {"title":"milk"}
         --- exit 0
@@ -227,7 +227,7 @@ fn a_server_is_added_used_and_removed() {
     );
     check(
         &home,
-        &["--json", "call", "notes:add_note", "--args", r#"{"title": "milk"}"#],
+        &["--json", "call", "notes:add_note", "--yes", "--args", r#"{"title": "milk"}"#],
         &expect![[r#"
         {"content":[{"type":"text","text":"add_note got {\"title\":\"milk\"}"}]}
         --- exit 0
@@ -235,7 +235,7 @@ fn a_server_is_added_used_and_removed() {
     );
     check(
         &home,
-        &["call", "notes:fail"],
+        &["call", "notes:fail", "--yes"],
         &expect![[r#"
         it did not work
         --- exit 1

@@ -44,6 +44,9 @@ impl Sdk {
 enum Door<'a> {
     Stdio(&'a Home),
     Http(&'a Served),
+    /// With the key of the client `desk`.
+    StdioWithKey(&'a Home),
+    HttpWithKey(&'a Served, &'a str),
 }
 
 impl Door<'_> {
@@ -58,8 +61,15 @@ impl Door<'_> {
                 let pml = json!([env!("CARGO_BIN_EXE_pml"), "stdio"]).to_string();
                 command.args(["--stdio", &pml]).env("PML_HOME", home.path("")).current_dir(home.path(""));
             }
+            Door::StdioWithKey(home) => {
+                let pml = json!([env!("CARGO_BIN_EXE_pml"), "stdio", "--key-file", "desk.key"]).to_string();
+                command.args(["--stdio", &pml]).env("PML_HOME", home.path("")).current_dir(home.path(""));
+            }
             Door::Http(served) => {
                 command.args(["--url", &served.url, &format!("--token={}", served.token)]);
+            }
+            Door::HttpWithKey(served, key) => {
+                command.args(["--url", &served.url, &format!("--token={key}")]);
             }
         }
         let outcome = last_line(command);
@@ -245,7 +255,9 @@ fn fixtures() -> Home {
         )
     };
     let config = [fixture("legacy", ""), fixture("modern", ", \"--modern-only\"")].concat();
-    let home = Home::new(&format!("expose = \"full\"\n{config}"));
+    let home = Home::new(&format!(
+        "expose = \"full\"\n{config}[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n"
+    ));
     let looked = home.run(&["doctor"]);
     assert!(looked.stdout.contains("protocol 2025-11-25"), "{}", looked.stdout);
     assert!(looked.stdout.contains("protocol 2026-07-28"), "{}", looked.stdout);
@@ -351,22 +363,58 @@ fn use_approvals(home: &Home, door: &Door<'_>) {
     }
 }
 
-/// Only a person's word counts, and one sits in front of each of the clients.
-fn with_people() -> Home {
-    let clients = ["pml-test-sdk1", "pml-test-sdk2", "pml-test-python"];
-    let interactive = clients.map(|name| format!("[clients.{name}]\ninteractive = true\n")).concat();
-    Home::new(&format!("[approvals]\nby = \"human\"\n{interactive}"))
+/// Only a person's word counts, and one sits in front of the clients that have the key of `desk`.
+fn with_people() -> (Home, String) {
+    let home = Home::new("[approvals]\nby = \"human\"\n");
+    let key = home.key("desk", true, false);
+    (home, key)
 }
 
 #[test]
 fn every_client_asks_its_user_over_stdio() {
-    let home = with_people();
-    use_approvals(&home, &Door::Stdio(&home));
+    let (home, _) = with_people();
+    use_approvals(&home, &Door::StdioWithKey(&home));
 }
 
 #[test]
 fn every_client_asks_its_user_over_http() {
-    let home = with_people();
+    let (home, key) = with_people();
     let served = home.serve(&[]);
-    use_approvals(&home, &Door::Http(&served));
+    use_approvals(&home, &Door::HttpWithKey(&served, &key));
+}
+
+/// Each client calls a tool that has to be asked about, by its own name, and its user is asked.
+fn call_directly(home: &Home, door: &Door<'_>) {
+    for sdk in SDKS {
+        for decision in ["allow", "deny"] {
+            let path = format!("{sdk:?}-{decision}-directly.txt");
+            let asked = json!({"path": path, "content": "said"}).to_string();
+            let answer = json!({"decision": decision}).to_string();
+            let played = [("--tool", "fs:write"), ("--args", &asked), ("--answer", &answer)];
+            let outcome = door.play(sdk, "elicit", &played);
+            let questions = outcome["asked"].as_array().unwrap();
+            assert_eq!(questions.len(), 1, "{sdk:?}: {outcome}");
+            let message = questions[0]["message"].as_str().unwrap();
+            assert!(message.contains("`fs:write`") && message.contains(&path), "{sdk:?}: {message}");
+            assert_eq!(home.path(&path).exists(), decision == "allow", "{sdk:?} {decision}");
+            let result = &outcome["result"];
+            match decision {
+                "allow" => assert!(result["structuredContent"]["path"].is_string(), "{sdk:?}: {outcome}"),
+                _ => assert!(text(result).starts_with("DENIED"), "{sdk:?}: {outcome}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_client_asks_its_user_about_a_direct_call_over_stdio() {
+    let (home, _) = with_people();
+    call_directly(&home, &Door::StdioWithKey(&home));
+}
+
+#[test]
+fn every_client_asks_its_user_about_a_direct_call_over_http() {
+    let (home, key) = with_people();
+    let served = home.serve(&[]);
+    call_directly(&home, &Door::HttpWithKey(&served, &key));
 }

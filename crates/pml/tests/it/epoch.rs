@@ -3,7 +3,7 @@
 use pml::app::{App, Role};
 use pml::config::{Env, Paths};
 use pml::epoch::Mark;
-use pml::tools::{self, Context, Outcome};
+use pml::tools::{self, AskedByClient, Context, Direct, Outcome};
 use pml_mcp::Caller;
 use pml_model::json::{Fields, raw};
 use pml_model::{ServerName, ToolId};
@@ -14,7 +14,13 @@ use crate::faulty::Remote;
 use crate::harness::{Home, eventually};
 
 async fn call(app: &App, tool: &str, arguments: &Value) -> Outcome {
-    let context = Context::single(app.principal.clone(), Caller::silent(), CancellationToken::new());
+    let direct = Direct {
+        client: "test".to_owned(),
+        key: None,
+        // What moves the epoch is the question here, and not who may call.
+        asked_by_client: Some(AskedByClient::Listed),
+    };
+    let context = Context::direct(app.principal.clone(), direct, Caller::silent(), CancellationToken::new());
     tools::call(app, &context, &ToolId::parse(tool).unwrap(), &raw(arguments), Fields::default()).await
 }
 
@@ -63,11 +69,11 @@ async fn calls_that_may_write_move_the_epoch_and_others_do_not() {
     assert_ne!(mark(&app, "alone"), own);
 
     let (elsewhere, own) = (mark(&app, "fs"), mark(&app, "alone"));
-    let done = home.run(&["call", "alone:ok"]);
+    let done = home.run(&["call", "alone:ok", "--yes"]);
     assert_eq!(done.code, 0, "{done:?}");
     eventually("the write of the other process counts", || mark(&app, "alone") != own);
     assert_eq!(mark(&app, "fs"), elsewhere);
-    let done = home.run(&["call", "s:ok"]);
+    let done = home.run(&["call", "s:ok", "--yes"]);
     assert_eq!(done.code, 0, "{done:?}");
     eventually("the write of the other process counts", || mark(&app, "fs") != elsewhere);
     app.close().await;

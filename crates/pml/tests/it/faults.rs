@@ -115,7 +115,7 @@ fn a_command_that_cannot_be_started_says_why() {
 fn a_hanging_call_times_out_is_cancelled_and_its_late_answer_goes_nowhere() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], "call_timeout = \"4s\""));
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], "call_timeout = \"4s\""));
         let mut client = home.stdio(&[]);
         let ledger = Ledger::of(&home, "s");
         for round in 1..=2 {
@@ -137,7 +137,7 @@ fn a_hanging_call_times_out_is_cancelled_and_its_late_answer_goes_nowhere() {
 fn a_cancelled_call_is_cancelled_at_its_server_and_gets_no_response() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], ""));
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], ""));
         let mut client = home.stdio(&[]);
         let ledger = Ledger::of(&home, "s");
         let call = begin(&mut client, "s:hang", &json!({"answerAfterCancel": true}));
@@ -179,7 +179,7 @@ fn a_call_that_is_cancelled_in_the_same_breath_does_not_go_on() {
 fn between_any_garbage_every_answer_reaches_its_own_call() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], ""));
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], ""));
         let mut client = home.stdio(&[]);
         let calls: Vec<(u64, String)> = (0..100)
             .map(|n| {
@@ -290,8 +290,8 @@ fn a_flood_on_standard_error_is_bounded_and_its_last_words_are_harmless() {
 #[test]
 fn a_server_that_stops_reading_stalls_nobody_else() {
     let home = Home::new("");
-    let deaf = faulty::table(&home, "s", &[], "call_timeout = \"2s\"");
-    home.configure(&(deaf + &faulty::table(&home, "steady", &[], "")));
+    let deaf = faulty::allowed(&home, "s", &[], "call_timeout = \"2s\"");
+    home.configure(&(deaf + &faulty::allowed(&home, "steady", &[], "")));
     let mut client = home.stdio(&[]);
     assert_ok(&mut client, "steady:ok");
     assert_eq!(text(&client.call("s:deaf", &json!({}))), "deaf from now on");
@@ -315,8 +315,8 @@ fn a_server_that_stops_reading_stalls_nobody_else() {
 #[test]
 fn while_one_server_starts_everything_else_answers() {
     let home = Home::new("");
-    let slow = faulty::table(&home, "slow", &["--slow", "3000"], "");
-    home.configure(&(slow + &faulty::table(&home, "steady", &[], "")));
+    let slow = faulty::allowed(&home, "slow", &["--slow", "3000"], "");
+    home.configure(&(slow + &faulty::allowed(&home, "steady", &[], "")));
     let mut client = home.stdio(&[]);
     let waiting = begin(&mut client, "slow:ok", &json!({}));
     let listed = client.request("tools/list", &json!({}));
@@ -371,7 +371,7 @@ fn a_server_that_still_starts_is_told_as_starting_and_not_as_unknown() {
 #[test]
 fn a_server_that_never_gets_ready_is_given_up() {
     let home = Home::new("");
-    home.configure(&faulty::table(&home, "slow", &["--slow", "600000"], "start_timeout = \"1s\""));
+    home.configure(&faulty::allowed(&home, "slow", &["--slow", "600000"], "start_timeout = \"1s\""));
     let mut client = home.stdio(&[]);
     let result = client.call("slow:ok", &json!({}));
     assert!(["SERVER_STARTING", "SERVER_DOWN"].contains(&code(&result)), "{result}");
@@ -386,7 +386,7 @@ fn a_server_that_never_gets_ready_is_given_up() {
 fn tools_that_change_while_a_server_runs_are_announced_recorded_and_in_force() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], "definitions = \"follow\""));
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], "definitions = \"follow\""));
         let mut client = home.stdio(&["--expose", "full"]);
         assert_ok(&mut client, "s:ok");
         assert_problem(&client.call("s:fresh", &json!({})), "UNKNOWN_TOOL", "s:fresh");
@@ -423,7 +423,7 @@ fn failures_of_a_remote_server_are_told_apart() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
         let remote = Remote::start(&home, "far", &["--era", era]);
-        home.configure(&remote.table("far", ""));
+        home.configure(&remote.allowed("far", ""));
         let mut client = home.stdio(&[]);
         let ledger = Ledger::of(&home, "far");
         assert_ok(&mut client, "far:ok");
@@ -450,7 +450,7 @@ fn failures_of_a_remote_server_are_told_apart() {
 fn an_answer_without_end_from_a_remote_server_is_cut_off() {
     let home = Home::new("");
     let remote = Remote::start(&home, "far", &[]);
-    home.configure(&remote.table("far", ""));
+    home.configure(&remote.allowed("far", ""));
     let mut client = home.stdio(&[]);
     assert_ok(&mut client, "far:ok");
     let before = resident(client.child.id());
@@ -466,7 +466,7 @@ fn an_answer_without_end_from_a_remote_server_is_cut_off() {
 fn a_remote_server_that_asks_for_a_pause_gets_it() {
     let home = Home::new("");
     let remote = Remote::start(&home, "far", &[]);
-    home.configure(&remote.table("far", ""));
+    home.configure(&remote.allowed("far", ""));
     let mut client = home.stdio(&[]);
     let limit = json!({"status": 429, "headers": {"retry-after": "300"}});
     assert_problem(&client.call("far:status", &limit), "RATE_LIMITED", "300 s");
@@ -480,7 +480,7 @@ fn a_remote_server_that_is_gone_is_told_as_down_and_used_again_when_back() {
     let home = Home::new("");
     let remote = Remote::start(&home, "far", &[]);
     let port = remote.url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
-    home.configure(&remote.table("far", ""));
+    home.configure(&remote.allowed("far", ""));
     let mut client = home.stdio(&[]);
     assert_ok(&mut client, "far:ok");
     drop(remote);

@@ -16,10 +16,19 @@ pub fn table(home: &Home, name: &str, options: &[&str], settings: &str) -> Strin
     format!("[servers.{name}]\ncommand = {}\nargs = {}\n{settings}\n", json!(node()), json!(args))
 }
 
-/// A home with faulty servers of these names and nothing else configured.
+/// The same, and nobody has to be asked about its tools.
+pub fn allowed(home: &Home, name: &str, options: &[&str], settings: &str) -> String {
+    table(home, name, options, settings) + &without_asking(name)
+}
+
+fn without_asking(name: &str) -> String {
+    format!("[permissions.{name}]\napproval_mode = \"auto\"\n")
+}
+
+/// A home with faulty servers of these names, about whose tools nobody has to be asked, and nothing else configured.
 pub fn home(names: &[&str]) -> Home {
     let home = Home::new("");
-    let tables: Vec<String> = names.iter().map(|name| table(&home, name, &[], "")).collect();
+    let tables: Vec<String> = names.iter().map(|name| allowed(&home, name, &[], "")).collect();
     home.configure(&tables.join("\n"));
     home
 }
@@ -97,6 +106,11 @@ impl Remote {
     /// Its `[servers.…]` table.
     pub fn table(&self, name: &str, settings: &str) -> String {
         format!("[servers.{name}]\nurl = {}\n{settings}\n", json!(self.url))
+    }
+
+    /// The same, and nobody has to be asked about its tools.
+    pub fn allowed(&self, name: &str, settings: &str) -> String {
+        self.table(name, settings) + &without_asking(name)
     }
 }
 

@@ -66,17 +66,23 @@ impl Home {
         }
     }
 
+    /// Sets the passphrase without the terminal that `pml passphrase` wants.
+    pub fn set_passphrase(&self, passphrase: &str) {
+        let paths = pml::config::Paths { config: self.path("pml.toml"), data: self.path("") };
+        let setting = pml::passphrase::set(&paths, passphrase);
+        tokio::runtime::Runtime::new().unwrap().block_on(setting).unwrap();
+    }
+
     /// Runs a command as a person who types the passphrase on a terminal of their own.
     pub fn run_as_person(&self, args: &[&str]) -> Finished {
         if !self.path("passphrase").exists() {
-            let paths = pml::config::Paths { config: self.path("pml.toml"), data: self.path("") };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(pml::passphrase::set(&paths, PASSPHRASE)).unwrap();
+            self.set_passphrase(PASSPHRASE);
         }
         self.run_on_terminal(args, &[PASSPHRASE])
     }
 
-    /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]` and each prompt for the passphrase.
+    /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]` and each prompt that hides what
+    /// is typed.
     pub fn run_on_terminal(&self, args: &[&str], answers: &[&str]) -> Finished {
         const TYPIST: &str = r"
 import os, pty, sys, termios, time
@@ -94,9 +100,9 @@ while True:
     if not some:
         break
     shown += some
-    hidden = shown.endswith(b'assphrase: ')
-    if (hidden or shown.rstrip().endswith(b'[y/n]')) and answers:
-        while hidden and termios.tcgetattr(terminal)[3] & termios.ECHO:
+    hides = shown.endswith(b'assphrase: ')
+    if (hides or shown.rstrip().endswith(b'[y/n]')) and answers:
+        while hides and termios.tcgetattr(terminal)[3] & termios.ECHO:
             time.sleep(0.01)
         os.write(terminal, answers.pop(0).encode() + b'\n')
 sys.stdout.write(shown.decode().replace('\r\n', '\n'))
@@ -113,6 +119,20 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// Makes a key of a client without the terminal that `pml keys create` wants; also in the file `CLIENT.key`.
+    pub fn key(&self, client: &str, interactive: bool, asks_itself: bool) -> String {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let store = pml_store::Store::open(&self.path("pml.db")).unwrap();
+        let wanted = pml::keys::Wanted { client: client.to_owned(), interactive, asks_itself };
+        let making = pml::keys::create(&store, pml_model::Principal::local(), wanted);
+        let (key, _) = tokio::runtime::Runtime::new().unwrap().block_on(making).unwrap();
+        let mut file = std::fs::OpenOptions::new();
+        let file = file.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = file.open(self.path(&format!("{client}.key"))).unwrap();
+        writeln!(file, "{}", key.reveal()).unwrap();
+        key.reveal().to_owned()
     }
 
     /// Starts `pml stdio` and shakes hands.

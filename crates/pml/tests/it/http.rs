@@ -12,7 +12,8 @@ use crate::harness::{Home, PATIENCE, Served, eventually, material, node, text};
 
 /// An answer whose head has been read and whose body has not.
 pub struct Reply {
-    status: u16,
+    /// The status.
+    pub status: u16,
     headers: Vec<(String, String)>,
     rest: BufReader<TcpStream>,
 }
@@ -44,7 +45,7 @@ impl Reply {
         Some(Reply { status, headers, rest })
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
@@ -128,7 +129,13 @@ fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], bod
 /// A POST to the endpoint by someone who is let in.
 #[track_caller]
 fn post(served: &Served, more: &[(&str, &str)], body: &str) -> Reply {
-    let token = format!("Bearer {}", served.token);
+    post_as(served, &served.token, more, body)
+}
+
+/// A POST to the endpoint with this token.
+#[track_caller]
+pub fn post_as(served: &Served, token: &str, more: &[(&str, &str)], body: &str) -> Reply {
+    let token = format!("Bearer {token}");
     let mut headers = vec![("Host", authority(served)), ("Authorization", token.as_str())];
     headers.extend([("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]);
     headers.extend(more);
@@ -156,17 +163,24 @@ fn modern(served: &Served, method: &str, params: &Value) -> Reply {
 
 /// A request of the stateless era by a client of that name with those capabilities.
 pub fn modern_by(served: &Served, client: &Value, method: &str, params: &Value) -> Reply {
+    modern_as(served, &served.token, client, method, params)
+}
+
+/// The same with this token.
+pub fn modern_as(served: &Served, token: &str, client: &Value, method: &str, params: &Value) -> Reply {
     let mut params = params.clone();
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": client["name"], "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": client["capabilities"],
-        "progressToken": "p",
-    });
+    for (key, value) in [
+        ("io.modelcontextprotocol/protocolVersion", json!("2026-07-28")),
+        ("io.modelcontextprotocol/clientInfo", json!({"name": client["name"], "version": "1"})),
+        ("io.modelcontextprotocol/clientCapabilities", client["capabilities"].clone()),
+        ("progressToken", json!("p")),
+    ] {
+        params["_meta"][key] = value;
+    }
     let name = params["name"].as_str().unwrap_or_default().to_owned();
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", &name)];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    post(served, &headers, &body.to_string())
+    post_as(served, token, &headers, &body.to_string())
 }
 
 /// A call of the stateless era, to its end.
@@ -194,10 +208,14 @@ fn served() -> (Home, Served) {
     (home, served)
 }
 
+/// Nobody is asked before tools are called.
+const AUTO: &str = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n";
+
 /// A gateway in front of the fixture of the older era, which asks its questions while a call runs.
 fn served_with_fixture() -> (Home, Served) {
     let script = material("fixture/legacy.mjs");
-    let server = format!("[servers.legacy]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"]\n", node());
+    let server =
+        format!("[servers.legacy]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"]\n{AUTO}", node());
     let home = Home::new(&server);
     assert_eq!(home.run(&["doctor"]).code, 0);
     let served = home.serve(&[]);

@@ -16,9 +16,13 @@ fn fertile() -> Home {
     let script = material("fixture/faulty.mjs").display().to_string();
     let ledger = home.path("apart.ledger").display().to_string();
     let args = json!(["--wait", node(), script, "--ledger", ledger, "--offspring", "--stubborn"]);
-    let apart = format!("[servers.apart]\ncommand = \"setsid\"\nargs = {args}\n");
-    let plain = faulty::table(&home, "plain", &["--offspring"], "");
-    home.configure(&(apart + &plain + &faulty::table(&home, "stubborn", &["--offspring", "--stubborn"], "")));
+    let apart = format!(
+        "[servers.apart]\ncommand = \"setsid\"\nargs = {args}\n[permissions.apart]\napproval_mode = \"auto\"\n"
+    );
+    let plain = faulty::allowed(&home, "plain", &["--offspring"], "");
+    home.configure(
+        &(apart + &plain + &faulty::allowed(&home, "stubborn", &["--offspring", "--stubborn"], "")),
+    );
     home
 }
 
@@ -100,7 +104,7 @@ fn a_server_that_crashes_takes_its_offspring_along() {
 #[test]
 fn an_idle_server_is_stopped_and_started_again_when_needed() {
     let home = Home::new("");
-    home.configure(&faulty::table(&home, "s", &["--offspring"], "idle_stop = \"200ms\""));
+    home.configure(&faulty::allowed(&home, "s", &["--offspring"], "idle_stop = \"200ms\""));
     let mut client = home.stdio(&[]);
     let ledger = Ledger::of(&home, "s");
     for life in 1..=3 {
@@ -122,7 +126,7 @@ fn surroundings(client: &mut Client, server: &str) -> Value {
 fn a_server_sees_the_variables_declared_for_it_and_the_harmless_ones() {
     let home = Home::new("");
     let declared = "env = { DECLARED = \"yes\", FROM_OUTSIDE = \"${SECRET_TOKEN}\" }";
-    home.configure(&faulty::table(&home, "s", &[], declared));
+    home.configure(&faulty::allowed(&home, "s", &[], declared));
     let mut command = home.command(&["stdio"]);
     command.envs([
         ("SECRET_TOKEN", "hush"),
@@ -203,7 +207,7 @@ fn arguments_arrive_exactly_as_configured_and_nothing_reads_them_as_a_command() 
         "\t".to_owned(),
     ];
     let options: Vec<&str> = hostile.iter().map(String::as_str).collect();
-    home.configure(&faulty::table(&home, "s", &options, ""));
+    home.configure(&faulty::allowed(&home, "s", &options, ""));
     let mut client = home.stdio(&[]);
     assert_eq!(surroundings(&mut client, "s")["argv"], json!(hostile));
     assert!(!canary.exists());
@@ -213,8 +217,8 @@ fn arguments_arrive_exactly_as_configured_and_nothing_reads_them_as_a_command() 
 fn a_server_with_an_argument_that_is_no_single_line_is_left_out_and_says_so() {
     for (argument, what) in [("a\u{0}b", "a NUL character"), ("a\nb", "a line break")] {
         let home = Home::new("");
-        let bad = faulty::table(&home, "bad", &[argument], "");
-        home.configure(&(bad + &faulty::table(&home, "s", &[], "")));
+        let bad = faulty::allowed(&home, "bad", &[argument], "");
+        home.configure(&(bad + &faulty::allowed(&home, "s", &[], "")));
         let mut client = home.stdio(&[]);
         let result = client.call("bad:ok", &json!({}));
         assert_eq!(code(&result), "CONFIG", "{result}");
@@ -244,7 +248,7 @@ fn a_server_that_appears_meanwhile_waits_for_a_persons_word() {
     let mut client = home.stdio(&[]);
     assert_eq!(text(&client.call("first:ok", &json!({}))), "ok");
     let both =
-        faulty::table(&home, "first", &[], "") + &faulty::table(&home, "late", &[], "start = \"eager\"");
+        faulty::allowed(&home, "first", &[], "") + &faulty::allowed(&home, "late", &[], "start = \"eager\"");
     home.configure(&both);
     eventually("the new server is held", || code(&client.call("late:ok", &json!({}))) == "NOT_ACCEPTED");
     let result = client.call("late:ok", &json!({}));
@@ -291,7 +295,7 @@ fn a_server_taken_out_of_the_file_ends_and_its_tools_vanish() {
     let listed = |client: &mut Client| client.request("tools/list", &json!({})).to_string();
     assert!(listed(&mut client).contains("gone__ok"));
     client.aside.clear();
-    home.configure(&faulty::table(&home, "kept", &[], ""));
+    home.configure(&faulty::allowed(&home, "kept", &[], ""));
     client.announced("notifications/tools/list_changed");
     let tools = listed(&mut client);
     assert!(!tools.contains("gone__ok") && tools.contains("kept__ok"), "{tools}");
@@ -307,8 +311,8 @@ fn a_server_that_needs_an_unset_variable_is_left_out_by_name() {
     let home = faulty::home(&["s"]);
     let mut client = home.stdio(&[]);
     assert_eq!(text(&client.call("s:ok", &json!({}))), "ok");
-    let needy = faulty::table(&home, "needy", &["${NOBODY_SET_THIS}"], "");
-    home.configure(&(faulty::table(&home, "s", &[], "") + &needy));
+    let needy = faulty::allowed(&home, "needy", &["${NOBODY_SET_THIS}"], "");
+    home.configure(&(faulty::allowed(&home, "s", &[], "") + &needy));
     eventually("it is told to be left out", || code(&client.call("needy:ok", &json!({}))) == "CONFIG");
     let result = client.call("needy:ok", &json!({}));
     assert!(text(&result).contains("the variable `NOBODY_SET_THIS` is not set"), "{result}");
@@ -352,7 +356,7 @@ fn lists(client: &mut Client, tool: &str) -> bool {
 #[test]
 fn what_one_gateway_learns_of_a_server_is_known_to_the_others() {
     let home = Home::new("");
-    home.configure(&faulty::table(&home, "s", &[], "definitions = \"follow\""));
+    home.configure(&faulty::allowed(&home, "s", &[], "definitions = \"follow\""));
     let mut first = home.stdio(&["--expose", "full"]);
     assert!(lists(&mut first, "s__ok"));
     let mut second = home.stdio(&["--expose", "full"]);
@@ -371,7 +375,7 @@ fn what_one_gateway_learns_of_a_server_is_known_to_the_others() {
 fn the_list_of_tools_does_not_wait_for_servers_that_take_long() {
     let home = Home::new("");
     let tables: Vec<String> =
-        (0..20).map(|n| faulty::table(&home, &format!("s{n}"), &["--slow", "600000"], "")).collect();
+        (0..20).map(|n| faulty::allowed(&home, &format!("s{n}"), &["--slow", "600000"], "")).collect();
     home.configure(&tables.join("\n"));
     let mut client = home.stdio(&[]);
     let listed = client.request("tools/list", &json!({}));

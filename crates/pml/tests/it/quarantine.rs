@@ -112,7 +112,9 @@ fn what_was_accepted_stays_so_and_what_was_before_does_not() {
 #[test]
 fn a_persons_word_for_a_tool_is_not_one_for_what_it_became() {
     let home = Home::new("");
-    home.configure(&faulty::table(&home, "s", &[], ""));
+    let auto =
+        ["surroundings", "redefine"].map(|tool| format!("\"s:{tool}\" = {{ approval_mode = \"auto\" }}\n"));
+    home.configure(&format!("{}[permissions]\n{}", faulty::table(&home, "s", &[], ""), auto.concat()));
     let mut client = home.stdio(&[]);
     assert_eq!(text(&client.call("s:surroundings", &json!({}))).get(..1), Some("{"));
     let program = json!({"type": "code", "code": "return await mcp.s.ok({})"});
@@ -177,11 +179,11 @@ fn a_single_call_does_not_reach_a_tool_that_is_another_when_its_server_starts() 
     let mut tools = notes_tools();
     tools[0]["description"] = json!("Writes a note down and tells everybody");
     std::fs::write(home.path("tools.json"), tools.to_string()).unwrap();
-    let call = ["call", "notes:add_note", "--args", r#"{"title": "milk"}"#];
+    let call = ["call", "notes:add_note", "--yes", "--args", r#"{"title": "milk"}"#];
     let refused = home.run(&call);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("`notes:add_note` is held back"), "{refused:?}");
-    assert_eq!(home.run(&["call", "notes:search_notes", "--args", r#"{"word": "milk"}"#]).code, 0);
+    assert_eq!(home.run(&["call", "notes:search_notes", "--yes", "--args", r#"{"word": "milk"}"#]).code, 0);
 
     let doctor = home.run(&["doctor"]);
     assert!(doctor.stdout.contains("warn tool `notes:add_note` is held back"), "{doctor:?}");
@@ -206,7 +208,7 @@ fn a_server_that_is_followed_may_change_as_it_likes() {
     eventually("what is new is there", || !code(&client.call("s:fresh", &json!({}))).starts_with("UNKNOWN"));
     client.finish();
     // What was in use when it was followed is what is accepted from then on.
-    home.configure(&faulty::table(&home, "s", &[], ""));
+    home.configure(&faulty::allowed(&home, "s", &[], ""));
     let mut client = home.stdio(&[]);
     let answer = client.call("s:ok", &json!({}));
     assert_eq!(code(&answer), "QUARANTINED", "its new process has the definition of the beginning: {answer}");

@@ -41,7 +41,7 @@ fn call_raw(client: &mut Client, tool: &str, arguments: &str) -> String {
 fn arguments_and_results_keep_their_bytes_over_standard_streams() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
-        home.configure(&faulty::table(&home, "s", &["--era", era], ""));
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], ""));
         let mut client = home.stdio(&[]);
         for arguments in ARGUMENTS {
             let line = call_raw(&mut client, "s:echo", arguments);
@@ -56,7 +56,7 @@ fn arguments_and_results_keep_their_bytes_to_and_from_remote_servers() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
         let remote = Remote::start(&home, "far", &["--era", era]);
-        home.configure(&remote.table("far", ""));
+        home.configure(&remote.allowed("far", ""));
         let mut client = home.stdio(&[]);
         for arguments in ARGUMENTS {
             let line = call_raw(&mut client, "far:echo", arguments);

@@ -132,7 +132,7 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
         park_after_ms: 10_000,
     };
     let analysis = document();
-    let work = Work::Dag(DagPlan { tasks, pause, single: false });
+    let work = Work::Dag(DagPlan { tasks, pause, single: false, direct: false });
     Arc::new(Plan::new(
         "test".to_owned(),
         String::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use pml_model::RunState;
 use pml_model::json::Fields;
 use pml_model::question::{Layer, LayerResult};
 use serde_json::value::RawValue;
@@ -39,6 +40,23 @@ impl Dag {
         report.outcomes = self.last_outcomes();
         let begun = (0..self.tasks.len()).filter(|task| self.stood[*task].begun.is_some());
         report.path.nodes = begun.map(|task| self.tasks[task].node).collect();
+        if self.plan.is_direct() {
+            self.add_tool_result(report);
+        }
+    }
+
+    /// Adds what the tool of a direct call answered. A run that was ended before it heard of that has no result.
+    fn add_tool_result(&self, report: &mut Report) {
+        let error = self.stood.first().and_then(|stood| stood.error.as_ref());
+        match (report.state, error) {
+            (RunState::Done, _) => report.whole = true,
+            (RunState::Failed, Some(error)) if error.code == "TOOL_ERROR" => {
+                let result = error.data.clone().and_then(|data| RawValue::from_string(data).ok());
+                report.whole = result.is_some();
+                report.result = result;
+            }
+            (_, _) => {}
+        }
     }
 
     /// What became of each task when nothing goes on any more.
@@ -153,10 +171,11 @@ impl Dag {
         };
         let fallback = CallError::new("UNKNOWN", "it does not say why".to_owned());
         let error = self.stood[task].error.as_ref().unwrap_or(&fallback);
-        let mut failure = Failure::new(
-            &error.code,
-            format!("task `{}` failed: {}{skipped}", self.tasks[task].id, error.message),
-        );
+        let message = match self.plan.is_direct() {
+            true => error.message.clone(),
+            false => format!("task `{}` failed: {}{skipped}", self.tasks[task].id, error.message),
+        };
+        let mut failure = Failure::new(&error.code, message);
         failure.hint.clone_from(&error.hint);
         failure.node_id = Some(self.tasks[task].node.to_string());
         failure

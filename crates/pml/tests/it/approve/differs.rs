@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::elicit::{able, answer, begin, outcome};
+use super::elicit::{answer, begin, desk, outcome};
 use super::{code, execute_with, hits, home, say, yes};
 use crate::harness::{Client, Home, text};
 
@@ -15,9 +15,9 @@ fn to(name: &str) -> Value {
     json!({"to": name, "server": "s"})
 }
 
-/// A home where the user of the client `desk` is a person, and other clients are taken at their word.
+/// A home where clients are taken at their word; the user of the one with the key of `desk` is a person.
 fn with_a_person() -> Home {
-    home("[clients.desk]\ninteractive = true\n")
+    home("")
 }
 
 /// Has the person at the desk answer all that `code` asks, and gives what they were shown.
@@ -39,7 +39,7 @@ fn differs(reply: &Value) -> &Value {
 #[test]
 fn a_second_run_is_told_from_the_one_that_a_person_allowed() {
     let home = with_a_person();
-    let mut desk = able(&home, "desk");
+    let mut desk = desk(&home);
     let first = person(&mut desk, KNOWN, &to("ann"), "allow", 1);
     assert!(!first[0].contains("different"), "nothing was allowed before: {}", first[0]);
     let same = person(&mut desk, KNOWN, &to("ann"), "allow", 1);
@@ -65,7 +65,7 @@ fn a_second_run_is_told_from_the_one_that_a_person_allowed() {
 #[test]
 fn neither_a_no_nor_a_programs_word_is_what_a_person_allowed() {
     let home = with_a_person();
-    let (mut desk, mut agent) = (able(&home, "desk"), home.stdio(&[]));
+    let (mut desk, mut agent) = (desk(&home), home.stdio(&[]));
     person(&mut desk, KNOWN, &to("ann"), "deny", 1);
     let asked = execute_with(&mut agent, KNOWN, &to("bob"));
     assert_eq!(differs(&asked), &Value::Null, "nothing was allowed");
@@ -83,7 +83,7 @@ fn neither_a_no_nor_a_programs_word_is_what_a_person_allowed() {
 #[test]
 fn calls_of_programs_and_of_tasks_are_compared_alike() {
     let home = with_a_person();
-    let (mut desk, mut agent) = (able(&home, "desk"), home.stdio(&[]));
+    let (mut desk, mut agent) = (desk(&home), home.stdio(&[]));
     let shown = person(&mut desk, LATER, &to("ann"), "allow", 1);
     assert!(shown[0].contains("\"ann\"") && !shown[0].contains("different"), "{shown:?}");
     let asked = execute_with(&mut agent, LATER, &to("bob"));

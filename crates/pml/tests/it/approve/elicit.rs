@@ -3,12 +3,21 @@
 use serde_json::{Value, json};
 
 use super::{ONE_CALL, asked, code, execute, hits, home, request, state, yes};
-use crate::harness::{Client, Home, eventually};
-use crate::http::modern_by;
+use crate::harness::{Client, Home, Served, eventually};
+use crate::http::{modern_as, modern_by};
 
 /// A client of the older era that calls itself `name` and can ask its user.
 pub(super) fn able(home: &Home, name: &str) -> Client {
-    let mut client = home.stdio_unopened(&[]);
+    opened(home.stdio_unopened(&[]), name)
+}
+
+/// A client of the older era with a key that says that a person sits in front of it.
+pub(super) fn desk(home: &Home) -> Client {
+    home.key("desk", true, false);
+    opened(home.stdio_unopened(&["--key-file", "desk.key"]), "whatever it calls itself")
+}
+
+fn opened(mut client: Client, name: &str) -> Client {
     let info = json!({"name": name, "version": "1"});
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": info});
@@ -212,15 +221,16 @@ fn a_client_that_takes_its_request_back_while_its_user_thinks_ends_the_run() {
 }
 
 #[test]
-fn where_only_a_person_may_answer_the_config_says_in_front_of_which_client_one_sits() {
-    let home = home("[approvals]\nby = \"human\"\n[clients.desk]\ninteractive = true\n");
+fn where_only_a_person_may_answer_a_key_says_in_front_of_which_client_one_sits() {
+    // What the config says of a name counts for nothing: every client can give itself that name.
+    let home = home("[approvals]\nby = \"human\"\n[clients.agent]\ninteractive = true\n");
     let mut client = able(&home, "agent");
     let run = begin(&mut client, ONE_CALL, &json!({}));
     let reply = outcome(&mut client, run);
     asked(&reply);
     assert!(client.aside.iter().all(|message| message["method"] != "elicitation/create"), "it was asked");
 
-    let mut desk = able(&home, "desk");
+    let mut desk = desk(&home);
     let run = begin(&mut desk, ONE_CALL, &json!({}));
     answer(&mut desk, &json!({"action": "accept", "content": {"decision": "allow"}}));
     let done = outcome(&mut desk, run);
@@ -237,18 +247,29 @@ fn a_client_that_cannot_ask_is_told_what_is_asked() {
     assert!(client.aside.iter().all(|message| message["method"] != "elicitation/create"), "it was asked");
 }
 
-/// A call of the stateless era by a client that calls itself `desk`.
-fn stateless(served: &crate::harness::Served, params: &Value) -> Value {
-    let who = json!({"name": "desk", "capabilities": {"elicitation": {}}});
-    modern_by(served, &who, "tools/call", params).response()
+/// A gateway for a client of the stateless era with a key that says that a person sits in front of it.
+struct Desk {
+    served: Served,
+    key: String,
+}
+
+impl Desk {
+    fn of(home: &Home) -> Desk {
+        Desk { key: home.key("desk", true, false), served: home.serve(&[]) }
+    }
+
+    fn call(&self, params: &Value) -> Value {
+        let who = json!({"name": "whatever it calls itself", "capabilities": {"elicitation": {}}});
+        modern_as(&self.served, &self.key, &who, "tools/call", params).response()
+    }
 }
 
 #[test]
 fn a_stateless_client_answers_and_goes_on_with_the_same_run() {
-    let home = home("[clients.desk]\ninteractive = true\n");
-    let served = home.serve(&[]);
+    let home = home("");
+    let mut desk = Desk::of(&home);
     let mut params = json!({"name": "pml_execute", "arguments": request(ONE_CALL, &json!({}))});
-    let first = stateless(&served, &params)["result"].clone();
+    let first = desk.call(&params)["result"].clone();
     assert_eq!(first["resultType"], "input_required", "{first}");
     let (name, question) = first["inputRequests"].as_object().unwrap().iter().next().unwrap();
     assert_eq!(question["method"], "elicitation/create");
@@ -267,35 +288,33 @@ fn a_stateless_client_answers_and_goes_on_with_the_same_run() {
     let last = tampered.pop().unwrap();
     tampered.push(if last == 'A' { 'B' } else { 'A' });
     params["requestState"] = json!(tampered.into_iter().collect::<String>());
-    let refused = stateless(&served, &params);
+    let refused = desk.call(&params);
     assert!(refused.get("error").is_some(), "{refused}");
     // A state is for the request it was given for.
     params["requestState"] = json!(state);
     let mut other = params.clone();
     other["arguments"] = request("return await mcp.s.echo({ another: true });", &json!({}));
-    let refused = stateless(&served, &other);
+    let refused = desk.call(&other);
     assert!(refused.get("error").is_some(), "{refused}");
     assert_eq!((hits(&home), runs()), (0, 1));
 
-    let done = stateless(&served, &params)["result"].clone();
+    let done = desk.call(&params)["result"].clone();
     assert_eq!((&done["structuredContent"]["status"], hits(&home)), (&json!("success"), 1), "{done}");
     // Whoever lost the reply hears it again, also from the next gateway.
-    drop(served);
-    let served = home.serve(&[]);
-    let again = stateless(&served, &params)["result"].clone();
+    desk.served = home.serve(&[]);
+    let again = desk.call(&params)["result"].clone();
     assert_eq!(again["structuredContent"]["workflowId"], done["structuredContent"]["workflowId"]);
     assert_eq!((hits(&home), runs()), (1, 1), "the same run, once");
 }
 
 #[test]
 fn a_state_is_for_its_run_its_question_its_request_and_outlives_the_process() {
-    let home = home("[clients.desk]\ninteractive = true\n");
-    let served = home.serve(&[]);
+    let home = home("");
+    let mut desk = Desk::of(&home);
     let mut params = json!({"name": "pml_execute", "arguments": request(ONE_CALL, &json!({}))});
-    let first = stateless(&served, &params)["result"].clone();
-    let other = stateless(&served, &params)["result"].clone();
-    drop(served);
-    let served = home.serve(&[]);
+    let first = desk.call(&params)["result"].clone();
+    let other = desk.call(&params)["result"].clone();
+    desk.served = home.serve(&[]);
     params["inputResponses"] = json!({"q1": {"action": "accept", "content": {"decision": "allow"}}});
     let states = [&first, &other].map(|result| result["requestState"].as_str().unwrap().to_owned());
     let [mine, theirs] = states.each_ref().map(|state| state.split('.').collect::<Vec<&str>>());
@@ -311,7 +330,7 @@ fn a_state_is_for_its_run_its_question_its_request_and_outlives_the_process() {
                 continue;
             }
             params["requestState"] = json!(state);
-            let refused = stateless(&served, &params);
+            let refused = desk.call(&params);
             // A state that is not one of ours by its looks belongs to nobody, and the request is a new one.
             let asked_anew = refused["result"]["resultType"] == "input_required";
             assert!(refused.get("error").is_some() || asked_anew, "{state}: {refused}");
@@ -321,24 +340,24 @@ fn a_state_is_for_its_run_its_question_its_request_and_outlives_the_process() {
     // Nor does it count from a client in front of which nobody sits.
     params["requestState"] = json!(states[0]);
     let who = json!({"name": "agent", "capabilities": {"elicitation": {}}});
-    let said = modern_by(&served, &who, "tools/call", &params).response();
+    let said = modern_by(&desk.served, &who, "tools/call", &params).response();
     assert_eq!(hits(&home), 0, "{said}");
-    let done = stateless(&served, &params)["result"]["structuredContent"].clone();
+    let done = desk.call(&params)["result"]["structuredContent"].clone();
     assert_eq!((&done["status"], hits(&home)), (&json!("success"), 1), "{done}");
 }
 
 #[test]
 fn a_stateless_client_that_comes_back_without_an_answer_is_asked_again() {
-    let home = home("[clients.desk]\ninteractive = true\n");
-    let served = home.serve(&[]);
+    let home = home("");
+    let desk = Desk::of(&home);
     let mut params = json!({"name": "pml_execute", "arguments": request(ONE_CALL, &json!({}))});
-    let first = stateless(&served, &params)["result"].clone();
+    let first = desk.call(&params)["result"].clone();
     params["requestState"] = first["requestState"].clone();
-    let second = stateless(&served, &params)["result"].clone();
+    let second = desk.call(&params)["result"].clone();
     assert_eq!(second["resultType"], "input_required", "{second}");
     params["requestState"] = second["requestState"].clone();
     params["inputResponses"] = json!({"q1": {"action": "cancel"}});
-    let open = stateless(&served, &params)["result"]["structuredContent"].clone();
+    let open = desk.call(&params)["result"]["structuredContent"].clone();
     asked(&open);
     assert_eq!((state(&home, &open).as_str(), hits(&home)), ("waiting", 0));
 }

@@ -1,0 +1,220 @@
+//! The keys by which clients are known: random, shown once, kept as digests.
+//!
+//! What a key is good for is looked up when it matters, never remembered with a session: a key that is revoked
+//! counts for nothing in running gateways within a second.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pml_model::{Digest, KeyId, Principal};
+use pml_store::{ClientKey, NewKey, Store};
+
+use crate::app::{App, blocking, now_ms};
+use crate::config::{Secret, disk};
+use crate::problem::{Code, Problem};
+
+/// How often it is looked whether keys were made or revoked.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How a key begins, so that people and scanners for secrets recognise one.
+const PREFIX: &str = "pmlk_";
+const KEY_BYTES: usize = 32;
+/// The longest name of a client.
+const NAME_CHARACTERS: usize = 64;
+
+/// The keys that count now.
+#[derive(Debug, Default)]
+pub struct Keys {
+    known: RwLock<Arc<Vec<Arc<ClientKey>>>>,
+}
+
+impl Keys {
+    /// The key that this text is. Every text that is no key takes the same time.
+    pub fn find(&self, presented: &str) -> Option<Arc<ClientKey>> {
+        let digest = Digest::of(presented.as_bytes());
+        let mut found = None;
+        for key in self.current().iter() {
+            if black_box(is_same(&key.digest, &digest)) {
+                found = Some(Arc::clone(key));
+            }
+        }
+        found
+    }
+
+    /// The key of this number, if it counts.
+    pub fn get(&self, id: KeyId) -> Option<Arc<ClientKey>> {
+        self.current().iter().find(|key| key.id == id).cloned()
+    }
+
+    fn current(&self) -> Arc<Vec<Arc<ClientKey>>> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes over the keys that are stored.
+    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), Problem> {
+        let store = store.clone();
+        let stored = blocking(move || store.keys()).await?;
+        let counting = stored.into_iter().filter(|key| key.revoked_at.is_none()).map(Arc::new);
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(counting.collect());
+        Ok(())
+    }
+}
+
+/// Compares without stopping at the first difference.
+fn is_same(one: &Digest, other: &Digest) -> bool {
+    let pairs = one.as_str().bytes().zip(other.as_str().bytes());
+    pairs.fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
+}
+
+/// Keeps the keys in step with the database.
+pub(crate) async fn follow(app: Arc<App>) {
+    let mut seen = None;
+    loop {
+        let store = app.store.clone();
+        match blocking(move || store.data_version()).await {
+            Ok(version) if seen == Some(version) => {}
+            Ok(version) => match app.keys.refresh(&app.store).await {
+                Ok(()) => seen = Some(version),
+                Err(problem) => tracing::warn!(%problem, "the keys of clients could not be read"),
+            },
+            Err(error) => tracing::warn!(%error, "the database does not answer"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            () = app.stopping().cancelled() => return,
+        }
+    }
+}
+
+/// What a new key is good for.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The name of the client.
+    pub client: String,
+    /// What its user answers counts as a person's answer.
+    pub interactive: bool,
+    /// It asks its own user before it calls a tool.
+    pub asks_itself: bool,
+}
+
+/// Makes a key and stores its digest. The key itself is not seen again.
+///
+/// # Errors
+/// The name cannot be used, or the key not be stored.
+pub async fn create(
+    store: &Store,
+    principal: Principal,
+    wanted: Wanted,
+) -> Result<(Secret, ClientKey), Problem> {
+    check_name(&wanted.client)?;
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Problem::new(Code::Config, format!("the system gives no random numbers: {error}"))
+    })?;
+    let key = Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)));
+    let new = NewKey {
+        principal,
+        client: wanted.client,
+        digest: Digest::of(key.reveal().as_bytes()),
+        interactive: wanted.interactive,
+        asks_itself: wanted.asks_itself,
+        now: now_ms(),
+    };
+    let store = store.clone();
+    let stored = blocking(move || store.add_key(new)).await?;
+    Ok((key, stored))
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    let plain = name.chars().all(pml_model::name::is_plain) && name.trim() == name;
+    if plain && !name.is_empty() && name.chars().count() <= NAME_CHARACTERS {
+        return Ok(());
+    }
+    let shown = pml_model::name::printable(name);
+    Err(Problem::new(Code::InvalidRequest, format!("`{shown}` is no name for a client"))
+        .hint(format!("give 1 to {NAME_CHARACTERS} visible characters, such as `--client desk`")))
+}
+
+/// Revokes a key.
+///
+/// # Errors
+/// There is no such key, it was revoked before, or the change cannot be stored.
+pub async fn revoke(store: &Store, principal: &Principal, id: KeyId) -> Result<ClientKey, Problem> {
+    let (store, principal) = (store.clone(), principal.clone());
+    let revoked = blocking(move || store.revoke_key(&principal, id, now_ms())).await?;
+    revoked.ok_or_else(|| {
+        Problem::new(Code::NotFound, format!("there is no key `{id}` that counts"))
+            .hint("`pml keys list` shows the keys there are, by their numbers")
+    })
+}
+
+/// The key in a file, which must be for its owner's eyes alone.
+///
+/// # Errors
+/// The file cannot be read, is open to other users, or holds no key.
+pub fn read(path: &Path) -> Result<Secret, Problem> {
+    let shown = pml_model::name::printable(&path.display().to_string());
+    let again = "`pml keys create --client NAME --key-file PATH` makes a key";
+    let Some(bytes) = disk::read(path)? else {
+        return Err(Problem::new(Code::Config, format!("there is no key file `{shown}`")).hint(again));
+    };
+    if disk::open_to_others(path, 0o077) != 0 {
+        let text = format!("other users can read or write the key file `{shown}`");
+        return Err(
+            Problem::new(Code::Config, text).hint("revoke the key with `pml keys revoke` and make another")
+        );
+    }
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    let text = text.trim();
+    if !text.starts_with(PREFIX) || text.contains(char::is_whitespace) {
+        return Err(Problem::new(Code::Config, format!("the file `{shown}` holds no key of PML")).hint(again));
+    }
+    Ok(Secret::new(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_is_known_until_it_is_revoked_and_stands_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let keys = Keys::default();
+        let wanted =
+            |client: &str| Wanted { client: client.to_owned(), interactive: true, asks_itself: false };
+        let (desk, made) = create(&store, Principal::local(), wanted("desk")).await.unwrap();
+        let (editor, _) = create(&store, Principal::local(), wanted("editor")).await.unwrap();
+        assert_ne!(desk.reveal(), editor.reveal());
+        assert!(keys.find(desk.reveal()).is_none(), "nothing was read yet");
+        keys.refresh(&store).await.unwrap();
+        assert_eq!(keys.find(desk.reveal()).unwrap().id, made.id);
+        assert_eq!(keys.find(editor.reveal()).unwrap().client, "editor");
+        assert!(keys.get(made.id).unwrap().interactive);
+        for wrong in ["", PREFIX, &desk.reveal()[..40], &format!("{} ", desk.reveal()), made.digest.as_str()]
+        {
+            assert!(keys.find(wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(made.digest, Digest::of(desk.reveal().as_bytes()));
+        revoke(&store, &Principal::local(), made.id).await.unwrap();
+        assert_eq!(revoke(&store, &Principal::local(), made.id).await.unwrap_err().code, Code::NotFound);
+        keys.refresh(&store).await.unwrap();
+        assert!(keys.find(desk.reveal()).is_none() && keys.get(made.id).is_none());
+        assert!(keys.find(editor.reveal()).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_has_a_name_that_can_be_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        for bad in ["", " desk", "de\u{202e}sk", "a\nb", &"x".repeat(NAME_CHARACTERS + 1)] {
+            let wanted = Wanted { client: bad.to_owned(), interactive: false, asks_itself: false };
+            let refused = create(&store, Principal::local(), wanted).await.unwrap_err();
+            assert_eq!(refused.code, Code::InvalidRequest, "{bad:?}");
+        }
+        assert!(store.keys().unwrap().is_empty());
+    }
+}
