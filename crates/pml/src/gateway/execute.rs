@@ -298,10 +298,8 @@ fn idempotency(
     let wrong = |text: String| Problem::new(Code::InvalidRequest, text);
     let params = Fields::parse(params.get()).unwrap_or_default();
     let meta = params.get("_meta").and_then(|meta| Fields::parse(meta.get()).ok()).unwrap_or_default();
-    let beside = match meta.get("pml/idempotencyKey") {
-        None => None,
-        Some(key) => Some(serde_json::from_str::<String>(key.get()).unwrap_or_default()),
-    };
+    let text = |key: &RawValue| serde_json::from_str::<String>(key.get()).unwrap_or_default();
+    let beside = meta.get("pml/idempotencyKey").map(text);
     let (name, key) = match (beside, option) {
         (Some(beside), Some(option)) if beside != option => {
             return Err(wrong("`options.idempotencyKey` and `pml/idempotencyKey` differ".to_owned())
