@@ -772,7 +772,7 @@ impl Driver {
             let (store, whose) = (self.app.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
             if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
-                let grant = grant.as_of(&self.app.catalogue.snapshot());
+                let grant = grant.bound_to(&self.app.catalogue.snapshot());
                 self.pending.push_front(Event::Granted(grant));
                 return;
             }
@@ -786,7 +786,7 @@ impl Driver {
             return;
         }
         if self.asked.is_none() {
-            if let Some(problem) = self.too_many_open(now).await {
+            if let Err(problem) = self.make_room(now).await {
                 let error = CallError::too_many_open(&tool, &problem);
                 self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
                 return;
@@ -804,19 +804,16 @@ impl Driver {
         }
     }
 
-    /// Why no further question can be asked, where the client has too many open.
-    async fn too_many_open(&mut self, now: i64) -> Option<Problem> {
+    /// Makes room for a question, if the client has not too many open.
+    async fn make_room(&mut self, now: i64) -> Result<(), Problem> {
         let (store, whose) = (self.app.store.clone(), self.principal.clone());
-        let open = match blocking(move || store.open_approvals(&whose, now)).await {
-            Ok(open) => open,
-            Err(error) => {
-                tracing::warn!(%error, "the open questions could not be counted");
-                return None;
-            }
-        };
-        let others: Vec<_> = open.into_iter().filter(|(run, _)| run != self.lease.run()).collect();
+        let open = blocking(move || store.open_approvals(&whose, now)).await.unwrap_or_else(|error| {
+            // A question that cannot be stored either ends the run.
+            tracing::warn!(%error, "the open questions could not be counted");
+            Vec::new()
+        });
         let limit = self.app.config().approvals.open_limit();
-        limit.exceeded(&others, &self.plan.session).map(|open| super::too_many_open(&open))
+        self.app.runs.reserve_question(self.lease.run(), &self.plan.session, open, limit)
     }
 
     /// What is asked about these calls, under its name.
@@ -884,6 +881,7 @@ impl Driver {
             return;
         }
         (self.asked, self.look_at) = (None, None);
+        self.app.runs.release_question(self.lease.run());
         self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() }, Urgency::Soon);
         self.tell_standing();
     }
@@ -905,6 +903,7 @@ impl Driver {
         };
         let Some((id, asked)) = self.asked.take() else { return };
         self.look_at = None;
+        self.app.runs.release_question(self.lease.run());
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
@@ -912,7 +911,7 @@ impl Driver {
         match ask::decided(&asked, &decision, now) {
             Decided::Yes(grants) => {
                 let snapshot = self.app.catalogue.snapshot();
-                let given = |grant: Grant| Event::Granted(grant.as_of(&snapshot));
+                let given = |grant: Grant| Event::Granted(grant.bound_to(&snapshot));
                 self.pending.extend(grants.into_iter().map(given));
             }
             Decided::No(ends) => {
@@ -932,6 +931,7 @@ impl Driver {
     fn void_question(&mut self, tool: &str) {
         let Some((_, asked)) = self.asked.take() else { return };
         self.look_at = None;
+        self.app.runs.release_question(self.lease.run());
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }

@@ -170,7 +170,7 @@ pub struct Grant {
 impl Grant {
     /// The same, for the tool as it is now.
     #[must_use]
-    pub(crate) fn as_of(self, snapshot: &Snapshot) -> Grant {
+    pub(crate) fn bound_to(self, snapshot: &Snapshot) -> Grant {
         Grant { defined_at: snapshot.defined_at(&self.tool, &self.definition), ..self }
     }
 

@@ -29,7 +29,7 @@ use pml_mcp::Caller;
 use pml_model::question::{Approval, Question};
 use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Pool, Settings, Unavailable};
-use pml_store::{Idempotency, Lease, NewRun, Opened, Process, RunKind, Store, Urgency};
+use pml_store::{Idempotency, Lease, NewRun, OpenLimit, Opened, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +72,8 @@ pub struct Runs {
     here: Mutex<HashMap<RunId, Arc<Handle>>>,
     /// Those that are being taken up: waiting for a worker takes as long as others run.
     coming: Mutex<HashSet<RunId>>,
+    /// Those that are about to ask, with their sessions: their questions count before they are stored.
+    about_to_ask: Mutex<HashMap<RunId, String>>,
     drivers: TaskTracker,
 }
 
@@ -206,6 +208,7 @@ impl Runs {
             pool: OnceLock::new(),
             here: Mutex::default(),
             coming: Mutex::default(),
+            about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
         }
     }
@@ -228,6 +231,36 @@ impl Runs {
     pub(crate) fn reserve(self: &Arc<Self>, id: &RunId) -> Reserved {
         let ours = self.coming().insert(id.clone());
         Reserved { runs: Arc::clone(self), id: ours.then(|| id.clone()) }
+    }
+
+    /// Makes room for a question of a run, beside those that are `open` and those that are about to be.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn reserve_question(
+        &self,
+        run: &RunId,
+        session: &str,
+        mut open: Vec<(RunId, String)>,
+        limit: OpenLimit,
+    ) -> Result<(), Problem> {
+        let mut about_to_ask = self.about_to_ask.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored: HashSet<RunId> = open.iter().map(|(run, _)| run.clone()).collect();
+        let coming = about_to_ask.iter().filter(|(run, _)| !stored.contains(run));
+        open.extend(coming.map(|(run, session)| (run.clone(), session.clone())));
+        open.retain(|(other, _)| other != run);
+        match limit.exceeded(&open, session) {
+            Some(open) => Err(too_many_open(&open)),
+            None => {
+                about_to_ask.insert(run.clone(), session.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// A run does not ask any more, or its question is stored and counts by itself.
+    fn release_question(&self, run: &RunId) {
+        self.about_to_ask.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
     }
 
     /// Has workers ready before the first program comes.
@@ -442,6 +475,7 @@ fn go(app: &Arc<App>, parts: Parts) -> Arc<Handle> {
     let (app, id, fence) = (Arc::clone(app), handle.id.clone(), handle.lease.fence());
     app.clone().runs.drivers.spawn(async move {
         Driver::new(parts).drive().await;
+        app.runs.release_question(&id);
         // It may have been lost to this very process, and then the name is another driver's.
         app.runs.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
     });

@@ -184,7 +184,7 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                 }
                 Decided::Yes(grants) => {
                     let snapshot = app.catalogue.snapshot();
-                    let given = |grant: Grant| Record::Granted { grant: grant.as_of(&snapshot), at: now };
+                    let given = |grant: Grant| Record::Granted { grant: grant.bound_to(&snapshot), at: now };
                     grants.into_iter().map(given).collect()
                 }
                 Decided::No(ends) => still_open(&history, ends, now),

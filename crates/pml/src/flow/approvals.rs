@@ -452,7 +452,7 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
             None => {
                 plan.question = question;
                 let snapshot = app.catalogue.snapshot();
-                plan.grants = allowed.into_iter().map(|(_, grant)| grant.as_of(&snapshot)).collect();
+                plan.grants = allowed.into_iter().map(|(_, grant)| grant.bound_to(&snapshot)).collect();
                 return Ok(());
             }
         }

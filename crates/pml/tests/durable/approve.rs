@@ -104,7 +104,7 @@ fn fifty_questions_survive_two_hundred_kills_and_are_answered_once() {
 
 #[test]
 fn a_yes_is_one_effect_whenever_the_gateway_is_killed_after_it() {
-    let home = ledger::asking_home("[runs]\nworkers = 1\n");
+    let home = ledger::asking_home("[runs]\nworkers = 1\n[approvals]\nopen = 2000\n");
     let mut dice = Dice(number("PML_SEED", 1) + 7);
     let mut runs = HashMap::new();
     for n in 0..30 {
@@ -235,7 +235,7 @@ fn resident(pid: u32) -> usize {
 #[test]
 fn a_thousand_runs_that_wait_for_a_person_hold_no_process_and_no_memory() {
     const RUNS: usize = 1_000;
-    let home = ledger::asking_home("[runs]\nworkers = 1\n");
+    let home = ledger::asking_home("[runs]\nworkers = 1\n[approvals]\nopen = 2000\n");
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let mut replies = Vec::new();
     let mut before = 0;

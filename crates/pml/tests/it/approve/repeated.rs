@@ -189,3 +189,26 @@ fn questions_that_expired_are_not_open() {
     asked(&next);
     assert_ne!(next["workflowId"], first["workflowId"]);
 }
+
+#[test]
+fn programs_that_ask_at_the_same_moment_are_counted_too() {
+    let home = home("[approvals]\nopen = 3\n");
+    let mut client = home.stdio(&[]);
+    let begin = |client: &mut Client, v: u32| {
+        let arguments = request(OPAQUE, &json!({"server": "s", "v": v}));
+        client.begin("tools/call", &json!({"name": "pml_execute", "arguments": arguments}))
+    };
+    let begun: Vec<u64> = (0..12).map(|v| begin(&mut client, v)).collect();
+    let mut ends: Vec<String> = Vec::new();
+    for id in begun {
+        let reply = client.response_or_aside(id)["result"]["structuredContent"].clone();
+        ends.push(if code(&reply).is_empty() {
+            reply["status"].to_string()
+        } else {
+            code(&reply).to_owned()
+        });
+    }
+    let of = |word: &str| ends.iter().filter(|end| end.contains(word)).count();
+    assert_eq!((of("approval_required"), of("TOO_MANY_QUESTIONS")), (3, 9), "{ends:?}");
+    assert_eq!((waiting(&home), hits(&home)), (3, 0));
+}
