@@ -31,7 +31,7 @@
 //! bearer = "${SEARCH_TOKEN}"               # short for an `Authorization` header
 //!
 //! [builtin.fs]
-//! root = "~/work"
+//! root = "~/work"                          # where PML was started, unless that is a home directory or `/`
 //! [builtin.http]
 //! hosts = ["api.example.com"]
 //! [builtin.math]
