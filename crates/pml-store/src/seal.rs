@@ -37,6 +37,8 @@ pub(crate) struct Keys {
     pub(crate) audit: Marks,
     /// Marks the rules that people left standing.
     pub(crate) rules: Marks,
+    /// Marks the rows that decide what the program does.
+    pub(crate) rows: Marks,
     /// Marks what clients carry from one request to the next.
     pub(crate) requests: Marks,
 }
@@ -135,8 +137,9 @@ impl Master {
         let audit = Marks::derive(&secret, "audit log");
         let rules = Marks::derive(&secret, "approval rule");
         let requests = Marks::derive(&secret, "request");
+        let rows = Marks::derive(&secret, "row");
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = Keys { wrapping, allowed, audit, rules, requests };
+        let made = Keys { wrapping, allowed, audit, rules, rows, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 
