@@ -15,6 +15,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
+use crate::memory::TRACE_COLUMNS;
 use crate::seal::{Master, Words};
 use crate::{Error, database};
 
@@ -124,32 +125,7 @@ const TABLES: &[Table] = &[
         columns: &["principal", "capability"],
         key_counts: true,
     },
-    Table {
-        name: "trace",
-        mark: "mark",
-        key: &["seq"],
-        columns: &[
-            "id",
-            "run",
-            "principal",
-            "session",
-            "capability",
-            "own",
-            "plan_hash",
-            "intent",
-            "status",
-            "error",
-            "duration_ms",
-            "created_at",
-            "parent",
-            "cached",
-            "exploratory",
-            "approved",
-            "first_tool",
-            "last_tool",
-        ],
-        key_counts: false,
-    },
+    Table { name: "trace", mark: "mark", key: &["seq"], columns: &TRACE_COLUMNS, key_counts: false },
     // Of the body nothing is learned but the lesson.
     Table { name: "trace_body", mark: "mark", key: &["seq"], columns: &["lesson"], key_counts: true },
     Table {

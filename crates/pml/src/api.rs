@@ -130,7 +130,8 @@ fn refuse(problem: &Problem) -> Response {
         Code::Gone => StatusCode::GONE,
         Code::Denied => StatusCode::FORBIDDEN,
         Code::InvalidRequest | Code::InvalidArguments | Code::InvalidProgram => StatusCode::BAD_REQUEST,
-        Code::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Busy | Code::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
+        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

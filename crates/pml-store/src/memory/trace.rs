@@ -144,8 +144,8 @@ pub(super) fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
     Status::parse(word).ok_or_else(|| unexpected(column, format!("`{word}` is no status of a trace")))
 }
 
-/// The columns a trace is stored with.
-const COLUMNS: [&str; 18] = [
+/// The columns a trace is stored with; the mark of its row is of all of them.
+pub(crate) const TRACE_COLUMNS: [&str; 18] = [
     "id",
     "run",
     "principal",
@@ -278,8 +278,8 @@ impl Remembered {
             .prepare_cached(&format!(
                 "INSERT INTO trace ({}, mark)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, {})",
-                COLUMNS.join(", "),
-                mark_of_values("trace", &COLUMNS)
+                TRACE_COLUMNS.join(", "),
+                mark_of_values("trace", &TRACE_COLUMNS)
             ))?
             .execute(params![
                 trace.id.as_str(),

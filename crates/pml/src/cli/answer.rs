@@ -14,7 +14,7 @@ use super::runs::go_on;
 use super::{Here, out};
 use crate::app::{App, now_ms};
 use crate::flow::{self, By, Remembered};
-use crate::passphrase;
+use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
 
 /// Arguments of `pml runs approve`.
@@ -121,7 +121,7 @@ async fn as_a_person(app: &App) -> Result<(), Problem> {
         .hint("run `pml passphrase` in a terminal"));
     }
     let typed = passphrase::ask_on_terminal("Passphrase: ").await?;
-    if passphrase::verify(&app.paths, typed.reveal()).await? {
+    if passphrase::verify(&app.paths, &app.store, Door::Terminal, typed.reveal()).await? {
         return Ok(());
     }
     Err(Problem::new(Code::Denied, "that is not the passphrase").hint("nothing was answered; try again"))

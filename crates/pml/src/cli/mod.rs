@@ -7,6 +7,7 @@ mod accept;
 mod analyse;
 mod answer;
 mod audit;
+mod backup;
 mod call;
 mod capabilities;
 mod doctor;
@@ -116,6 +117,10 @@ enum Command {
     Audit(audit::Audit),
     /// Set the passphrase that people sign in and approve with
     Passphrase,
+    /// Copy the database to a file, while others use it
+    Backup(backup::Backup),
+    /// Put a backup in place of the database
+    Restore(backup::Restore),
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -218,6 +223,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Rules(rules) => rules::run(&here, rules).await,
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Passphrase => passphrase::run(&here).await,
+        Command::Backup(backup) => backup::backup(&here, backup).await,
+        Command::Restore(restore) => backup::restore(&here, restore).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }
