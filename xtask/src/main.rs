@@ -4,6 +4,7 @@
 //! by package name, into `tests/`.
 
 mod model;
+mod soak;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,6 +13,8 @@ const USAGE: &str = "cargo xtask CHORE
 
   test [ARGS]   install what the tests need, then run all of them (ARGS go to the test binaries)
   install       install what the tests need
+  soak [NAME [COUNT]]
+                try what the tests try a sample of in full, or so many times
   lint          check formatting and lints
   conformance   measure the conformance table anew and write it
   model         make the weights of the embedding model (--check: compare them with those that are there)";
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("test") => test(&rest),
         Some("install") => install(),
+        Some("soak") => soak::soak(&rest),
         Some("lint") => lint(),
         Some("conformance") => conformance(),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),

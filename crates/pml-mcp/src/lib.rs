@@ -20,5 +20,5 @@ pub mod server;
 mod sse;
 
 pub use caller::Caller;
-pub use message::{Id, RpcError, code};
+pub use message::{Id, MAX_MESSAGE_BYTES, RpcError, code};
 pub use protocol::{Era, Implementation};

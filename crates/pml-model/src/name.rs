@@ -36,7 +36,32 @@ pub enum BadServerName {
 }
 
 /// Names that would shadow something of ours or of the JavaScript that programs are written in.
-const RESERVED: &[&str] = &["pml", "mcp", "capabilities", "code", "__proto__", "constructor", "prototype"];
+const RESERVED: &[&str] = &["pml", "mcp", "capabilities", "code"];
+
+/// Members that JavaScript itself looks for or finds on objects: a tool, server, capability or parameter of that name
+/// would be taken for them, or they for it. `then` makes an object a promise wherever it is awaited.
+const INHERITED: &[&str] = &[
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+    "__proto__",
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "prototype",
+    "then",
+    "toJSON",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+];
+
+/// Whether JavaScript gives a member of that name a meaning of its own on any object.
+pub fn is_inherited(name: &str) -> bool {
+    INHERITED.contains(&name)
+}
 
 impl ServerName {
     /// Checks `name` and keeps it.
@@ -57,7 +82,9 @@ impl ServerName {
         if name.len() > 64 {
             return Err(BadServerName::Long(name.to_owned()));
         }
-        if RESERVED.contains(&name.to_ascii_lowercase().as_str()) || name.starts_with("pml_") {
+        let lower = name.to_ascii_lowercase();
+        let inherited = INHERITED.iter().any(|member| member.eq_ignore_ascii_case(name));
+        if inherited || RESERVED.contains(&lower.as_str()) || name.starts_with("pml_") {
             return Err(BadServerName::Reserved(name.to_owned()));
         }
         Ok(ServerName(name.to_owned()))
@@ -207,7 +234,7 @@ pub fn identifier(tool: &str) -> String {
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
         out.insert(0, '_');
     }
-    if matches!(out.as_str(), "__proto__" | "constructor" | "prototype" | "then") {
+    if is_inherited(&out) {
         out.push('_');
     }
     out
@@ -262,6 +289,21 @@ mod tests {
         ] {
             assert_eq!(identifier(tool), expected);
         }
+    }
+
+    #[test]
+    fn members_that_every_object_has_name_nothing_of_ours() {
+        for name in ["__proto__", "constructor", "prototype", "then", "toString", "valueOf", "toJSON"] {
+            assert!(is_inherited(name), "{name}");
+            assert_eq!(identifier(name), format!("{name}_"));
+            for spelled in [name.to_owned(), name.to_uppercase()] {
+                assert_eq!(ServerName::new(&spelled), Err(BadServerName::Reserved(spelled.clone())));
+            }
+        }
+        // What a name is made of counts, not what it came from.
+        assert_eq!(identifier("to.string"), "to_string");
+        assert_eq!(identifier("--proto--"), "__proto___");
+        assert!(ServerName::new("thence").is_ok() && !is_inherited("Then"));
     }
 
     #[test]

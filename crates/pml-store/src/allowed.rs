@@ -44,7 +44,7 @@ impl Store {
         if sealed.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.master.keys(|| Ok(true))?;
+        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
         Ok(sealed.into_iter().filter_map(|sealed| sealed.open(&keys.allowed, principal)).collect())
     }
 
@@ -81,7 +81,7 @@ impl Store {
         if allowed.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
         let seal = |Allowed { tool, definition, arguments }: Allowed| {
             let body = serde_json::to_vec(&arguments).expect("texts are plain data");
             let body = keys.allowed.seal_words(&words(principal, &tool, &definition, at), &body)?;

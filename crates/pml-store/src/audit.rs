@@ -158,7 +158,7 @@ impl Store {
         if self.read(chain::is_empty)? {
             return Ok(chain::end(0, chain::BEFORE_THE_FIRST.to_owned(), &named));
         }
-        let keys = self.inner.master.keys(|| Ok(true))?;
+        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
         self.read(|connection| chain::verify(connection, &keys.audit, &named))
     }
 
@@ -166,7 +166,7 @@ impl Store {
     pub(crate) fn log(&self, entries: Vec<Audit>) -> Result<Log, Error> {
         let keys = match entries.is_empty() {
             true => None,
-            false => Some(self.inner.master.keys(|| self.uses_key())?),
+            false => Some(self.inner.voucher.master.keys(|| self.uses_key())?),
         };
         let entries = entries.into_iter().map(Line::new).collect();
         Ok(Log { keys, head: Arc::clone(&self.inner.head), entries })
@@ -174,7 +174,7 @@ impl Store {
 
     /// For entries that are known only within the transaction of what they tell of.
     pub(crate) fn log_within(&self) -> Result<Log, Error> {
-        let keys = Some(self.inner.master.keys(|| self.uses_key())?);
+        let keys = Some(self.inner.voucher.master.keys(|| self.uses_key())?);
         Ok(Log { keys, head: Arc::clone(&self.inner.head), entries: Vec::new() })
     }
 }

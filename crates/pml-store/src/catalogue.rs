@@ -16,6 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
 use crate::run::has_questions;
+use crate::vouch::vouched;
 use crate::{EndedRule, Error, Store, Urgency, VoidedQuestion};
 
 /// What a server answered when it was asked for its tools.
@@ -248,12 +249,15 @@ fn manifests(
     )?;
     let mut manifests =
         servers.query_map(params![principal.0, only], manifest)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut tools = connection.prepare(
-        "SELECT tool.server, tool.tool, tool.identifier, tool.first_seen_at, definition.digest, definition.content, definition.raw, tool.defined_at
+    let mut tools = connection.prepare(&format!(
+        "SELECT tool.server, tool.tool, tool.identifier, tool.first_seen_at, definition.digest, definition.raw,
+                {} AND {}, tool.defined_at
          FROM tool JOIN definition ON definition.id = tool.definition AND definition.principal = tool.principal
          WHERE tool.principal = ?1 AND tool.offered AND (?2 IS NULL OR tool.server = ?2)
          ORDER BY tool.server, tool.tool",
-    )?;
+        vouched("tool", "tool"),
+        vouched("definition", "definition"),
+    ))?;
     let mut rows = tools.query(params![principal.0, only])?;
     while let Some(row) = rows.next()? {
         let server = row.get_ref(0)?.as_str()?;
@@ -283,7 +287,8 @@ fn manifest(row: &Row<'_>) -> rusqlite::Result<Manifest> {
 }
 
 fn add_tool(manifest: &mut Manifest, row: &Row<'_>) -> rusqlite::Result<()> {
-    match restore(row.get(6)?, &digest(row, 5)?, &digest(row, 4)?) {
+    let sound: bool = row.get(6)?;
+    match if sound { restore(row.get(5)?, &digest(row, 4)?) } else { None } {
         Some(definition) => manifest.tools.push(StoredTool {
             definition,
             identifier: row.get(2)?,
@@ -302,20 +307,23 @@ fn history(
 ) -> rusqlite::Result<Vec<KnownDefinition>> {
     let known = |row: &Row<'_>| {
         let digest = digest(row, 0)?;
-        let definition = restore(row.get(2)?, &self::digest(row, 1)?, &digest);
+        let definition = if row.get(2)? { restore(row.get(1)?, &digest) } else { None };
         Ok(KnownDefinition { digest, definition, seen_at: row.get(3)?, replaced_at: row.get(4)? })
     };
     let key = params![principal.0, tool.server.as_str(), tool.tool];
-    let mut replaced = connection.prepare(
-        "SELECT definition.digest, definition.content, definition.raw, past.seen_at, past.replaced_at
+    let sound = vouched("definition", "definition");
+    let mut replaced = connection.prepare(&format!(
+        "SELECT definition.digest, definition.raw, {sound}, past.seen_at, past.replaced_at
          FROM replaced_definition AS past JOIN definition ON definition.id = past.definition
-         WHERE past.principal = ?1 AND past.server = ?2 AND past.tool = ?3 ORDER BY past.id",
-    )?;
+         WHERE past.principal = ?1 AND past.server = ?2 AND past.tool = ?3 ORDER BY past.id"
+    ))?;
     let mut history = replaced.query_map(key, known)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    let last = "SELECT definition.digest, definition.content, definition.raw, tool.defined_at, NULL
+    let last = format!(
+        "SELECT definition.digest, definition.raw, {sound}, tool.defined_at, NULL
          FROM tool JOIN definition ON definition.id = tool.definition
-         WHERE tool.principal = ?1 AND tool.server = ?2 AND tool.tool = ?3";
-    history.extend(connection.query_row(last, key, known).optional()?);
+         WHERE tool.principal = ?1 AND tool.server = ?2 AND tool.tool = ?3"
+    );
+    history.extend(connection.query_row(&last, key, known).optional()?);
     Ok(history)
 }
 

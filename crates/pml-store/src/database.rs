@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::Error;
+use crate::vouch::{self, Voucher};
 
 /// Forward only: a migration that was released is never edited, a later one is added after it.
 const MIGRATIONS: &[&str] = &[
@@ -29,7 +30,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_tools.sql"),
     include_str!("../migrations/0010_keys.sql"),
     include_str!("../migrations/0011_answers.sql"),
+    MARKS,
 ];
+
+/// The migration after which rows have marks.
+const MARKS: &str = include_str!("../migrations/0014_marks.sql");
 
 /// `PML1`, which tells our files from those of other programs.
 const APPLICATION_ID: i64 = 0x504d_4c31;
@@ -48,24 +53,33 @@ const STATEMENTS: usize = 64;
 
 /// Makes the file where there is none, brings it to the present version, and gives the connection
 /// that writes.
-pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
+pub(crate) fn open(path: &Path, voucher: &Arc<Voucher>) -> Result<Connection, Error> {
     // Between making a file and closing it, no other thread may hold locks on it through SQLite.
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     create(path).map_err(|error| Error::io(path, error))?;
-    open_writer(path)
+    open_writer(path, voucher)
 }
 
 /// A connection that writes to a file that exists.
-pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
-    let mut connection = connect(path).map_err(|error| Error::sqlite(path, &error))?;
+pub(crate) fn open_writer(path: &Path, voucher: &Arc<Voucher>) -> Result<Connection, Error> {
+    let explain = |error: rusqlite::Error| Error::sqlite(path, &error);
+    let mut connection = connect(path).map_err(explain)?;
     let version = version(path, &mut connection)?;
-    settle(&mut connection, version).map_err(|error| Error::sqlite(path, &error))?;
+    voucher.register(&connection).map_err(explain)?;
+    settle(&mut connection, version).map_err(explain)?;
     Ok(connection)
 }
 
 /// A connection that cannot write, to a file [`open`] has accepted.
-pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn open_reader(path: &Path, voucher: &Arc<Voucher>) -> rusqlite::Result<Connection> {
+    let connection = open_unvouched(path)?;
+    voucher.register(&connection)?;
+    Ok(connection)
+}
+
+/// The same, for questions that no mark is needed for.
+pub(crate) fn open_unvouched(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1000; PRAGMA temp_store = MEMORY")?;
@@ -106,7 +120,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// The version of a file that is ours or empty.
-fn version(path: &Path, connection: &mut Connection) -> Result<usize, Error> {
+pub(crate) fn version(path: &Path, connection: &mut Connection) -> Result<usize, Error> {
     // Should the file not be for us, closing it must not move its log into it.
     let explain = |error: rusqlite::Error| Error::sqlite(path, &error);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(explain)?;
@@ -178,6 +192,9 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     })?;
     for migration in MIGRATIONS.iter().skip(version) {
         transaction.execute_batch(migration)?;
+        if *migration == MARKS {
+            vouch::mark_all(&transaction)?;
+        }
     }
     if version < MIGRATIONS.len() {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -194,7 +211,8 @@ mod tests {
     fn a_connection_has_no_dangerous_powers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pml.db");
-        let connection = open(&path).unwrap();
+        let voucher = Voucher::beside(&path);
+        let connection = open(&path, &voucher).unwrap();
         for statement in [
             "ATTACH 'other.db' AS other",
             "SELECT load_extension('evil')",
@@ -215,6 +233,6 @@ mod tests {
         assert_eq!(setting("synchronous"), "1");
         assert_eq!(setting("foreign_keys"), "1");
         assert_eq!(setting("trusted_schema"), "0");
-        assert!(open_reader(&path).unwrap().execute_batch("DELETE FROM tool").is_err());
+        assert!(open_reader(&path, &voucher).unwrap().execute_batch("DELETE FROM tool").is_err());
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
 
+use crate::vouch;
+
 /// Why a question had no answer or a change was not stored. A change that failed left nothing behind.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -39,12 +41,30 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file is damaged.
-    #[error("database `{path}` is damaged: {detail}; restore a backup or move the file away to start afresh")]
+    #[error(
+        "database `{path}` is damaged: {detail}; put a backup in its place with `pml restore`, or move the file away to start afresh"
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// What was found.
         detail: String,
+    },
+    /// Other processes use the database.
+    #[error(
+        "database `{path}` is in use by another PML process; end `pml serve` and the clients that run `pml stdio`"
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A backup cannot be made or put back.
+    #[error("cannot use backup `{path}`: {why}")]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
     },
     /// The file or its directory cannot be reached, read or written.
     #[error("cannot use database `{path}`: {source}; check that its directory exists and can be written")]
@@ -164,17 +184,26 @@ impl Error {
     }
 
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
-        let (path, detail) = (path.to_owned(), error.to_string());
+        if let Some(complaint) = vouch::key_complaint(path, error) {
+            return complaint;
+        }
+        let (path, detail) = (path.to_owned(), vouch::short(error));
         match error {
-            // A column that does not hold what we put there.
-            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
-                Error::Corrupt { path, detail }
-            }
+            // A column that does not hold what we put there, or a schema that is not ours any more.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::SqlInputError { .. } => Error::Corrupt { path, detail },
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy { path },
                 Some(ErrorCode::DiskFull) => Error::Full { path },
                 Some(ErrorCode::NotADatabase) => Error::NotADatabase { path },
                 Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt { path, detail },
+                // SQLite says so only where writing to the database itself fails, not its log or shared memory.
+                Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if !has_room(&path) => {
+                    Error::Full { path }
+                }
+                Some(ErrorCode::FileLockingProtocolFailed) => Error::Busy { path },
                 Some(
                     ErrorCode::CannotOpen
                     | ErrorCode::SystemIoFailure
@@ -185,4 +214,21 @@ impl Error {
             },
         }
     }
+}
+
+/// Whether a little can be written beside the database.
+fn has_room(database: &Path) -> bool {
+    let probe = database.with_extension(format!("room-{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&probe).and_then(|mut file| {
+        io::Write::write_all(&mut file, &[0; 64 * 1024])?;
+        file.sync_all()
+    });
+    drop(std::fs::remove_file(&probe));
+    let full =
+        |error: io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    !written.is_err_and(full)
 }

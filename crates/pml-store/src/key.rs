@@ -79,7 +79,7 @@ impl Store {
     /// # Errors
     /// The key file beside the database cannot be used, or the change not be stored.
     pub fn add_key(&self, new: NewKey) -> Result<ClientKey, Error> {
-        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
         let log = self.log_within()?;
         self.change(Urgency::Durable, move |connection| {
             let key = add(connection, &keys.clients, new)?;
@@ -102,7 +102,7 @@ impl Store {
         if stored.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.master.keys(|| Ok(true))?;
+        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
         let ours = |(key, mark): (ClientKey, Option<String>)| match mark {
             Some(mark) => (mark == key.mark(&keys.clients)).then_some(key),
             None => key.revoked_at.is_some().then_some(key),

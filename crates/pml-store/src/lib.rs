@@ -13,17 +13,22 @@
 
 mod allowed;
 mod audit;
+mod backup;
 mod catalogue;
+mod check;
 mod database;
 mod epoch;
 mod error;
 mod key;
+mod lock;
 mod memory;
 mod rule;
 mod run;
 mod seal;
+mod sign_in;
 mod state;
 mod vector;
+mod vouch;
 mod writer;
 
 use std::fmt;
@@ -34,10 +39,12 @@ use rusqlite::Connection;
 
 pub use allowed::Allowed;
 pub use audit::{Audit, AuditRow, Damage, Verified};
+pub use backup::{BackedUp, KeyInBackup, Restored, restore};
 pub use catalogue::{
     Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
 };
+pub use check::Integrity;
 pub use error::Error;
 pub use key::{ClientKey, NewKey};
 pub use memory::{
@@ -49,12 +56,14 @@ pub use run::{
     Answered, Asking, Change, Claim, Entry, Filter, Found, Heard, Idempotency, Kind, Lease, NewAnswer,
     NewRun, OpenLimit, Opened, Recorded, RunKind, RunRow, Standing, StoredAnswer, VoidedQuestion,
 };
+pub use sign_in::Attempt;
 pub use state::{Process, ServerState};
 pub use vector::StoredVector;
 pub use writer::Urgency;
 
 use audit::Head;
-use seal::Master;
+use lock::Lock;
+use vouch::Voucher;
 use writer::{Failure, Writer};
 
 /// How many idle connections for reading are kept.
@@ -72,9 +81,11 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     /// The connection that is asked whether anything changed: only its own answers can be compared.
     watcher: Mutex<Option<Connection>>,
-    master: Master,
+    voucher: Arc<Voucher>,
     head: Arc<Head>,
     writer: Writer,
+    // Last to go: until then the file is used.
+    _used: Lock,
 }
 
 impl Store {
@@ -90,9 +101,11 @@ impl Store {
         let head = Arc::new(Head::beside(&path));
         let followed = Arc::clone(&head);
         let follow = move |connection: &mut Connection| followed.follow(connection);
-        let writer = Writer::start(database::open(&path)?, &path, follow)?;
-        let (readers, watcher, master) = (Mutex::default(), Mutex::default(), Master::beside(&path));
-        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, master, head, writer }) })
+        let voucher = Voucher::beside(&path);
+        let writer = Writer::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
+        let used = Lock::shared(&path)?;
+        let (readers, watcher) = (Mutex::default(), Mutex::default());
+        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, voucher, head, writer, _used: used }) })
     }
 
     /// Where the database is.
@@ -110,7 +123,7 @@ impl Store {
         let mut ask = || {
             let connection = match watcher.take() {
                 Some(connection) => connection,
-                None => database::open_reader(&self.inner.path)?,
+                None => database::open_unvouched(&self.inner.path)?,
             };
             let version =
                 connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
@@ -138,10 +151,11 @@ impl Store {
     fn uses_key(&self) -> Result<bool, Error> {
         self.read(|connection| {
             connection
-                .prepare(
+                .prepare(&format!(
                     "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
-                     UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key LIMIT 1",
-                )?
+                     UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key UNION ALL {} LIMIT 1",
+                    vouch::any_marked()
+                ))?
                 .exists([])
         })
     }
@@ -165,14 +179,17 @@ impl Store {
 
     /// Asks `question` of one moment of the database.
     fn read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        self.try_read(question).map_err(|error| Error::sqlite(&self.inner.path, &error))
+        self.try_read(question).map_err(|error| {
+            self.inner.voucher.observe(&error);
+            Error::sqlite(&self.inner.path, &error)
+        })
     }
 
     fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => database::open_reader(&self.inner.path)?,
+            None => database::open_reader(&self.inner.path, &self.inner.voucher)?,
         };
         let moment = connection.transaction()?;
         let answer = question(&moment)?;

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::audit::{Audit, Log};
 use crate::catalogue::{digest, optional_digest};
 use crate::seal::{Marks, Words};
+use crate::vouch::vouched;
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};
 
@@ -103,7 +104,7 @@ impl Store {
     /// # Errors
     /// The key file cannot be used.
     pub fn mark_request(&self, words: &[String]) -> Result<String, Error> {
-        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
         Ok(keys.requests.mark(&words.iter().fold(Words::new(), Words::word)))
     }
 
@@ -112,7 +113,7 @@ impl Store {
     /// # Errors
     /// The key file cannot be used, or the change not be stored.
     pub fn add_rule(&self, rule: NewRule, audit: Vec<Audit>) -> Result<i64, Error> {
-        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
         let log = self.log(audit)?;
         self.change(Urgency::Durable, move |connection| add(connection, &keys.rules, rule, &log))
     }
@@ -122,15 +123,21 @@ impl Store {
     /// # Errors
     /// The database cannot be read, or the key file not be used.
     pub fn matching_rules(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
-        self.marked(self.read(|connection| {
+        let mut rules = self.marked(self.read(|connection| {
             connection
                 .prepare_cached(&format!(
                     "SELECT {ROW} FROM approval_rule INDEXED BY approval_rule_in_force
-                     WHERE principal = ?1 AND revoked_at IS NULL AND expires_at > ?2 ORDER BY number"
+                     WHERE principal = ?1 AND revoked_at IS NULL AND expires_at > ?2 AND {} ORDER BY number",
+                    vouched("approval_rule", "approval_rule")
                 ))?
                 .query_map(params![principal.0, now], rule)?
                 .collect()
-        })?)
+        })?)?;
+        // An index may be damaged, too: the rows themselves have to say so.
+        rules.retain(|rule| {
+            rule.principal == *principal && rule.revoked_at.is_none() && rule.expires_at > now
+        });
+        Ok(rules)
     }
 
     /// All rules the principal has or had, newest first.
@@ -141,7 +148,8 @@ impl Store {
         self.marked(self.read(|connection| {
             connection
                 .prepare_cached(&format!(
-                    "SELECT {ROW} FROM approval_rule WHERE principal = ?1 ORDER BY number DESC"
+                    "SELECT {ROW} FROM approval_rule WHERE principal = ?1 AND {} ORDER BY number DESC",
+                    vouched("approval_rule", "approval_rule")
                 ))?
                 .query_map([&principal.0], rule)?
                 .collect()
@@ -249,10 +257,16 @@ impl Store {
         if rules.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.master.keys(|| Ok(true))?;
-        let ours = |(rule, mark): (ApprovalRule, Option<String>)| match mark {
-            Some(mark) => (mark == mark_of(&keys.rules, &rule)).then_some(rule),
-            None => rule.revoked_at.is_some().then_some(rule),
+        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
+        let ours = |(rule, mark): (ApprovalRule, Option<String>)| {
+            let sound = match mark {
+                Some(mark) => mark == mark_of(&keys.rules, &rule),
+                None => rule.revoked_at.is_some(),
+            };
+            if !sound {
+                self.inner.voucher.note(format!("approval rule {}", rule.number));
+            }
+            sound.then_some(rule)
         };
         Ok(rules.into_iter().filter_map(ours).collect())
     }
@@ -392,7 +406,7 @@ mod tests {
         let [rule] = store.rules(&Principal::local()).unwrap().try_into().unwrap();
         assert_eq!(rule.maker, Maker::Person);
         let earlier = ApprovalRule { maker: Maker::Unknown, ..rule };
-        let keys = store.inner.master.keys(|| Ok(true)).unwrap();
+        let keys = store.inner.voucher.master.keys(|| Ok(true)).unwrap();
         let (mark, set) = (mark_of(&keys.rules, &earlier), "UPDATE approval_rule SET maker = ?1, mark = ?2");
         let put = |maker: Option<&'static str>| {
             let mark = mark.clone();

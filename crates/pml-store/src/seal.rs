@@ -39,6 +39,8 @@ pub(crate) struct Keys {
     pub(crate) rules: Marks,
     /// Marks the keys of clients.
     pub(crate) clients: Marks,
+    /// Marks the rows that decide what the program does.
+    pub(crate) rows: Marks,
     /// Marks what clients carry from one request to the next.
     pub(crate) requests: Marks,
 }
@@ -138,8 +140,9 @@ impl Master {
         let rules = Marks::derive(&secret, "approval rule");
         let clients = Marks::derive(&secret, "client key");
         let requests = Marks::derive(&secret, "request");
+        let rows = Marks::derive(&secret, "row");
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = Keys { wrapping, allowed, audit, rules, clients, requests };
+        let made = Keys { wrapping, allowed, audit, rules, clients, rows, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use queue::Queue;
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::vouch::{self, Voucher};
 use crate::{Error, database};
 
 /// What a change weighs in the queue beside the bodies it carries.
@@ -69,13 +70,14 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         path: &Path,
+        voucher: &Arc<Voucher>,
         committed: impl FnMut(&mut Connection) + Send + 'static,
     ) -> Result<Writer, Error> {
         let queue = Arc::new(Queue::default());
-        let (of_thread, file) = (Arc::clone(&queue), path.to_owned());
+        let (of_thread, file, voucher) = (Arc::clone(&queue), path.to_owned(), Arc::clone(voucher));
         let thread = thread::Builder::new()
             .name("pml-store".to_owned())
-            .spawn(move || serve(connection, &of_thread, &file, committed))
+            .spawn(move || serve(connection, &of_thread, (&file, &voucher), committed))
             .map_err(|error| Error::io(path, error))?;
         Ok(Writer { path: path.to_owned(), queue, thread: Some(thread) })
     }
@@ -136,10 +138,15 @@ impl Drop for Writer {
     }
 }
 
-fn serve(connection: Connection, queue: &Queue, path: &Path, mut committed: impl FnMut(&mut Connection)) {
+fn serve(
+    connection: Connection,
+    queue: &Queue,
+    (path, voucher): (&Path, &Arc<Voucher>),
+    mut committed: impl FnMut(&mut Connection),
+) {
     // However the thread ends, nobody waits for it afterwards.
     let _end = queue.abandon_at_end();
-    let mut file = File { path, connection: Some(connection), durable: false };
+    let mut file = File { path, voucher, connection: Some(connection), durable: false, keeps_marks: false };
     while let Some(mut batch) = queue.take() {
         let outcome = file.commit_together(&mut batch);
         if let (Ok(()), Some(connection)) = (&outcome, &mut file.connection) {
@@ -155,26 +162,36 @@ fn serve(connection: Connection, queue: &Queue, path: &Path, mut committed: impl
 /// The database as the thread holds it.
 struct File<'a> {
     path: &'a Path,
+    voucher: &'a Arc<Voucher>,
     /// `None` after a failure that only opening the file again mends.
     connection: Option<Connection>,
     /// Commits reach the disk before they return.
     durable: bool,
+    /// The connection keeps marks in step with rows. That takes some milliseconds to set up, and many processes
+    /// never write.
+    keeps_marks: bool,
 }
 
 impl File<'_> {
     fn commit_together(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        self.voucher.refuse_if_broken()?;
         let mut open = match self.connection.take() {
             Some(open) => open,
             None => {
-                self.durable = false;
-                database::open_writer(self.path)?
+                (self.durable, self.keeps_marks) = (false, false);
+                database::open_writer(self.path, self.voucher)?
             }
         };
+        if !self.keeps_marks {
+            vouch::keep_marks(&open).map_err(|error| Error::sqlite(self.path, &error))?;
+            self.keeps_marks = true;
+        }
         let durable = batch.iter().any(|job| job.urgency() == Urgency::Durable);
-        let committed = self
-            .set_durable(&open, durable)
-            .and_then(|()| run_together(&mut open, batch))
-            .map_err(|error| Error::sqlite(self.path, &error));
+        let committed =
+            self.set_durable(&open, durable).and_then(|()| run_together(&mut open, batch)).map_err(|error| {
+                self.voucher.observe(&error);
+                Error::sqlite(self.path, &error)
+            });
         // After a failed write or sync the system's pages may not be those of the file: the next batch
         // starts from what is really there.
         if !matches!(committed, Err(Error::Io { .. } | Error::Corrupt { .. })) {
@@ -248,7 +265,8 @@ where
         match work(connection).map_err(Into::into) {
             // On a full disk and the like SQLite rolls everything back by itself; going on would put
             // the rest of the batch outside any transaction.
-            Err(Failure::Sqlite(error)) if connection.is_autocommit() => Err(error),
+            // A damaged file concerns all of them.
+            Err(Failure::Sqlite(error)) if connection.is_autocommit() || is_corrupt(&error) => Err(error),
             outcome => Ok(self.outcome.insert(outcome).is_ok()),
         }
     }
@@ -264,6 +282,11 @@ where
             );
         }
     }
+}
+
+fn is_corrupt(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::SqlInputError { .. })
+        || error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)
 }
 
 /// A change that is never made, because the thread has ended, is answered all the same.

@@ -79,7 +79,7 @@ pub struct App {
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
     /// What servers of this very process told while they run.
     live: RwLock<HashMap<ServerName, LiveTools>>,
-    process: Option<Process>,
+    pub(crate) process: Option<Process>,
     acquainted_by: OnceLock<Instant>,
     stop: CancellationToken,
 }
@@ -170,6 +170,7 @@ impl App {
             tokio::spawn(keys::follow(Arc::clone(&app)));
             tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
             tokio::spawn(tasks::warm_up(Arc::clone(&app)));
+            tokio::spawn(tasks::look_after_database(Arc::clone(&app)));
             app.servers.all().iter().for_each(Slot::start_if_eager);
         }
         Ok(app)
@@ -317,7 +318,8 @@ impl App {
         self.epoch.settle().await;
         if let Some(process) = &self.process {
             let (store, process) = (self.store.clone(), process.clone());
-            if let Err(error) = blocking(move || store.clear_states(&process)).await {
+            let leave = move || store.clear_states(&process).and_then(|()| store.leave(vec![process]));
+            if let Err(error) = blocking(leave).await {
                 tracing::debug!(%error, "published states stay until the next process clears them");
             }
         }

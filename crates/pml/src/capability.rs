@@ -12,7 +12,7 @@ use pml_analysis::{Catalogue, LiteralParameter, Parameters};
 use pml_model::CapabilityId;
 use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
 use pml_model::json::{Fields, raw};
-use pml_model::name::shortened;
+use pml_model::name::{is_inherited, shortened};
 use pml_model::structure::{Argument, NodeId, NodeKind, Step, Structure};
 use pml_model::{Digest, Principal};
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,9 @@ pub(crate) fn procedure(
     if literals == Literals::Fixed {
         without(&mut schema, &learn.literals);
     }
+    if takes_inherited(&schema) {
+        return None;
+    }
     let tools = tools(plan);
     let names: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
     let intent = sanitiser.text(&plan.intent);
@@ -160,6 +163,12 @@ pub(crate) fn procedure(
         origin: Origin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
     })
+}
+
+/// Whether a parameter is called like a member that every JavaScript object has.
+fn takes_inherited(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| properties.keys().any(|name| is_inherited(name)))
 }
 
 /// The capabilities it calls itself.

@@ -67,9 +67,8 @@ fn of_own_code(code: &str) -> Option<ErrorType> {
         | "ALREADY_ANSWERED" | "TOO_LARGE" | "ARGS_TOO_LARGE" | "RESULT_TOO_LARGE" | "RESULT_NOT_JSON"
         | "TOOL_CALL_LIMIT" | "TOO_MANY_QUESTIONS" | "DEADLOCK" => Validation,
         "SERVER_DOWN" | "SERVER_STARTING" | "DOWNSTREAM_DIED" => Network,
-        "BAD_ANSWER" | "SANDBOX" | "STORAGE" | "CONFIG" | "WORKER_CRASHED" | "ENGINE_CHANGED" | "MEMORY" => {
-            Internal
-        }
+        "BAD_ANSWER" | "SANDBOX" | "STORAGE" | "STORAGE_FULL" | "STORAGE_BUSY" | "STORAGE_DAMAGED"
+        | "CONFIG" | "WORKER_CRASHED" | "ENGINE_CHANGED" | "MEMORY" => Internal,
         "OUTCOME_UNKNOWN" => Unknown,
         _ => return None,
     };

@@ -248,6 +248,7 @@ pub async fn execute(
     asked: Execution,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Executed, Problem> {
+    discover::check_length(&asked.intent)?;
     if let Some(idempotency) = &asked.idempotency
         && let Some(known) = asked_before(app, &asked.principal, idempotency).await?
     {

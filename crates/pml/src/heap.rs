@@ -5,15 +5,22 @@
 
 #![allow(unsafe_code)]
 
-/// Has the allocator keep memory in few places. It would have several for each core, of which each grows with the largest
+/// Has the allocator keep memory in few places, and large blocks not at all. It would have several for each core, of which each grows with the largest
 /// work that was ever done there; threads have what they use most at hand anyway.
 pub(crate) fn keep_together() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it sets a number that the allocator looks at when a thread allocates for the first time.
+    // SAFETY: it sets numbers that the allocator looks at when a thread allocates.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, ARENAS);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
     }
 }
+
+/// Blocks from this size on are mapped one by one: they grow without being copied, and are given back when they are
+/// freed. By itself the allocator would raise this size to that of the largest block ever freed, and keep the memory of
+/// every copy of a large result that was there at some time.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BYTES: libc::c_int = 1024 * 1024;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENAS: libc::c_int = 2;

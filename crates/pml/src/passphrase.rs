@@ -4,15 +4,15 @@
 //! knows. Only an Argon2id hash is kept, in a file for the user alone. The passphrase itself is never stored,
 //! never logged, and read from nowhere but a terminal and the sign-in form.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::Write as _;
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use pml_model::Digest;
+use pml_store::{Attempt, Store};
 
-use crate::app::blocking;
+use crate::app::{blocking, now_ms};
 use crate::config::{Paths, Secret, disk};
 use crate::problem::{Code, Problem};
 
@@ -21,19 +21,92 @@ pub const LEAST_CHARACTERS: usize = 10;
 /// The most: more than anybody types, and little to hash.
 const MOST_BYTES: usize = 1024;
 
-/// Whether `given` is the passphrase. Too many wrong ones make everybody wait.
+/// Where a passphrase is given. Each door has a delay of its own, so that whoever guesses at one keeps nobody out of
+/// the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The sign-in form of the dashboard.
+    Web,
+    /// A command in a terminal.
+    Terminal,
+}
+
+impl Door {
+    fn name(self) -> &'static str {
+        match self {
+            Door::Web => "web",
+            Door::Terminal => "terminal",
+        }
+    }
+}
+
+/// Whether `given` is the passphrase. Too many wrong ones make everybody wait at that door, whichever process they ask.
 ///
 /// # Errors
 /// None is set, its file cannot be used, or there were too many wrong ones just now.
-pub async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
+pub async fn verify(paths: &Paths, store: &Store, door: Door, given: &str) -> Result<bool, Problem> {
     let hash = stored(paths)?.ok_or_else(not_set)?;
-    tried().begin(Instant::now())?;
-    let given = given.to_owned();
-    let right = blocking(move || matches(&hash, &given)).await;
-    if right {
-        tried().succeed();
+    let (counts, now) = (store.clone(), now_ms());
+    match blocking(move || counts.attempt_sign_in(door.name(), now, delay_ms)).await? {
+        Attempt::Allowed => {}
+        Attempt::Wait(wait_ms) => {
+            let hint = format!("try again after {} s", (wait_ms + 999) / 1000);
+            return Err(Problem::new(Code::RateLimited, "there were too many wrong passphrases").hint(hint));
+        }
     }
-    Ok(right)
+    let (given, store) = (given.to_owned(), store.clone());
+    let right = blocking(move || {
+        let right = matches(&hash, &given);
+        if right { store.signed_in(door.name()).map(|()| true) } else { Ok(false) }
+    });
+    Ok(right.await?)
+}
+
+/// How many wrong ones in a row cost nothing: people mistype.
+const FREE: u32 = 3;
+/// The longest wait.
+const LONGEST_MS: i64 = 30_000;
+
+/// How long nobody is let in after so many wrong ones in a row.
+fn delay_ms(wrong: u32) -> i64 {
+    match wrong.checked_sub(FREE) {
+        Some(over) => (1000_i64 << over.min(10)).min(LONGEST_MS),
+        None => 0,
+    }
+}
+
+/// A code that is shown on the terminal alone and has to be typed there: what answers without reading the terminal
+/// does not know it. It is written to the terminal itself, so it is in no pipe, file or log.
+///
+/// # Errors
+/// There is no terminal, or something else was typed.
+pub async fn confirm_on_terminal() -> Result<(), Problem> {
+    let code = one_time_code()?;
+    let shown = format!("To show that you read this terminal, type this code: {code}\n");
+    blocking(move || write_to_terminal(&shown)).await.map_err(|error| no_terminal(&error))?;
+    let typed = ask_on_terminal("Code: ").await?;
+    if typed.reveal().trim() == code {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Denied, "that is not the code")
+        .hint("nothing was changed; run the command again for another code"))
+}
+
+/// Eight digits that nobody can foresee.
+fn one_time_code() -> Result<String, Problem> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| {
+        Problem::new(Code::Config, format!("no code can be made: {error}"))
+            .hint("check that the system's random source works")
+    })?;
+    let number = u64::from_le_bytes(random) % 100_000_000;
+    Ok(format!("{:04}-{:04}", number / 10_000, number % 10_000))
+}
+
+fn write_to_terminal(text: &str) -> std::io::Result<()> {
+    let device = if cfg!(windows) { "CONOUT$" } else { "/dev/tty" };
+    let mut terminal = std::fs::OpenOptions::new().write(true).open(device)?;
+    terminal.write_all(text.as_bytes())
 }
 
 /// Whether there is a passphrase.
@@ -80,10 +153,13 @@ pub async fn set(paths: &Paths, new: &str) -> Result<(), Problem> {
 /// There is no terminal.
 pub async fn ask_on_terminal(prompt: &str) -> Result<Secret, Problem> {
     let prompt = prompt.to_owned();
-    blocking(move || rpassword::prompt_password(prompt)).await.map(Secret::new).map_err(|error| {
-        Problem::new(Code::Denied, format!("a passphrase has to be typed, and there is no terminal: {error}"))
-            .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
-    })
+    let typed = blocking(move || rpassword::prompt_password(prompt)).await;
+    typed.map(Secret::new).map_err(|error| no_terminal(&error))
+}
+
+fn no_terminal(error: &std::io::Error) -> Problem {
+    Problem::new(Code::Denied, format!("a passphrase has to be typed, and there is no terminal: {error}"))
+        .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
 }
 
 /// The hash in the file; none where there is no file.
@@ -115,45 +191,6 @@ fn not_set() -> Problem {
     Problem::new(Code::Denied, "no passphrase is set").hint("run `pml passphrase` in a terminal")
 }
 
-/// Tries of this process. One for all who ask: who a wrong try comes from cannot be known.
-static TRIED: Mutex<Tries> = Mutex::new(Tries { wrong: 0, not_before: None });
-
-fn tried() -> std::sync::MutexGuard<'static, Tries> {
-    TRIED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How many wrong tries in a row cost nothing: people mistype.
-const FREE: u32 = 3;
-/// The longest wait.
-const LONGEST: Duration = Duration::from_secs(60);
-
-#[derive(Debug, Default)]
-struct Tries {
-    wrong: u32,
-    not_before: Option<Instant>,
-}
-
-impl Tries {
-    /// Counts a try as wrong before it is looked at, so that many at once are counted too.
-    fn begin(&mut self, now: Instant) -> Result<(), Problem> {
-        let wait = self.not_before.map_or(Duration::ZERO, |then| then.saturating_duration_since(now));
-        if !wait.is_zero() {
-            let hint = format!("try again after {} s", wait.as_secs_f64().ceil());
-            return Err(Problem::new(Code::RateLimited, "there were too many wrong passphrases").hint(hint));
-        }
-        self.wrong = self.wrong.saturating_add(1);
-        if let Some(over) = self.wrong.checked_sub(FREE) {
-            let pause = Duration::from_secs(1 << over.min(6)).min(LONGEST);
-            self.not_before = Some(now + pause);
-        }
-        Ok(())
-    }
-
-    fn succeed(&mut self) {
-        *self = Tries::default();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +199,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().join("data") };
         (dir, paths)
+    }
+
+    async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
+        let store = Store::open(&paths.database()).unwrap();
+        super::verify(paths, &store, Door::Web, given).await
     }
 
     #[tokio::test]
@@ -223,24 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn guessing_gets_slower_and_slower_and_the_right_one_ends_it() {
-        let mut tries = Tries::default();
-        let mut now = Instant::now();
-        let (mut waits, mut looked_at) = (Vec::new(), 0);
-        while looked_at < 11 {
-            match tries.begin(now) {
-                Ok(()) => looked_at += 1,
-                Err(refused) => {
-                    assert_eq!(refused.code, Code::RateLimited);
-                    let until = tries.not_before.unwrap();
-                    waits.push((until - now).as_secs());
-                    assert!(tries.begin(until - Duration::from_millis(1)).is_err());
-                    now = until;
-                }
-            }
-        }
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-        tries.succeed();
-        assert!(tries.begin(now).is_ok() && tries.begin(now).is_ok());
+    fn guessing_gets_slower_and_slower_up_to_half_a_minute() {
+        let delays: Vec<i64> = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 50, u32::MAX].map(delay_ms).into();
+        let seconds = [0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30, 30];
+        assert_eq!(delays, seconds.map(|seconds| seconds * 1000));
+    }
+
+    #[test]
+    fn codes_are_digits_and_differ() {
+        let (one, other) = (one_time_code().unwrap(), one_time_code().unwrap());
+        assert_ne!(one, other);
+        assert!(one.len() == 9 && one.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()), "{one}");
     }
 }

@@ -100,6 +100,12 @@ pub enum Code {
     Gone,
     /// The database cannot be used.
     Storage,
+    /// No space is left for the database.
+    StorageFull,
+    /// Another process holds the database.
+    StorageBusy,
+    /// The database is damaged.
+    StorageDamaged,
     /// The configuration cannot be used.
     Config,
 }
@@ -126,10 +132,7 @@ impl Problem {
 
     /// The code as it is written.
     pub fn code_text(&self) -> String {
-        serde_json::to_value(self.code)
-            .ok()
-            .and_then(|value| value.as_str().map(str::to_owned))
-            .unwrap_or_default()
+        self.code.text()
     }
 
     /// As the result of a call of one of our own tools.
@@ -215,7 +218,36 @@ impl std::fmt::Display for Problem {
 
 impl From<pml_store::Error> for Problem {
     fn from(error: pml_store::Error) -> Problem {
-        Problem::new(Code::Storage, error.to_string())
+        use pml_store::Error;
+        let problem = Problem::new(storage_code(&error), error.to_string());
+        match error {
+            Error::Full { .. } => problem.hint("free some space; nothing has to be restarted"),
+            Error::Busy { .. } => problem.hint("try again; `pml doctor` tells which processes run"),
+            Error::Corrupt { .. } | Error::NotADatabase { .. } => problem.hint(
+                "end PML, then put a backup in its place with `pml restore PATH`; `pml doctor` tells what is damaged",
+            ),
+            _ => problem,
+        }
+    }
+}
+
+/// Which kind of trouble with the database an error tells of.
+pub fn storage_code(error: &pml_store::Error) -> Code {
+    match error {
+        pml_store::Error::Full { .. } => Code::StorageFull,
+        pml_store::Error::Busy { .. } => Code::StorageBusy,
+        pml_store::Error::Corrupt { .. } | pml_store::Error::NotADatabase { .. } => Code::StorageDamaged,
+        _ => Code::Storage,
+    }
+}
+
+impl Code {
+    /// The code as it is written.
+    pub fn text(self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::accepted::Accepted;
-use crate::app::{App, blocking};
+use crate::app::{App, blocking, now_ms};
 use crate::config::{Source, Watcher};
 use crate::servers::Told;
 
@@ -34,6 +34,31 @@ pub(crate) async fn warm_up(app: Arc<App>) {
             }
         }
         () = app.stopping().cancelled() => {}
+    }
+}
+
+/// Notes that this process keeps the database open. Where another one did and did not end properly, the file may be
+/// damaged: that is looked into before anybody trips over it, and away from what clients wait for.
+pub(crate) async fn look_after_database(app: Arc<App>) {
+    let Some(process) = app.process.clone() else { return };
+    let (store, now) = (app.store.clone(), now_ms());
+    let ended = match blocking(move || store.enter(&process, now)).await {
+        Ok(ended) => ended,
+        Err(error) => return tracing::warn!(%error, "it is not known how others ended"),
+    };
+    if ended.is_empty() {
+        return;
+    }
+    let store = app.store.clone();
+    let checked = blocking(move || {
+        store.quick_check()?;
+        store.leave(ended)
+    });
+    match checked.await {
+        Ok(()) => tracing::info!("a process did not end properly; the database was checked and is sound"),
+        Err(error) => {
+            tracing::error!(%error, "a process did not end properly, and the database needs attention")
+        }
     }
 }
 

@@ -295,6 +295,20 @@ struct Reader {
     events: mpsc::Sender<Event>,
 }
 
+/// Lines of more bytes do not stay in memory once they were read.
+const LARGE_BYTES: usize = 1024 * 1024;
+
+/// The message a line holds; what is none is skipped.
+fn parsed(line: &[u8]) -> Option<Message> {
+    Message::parse(line)
+        .inspect_err(|error| {
+            let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
+            let line = pml_model::name::printable(&shown);
+            tracing::debug!(%error, %line, "a line that is no message was skipped");
+        })
+        .ok()
+}
+
 impl Reader {
     /// Reads until the stream ends; says why it did.
     async fn run(&self, stream: impl AsyncRead + Unpin) -> StreamEnd {
@@ -303,7 +317,14 @@ impl Reader {
         loop {
             match line::read(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
                 Ok(Line::Whole) if line::is_blank(&buffer) => {}
-                Ok(Line::Whole) => self.take(&buffer).await,
+                Ok(Line::Whole) => {
+                    let message = parsed(&buffer);
+                    if buffer.len() > LARGE_BYTES {
+                        // Gone before whoever waits for the message makes something else of it.
+                        buffer = Vec::new();
+                    }
+                    self.take(message).await;
+                }
                 Ok(Line::End) => return StreamEnd::Closed,
                 Ok(Line::TooLong) => {
                     let limit = MAX_MESSAGE_BYTES / (1024 * 1024);
@@ -314,21 +335,18 @@ impl Reader {
         }
     }
 
-    async fn take(&self, line: &[u8]) {
-        match Message::parse(line) {
-            Ok(Message::Response(response)) => self.link.pending.resolve(response),
-            Ok(Message::Notification(notification)) => {
+    async fn take(&self, message: Option<Message>) {
+        match message {
+            Some(Message::Response(response)) => self.link.pending.resolve(response),
+            Some(Message::Notification(notification)) => {
                 if let Some(event) = self.link.pending.route(&notification, None)
                     && self.events.send(event).await.is_err()
                 {
                     tracing::debug!("nobody listens to this server any more");
                 }
             }
-            Ok(Message::Request(request)) => self.answer(request),
-            Err(error) => {
-                let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
-                tracing::debug!(%error, line = %pml_model::name::printable(&shown), "a line that is no message was skipped");
-            }
+            Some(Message::Request(request)) => self.answer(request),
+            None => {}
         }
     }
 

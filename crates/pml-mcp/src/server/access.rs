@@ -14,15 +14,22 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, StatusCode};
 use pml_model::{Digest, KeyId, Principal};
 
 use crate::server::Identity;
 
+use crate::server::connections::Peer;
+
 /// The rules for one listener.
 #[derive(Debug, Clone)]
 pub struct Access {
+    /// The names of this machine itself.
+    own: HashSet<String>,
+    /// The port that goes with them, where it is known.
+    port: Option<u16>,
+    /// What else may be named: `name` with any port, or `name:port`.
     hosts: HashSet<String>,
     origins: HashSet<String>,
     /// Digests, so that comparing says nothing about a token and none is kept.
@@ -93,19 +100,29 @@ impl Admitted {
 impl Access {
     /// Rules for a listener on `address`, with further host names and origins that may be used.
     pub fn new(address: IpAddr, hosts: &[String], origins: &[String]) -> Access {
-        let mut names: HashSet<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
-        if !address.is_unspecified() {
-            names.insert(address.to_string());
+        let mut own: HashSet<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into();
+        match address {
+            address if address.is_unspecified() => {}
+            IpAddr::V4(address) => drop(own.insert(address.to_string())),
+            IpAddr::V6(address) => drop(own.insert(format!("[{address}]"))),
         }
-        names.extend(hosts.iter().map(|host| host.to_ascii_lowercase()));
         Access {
-            hosts: names,
+            own,
+            port: None,
+            hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: origins.iter().cloned().collect(),
             tokens: HashMap::new(),
             keys: None,
             open: Vec::new(),
             signed_in: None,
         }
+    }
+
+    /// The port the listener has: requests that name this machine with another one are refused.
+    #[must_use]
+    pub fn with_port(mut self, port: u16) -> Access {
+        self.port = Some(port);
+        self
     }
 
     /// Lets the holder of `token` in as `principal`.
@@ -176,9 +193,16 @@ impl Access {
         known.map(|(principal, key)| Admitted::Key(principal, key)).ok_or(Refusal::Token)
     }
 
+    fn serves(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let Some((name, port)) = parts(&host) else { return false };
+        let own = self.own.contains(name) && (port.is_none() || self.port.is_none() || port == self.port);
+        own || self.hosts.contains(name) || self.hosts.contains(&host)
+    }
+
     fn admit_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = text(headers, &HOST).ok_or(Refusal::Host)?;
-        if !self.hosts.contains(&name_of(host)) {
+        if !self.serves(host) {
             return Err(Refusal::Host);
         }
         if let Some(origin) = headers.get(ORIGIN) {
@@ -194,6 +218,13 @@ impl Access {
     }
 }
 
+/// Whether an authority is that of another request target than the one `Host` names.
+fn differs(target: Option<&http::uri::Authority>, headers: &HeaderMap) -> bool {
+    target.is_some_and(|target| {
+        text(headers, &HOST).is_none_or(|host| !host.eq_ignore_ascii_case(target.as_str()))
+    })
+}
+
 fn below(path: &str, folder: &str) -> bool {
     folder.ends_with('/') && path.starts_with(folder)
 }
@@ -205,13 +236,22 @@ fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> 
     values.next().is_none().then_some(value)
 }
 
-/// The host of an authority, without port and brackets.
-fn name_of(authority: &str) -> String {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
+/// Name and port of an authority that has nothing else in it.
+fn parts(authority: &str) -> Option<(&str, Option<u16>)> {
+    let end = if authority.starts_with('[') {
+        authority.find(']')? + 1
+    } else {
+        authority.find(':').unwrap_or(authority.len())
     };
-    host.to_ascii_lowercase()
+    let (name, rest) = authority.split_at(end);
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Some((name, None)),
+        // `parse` alone would take a sign.
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some((name, Some(port.parse().ok()?)))
+        }
+        _ => None,
+    }
 }
 
 fn bearer(value: &str) -> Option<&str> {
@@ -239,12 +279,15 @@ pub enum Refusal {
     /// A change in a session without the proof that a page of ours asks for it.
     #[error("the header `x-pml-csrf` is missing or is not that of this session; sign in again at `/login`")]
     Forged,
+    /// As many connections are served as may be.
+    #[error("too many connections are open; close some or try again later")]
+    Crowded,
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body =
-            serde_json::json!({ "error": { "code": "FORBIDDEN", "message": self.to_string() } }).to_string();
+        let code = if self == Refusal::Crowded { "BUSY" } else { "FORBIDDEN" };
+        let body = serde_json::json!({ "error": { "code": code, "message": self.to_string() } }).to_string();
         let json = (CONTENT_TYPE, "application/json");
         match self {
             Refusal::Host | Refusal::Origin | Refusal::Forged => {
@@ -253,6 +296,9 @@ impl IntoResponse for Refusal {
             Refusal::Token | Refusal::SignIn => {
                 (StatusCode::UNAUTHORIZED, [json, (WWW_AUTHENTICATE, "Bearer")], body).into_response()
             }
+            Refusal::Crowded => {
+                (StatusCode::SERVICE_UNAVAILABLE, [json, (RETRY_AFTER, "5")], body).into_response()
+            }
         }
     }
 }
@@ -260,9 +306,16 @@ impl IntoResponse for Refusal {
 /// Admits or refuses a request; routes behind it find [`Admitted`], and [`Principal`] and [`Identity`] where
 /// they are known, among its extensions.
 pub async fn check(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
+    if differs(request.uri().authority(), request.headers()) {
+        return Refusal::Host.into_response();
+    }
     match access.admit(request.method(), request.uri().path(), request.headers()) {
         Ok(admitted) => {
             if let Some(identity) = admitted.identity() {
+                let peer = request.extensions().get::<Arc<Peer>>();
+                if peer.is_some_and(|peer| !peer.prove()) {
+                    return Refusal::Crowded.into_response();
+                }
                 request.extensions_mut().insert(identity.principal.clone());
                 request.extensions_mut().insert(identity);
             }
@@ -283,20 +336,24 @@ mod tests {
 
     /// The rules of a listener whose one session has the cookie `s` and the proof `p`.
     fn admit_to(method: &Method, path: &str, pairs: &[(&str, &str)]) -> Result<Admitted, Refusal> {
-        let access =
-            Access::new([127, 0, 0, 1].into(), &["box.local".into()], &["https://app.example".into()])
-                .with_token("secret", Principal::local())
-                .with_keys(|key| (key == "pmlk_mine").then(|| (Principal::local(), KeyId(7))))
-                .with_open(&["/", "/health", "/assets/"])
-                .with_sessions(&["/api/asked"], |method, headers| {
-                    if headers.get("cookie").is_none_or(|cookie| cookie != "s") {
-                        return Ok(None);
-                    }
-                    if method != Method::GET && headers.get("proof").is_none_or(|proof| proof != "p") {
-                        return Err(Refusal::Forged);
-                    }
-                    Ok(Some(Principal::local()))
-                });
+        let access = Access::new(
+            [127, 0, 0, 1].into(),
+            &["box.local".into(), "proxy.local:8443".into()],
+            &["https://app.example".into()],
+        )
+        .with_port(7717)
+        .with_token("secret", Principal::local())
+        .with_keys(|key| (key == "pmlk_mine").then(|| (Principal::local(), KeyId(7))))
+        .with_open(&["/", "/health", "/assets/"])
+        .with_sessions(&["/api/asked"], |method, headers| {
+            if headers.get("cookie").is_none_or(|cookie| cookie != "s") {
+                return Ok(None);
+            }
+            if method != Method::GET && headers.get("proof").is_none_or(|proof| proof != "p") {
+                return Err(Refusal::Forged);
+            }
+            Ok(Some(Principal::local()))
+        });
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
@@ -307,7 +364,15 @@ mod tests {
     #[test]
     fn hosts_and_origins_that_are_not_ours_are_refused() {
         let token = ("authorization", "Bearer secret");
-        for host in ["localhost:7717", "127.0.0.1", "[::1]:7717", "BOX.local:1"] {
+        for host in [
+            "localhost:7717",
+            "LocalHost",
+            "127.0.0.1",
+            "[::1]:7717",
+            "[::1]",
+            "BOX.local:1",
+            "proxy.local:8443",
+        ] {
             assert!(admit(&[("host", host), token]).is_ok(), "{host}");
         }
         for host in [
@@ -318,6 +383,27 @@ mod tests {
             "[::2]",
             "0.0.0.0",
             "2130706433",
+            "localhost.",
+            "localhost:3000",
+            "localhost:",
+            "localhost:+7717",
+            "localhost:07717x",
+            "localhost:evil.example",
+            "localhost:7717:7717",
+            "localhost:7717@evil.example",
+            "evil.example@localhost",
+            "localhost/evil",
+            "localhost,evil.example",
+            "[::1]evil.example",
+            "[::1].evil.example:7717",
+            "[::1",
+            "::1",
+            "[localhost]",
+            "127.0.0.1:77170",
+            "xbox.local",
+            "box.local.evil.example",
+            "proxy.local",
+            "proxy.local:8444",
         ] {
             assert_eq!(admit(&[("host", host), token]), Err(Refusal::Host), "{host}");
         }

@@ -26,6 +26,8 @@ use crate::client::name_of;
 use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
 use crate::param_headers;
 use crate::protocol::{LEGACY, MODERN};
+use crate::server::body;
+use crate::server::connections::{Connections, Socket, Watched};
 use crate::server::envelope::{self, Sender};
 use crate::server::listen::{Filter, session_message};
 use crate::server::run::{Output, Running};
@@ -41,10 +43,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
 /// How many sessions there may be.
 const MAX_SESSIONS: usize = 1_000;
-/// How long a client may take to send its headers.
+/// How long a client may take to send its headers, and how long a connection may be idle between requests.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client may take to send its body.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// How large all headers of a request may be.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
@@ -63,7 +63,8 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
         .header_read_timeout(HEADER_PATIENCE)
         .max_buf_size(MAX_HEADER_BYTES);
     let builder = Arc::new(builder.http1_only());
-    let connections = TaskTracker::new();
+    let connections = Connections::for_this_process();
+    let tasks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -77,13 +78,17 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a socket is gone already");
         }
-        let service = hyper_util::service::TowerToHyperService::new(router.clone());
+        // Closing the socket says it all: there is no room to read the request first.
+        let Some(peer) = connections.admit() else { continue };
+        let inner = hyper_util::service::TowerToHyperService::new(router.clone());
+        let service = Watched { inner, peer: Arc::clone(&peer) };
         let (builder, stop) = (Arc::clone(&builder), stop.clone());
-        connections.spawn(async move {
-            let connection = builder.serve_connection(TokioIo::new(socket), service);
+        tasks.spawn(async move {
+            let connection = builder.serve_connection(TokioIo::new(Socket::new(socket)), service);
             tokio::pin!(connection);
             let served = tokio::select! {
                 served = connection.as_mut() => served,
+                () = peer.evicted() => return,
                 () = stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
@@ -94,8 +99,8 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
             }
         });
     }
-    connections.close();
-    if tokio::time::timeout(Duration::from_secs(5), connections.wait()).await.is_err() {
+    tasks.close();
+    if tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await.is_err() {
         tracing::debug!("connections were cut at the end");
     }
 }
@@ -117,18 +122,15 @@ async fn take(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    if !header(&headers, CONTENT_TYPE.as_str())
-        .and_then(|kind| kind.split(';').next())
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    {
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json").into_response();
+    if !body::is_type(&headers, "application/json") {
+        return body::Refused::NotJson.into_response();
     }
     if !accepts_answers(&headers) {
         return (StatusCode::NOT_ACCEPTABLE, "accept application/json and text/event-stream").into_response();
     }
-    let body = match read(&headers, body).await {
+    let body = match body::collect(&headers, body, MAX_MESSAGE_BYTES).await {
         Ok(body) => body,
-        Err(status) => return status.into_response(),
+        Err(refused) => return refused.into_response(),
     };
     let message = match Message::parse(&body) {
         Ok(message) => message,
@@ -160,19 +162,6 @@ async fn take(
             }
             Err(refusal) => *refusal,
         },
-    }
-}
-
-/// The whole body, if it is not too large and comes in time.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, StatusCode> {
-    let announced = header(headers, "content-length").and_then(|length| length.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > MAX_MESSAGE_BYTES) {
-        return Err(StatusCode::PAYLOAD_TOO_LARGE);
-    }
-    match tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, MAX_MESSAGE_BYTES)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
-        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The server side: clients of either era over stdio or streamable HTTP, one handler behind them.
 
 pub mod access;
+pub mod body;
+mod connections;
 mod envelope;
 pub mod http;
 mod listen;

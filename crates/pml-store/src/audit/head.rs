@@ -127,6 +127,11 @@ mod tests {
 
     use super::*;
     use crate::database;
+    use crate::vouch::Voucher;
+
+    fn open(path: &Path) -> Connection {
+        database::open(path, &Voucher::beside(path)).unwrap()
+    }
 
     fn add(connection: &Connection, seq: i64) {
         let row = "INSERT INTO audit VALUES (?1, 1, 'local', NULL, 'told', '{}', ?2)";
@@ -141,7 +146,7 @@ mod tests {
     fn nobody_writes_the_file_while_another_adds_entries() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pml.db");
-        let (mut one, other) = (database::open(&path).unwrap(), database::open(&path).unwrap());
+        let (mut one, other) = (open(&path), open(&path));
         one.busy_timeout(Duration::from_millis(1)).unwrap();
         let head = Head::beside(&path);
         head.begin().unwrap();

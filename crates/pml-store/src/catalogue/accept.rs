@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::restore::restore;
 use super::{digest, record, server_name};
 use crate::audit::{Audit, Log};
+use crate::vouch::vouched;
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};
 
@@ -67,16 +68,18 @@ impl Store {
 }
 
 fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<AcceptedDefinitions> {
-    let mut rows = connection.prepare_cached(
+    let mut rows = connection.prepare_cached(&format!(
         "SELECT accepted.server, accepted.launch, accepted.tool, accepted.digest,
-                definition.content, CASE WHEN accepted.digest <> present.digest THEN definition.raw END
+                CASE WHEN accepted.digest <> present.digest THEN definition.raw END
          FROM accepted_definition AS accepted
-         JOIN definition ON definition.id = accepted.definition
+         JOIN definition ON definition.id = accepted.definition AND definition.digest = accepted.digest
          LEFT JOIN tool ON tool.principal = accepted.principal AND tool.server = accepted.server
              AND tool.tool = accepted.tool
          LEFT JOIN definition AS present ON present.id = tool.definition
-         WHERE accepted.principal = ?1",
-    )?;
+         WHERE accepted.principal = ?1 AND {} AND {}",
+        vouched("accepted_definition", "accepted"),
+        vouched("definition", "definition"),
+    ))?;
     let mut all = AcceptedDefinitions::new();
     let mut rows = rows.query([&principal.0])?;
     while let Some(row) = rows.next()? {
@@ -88,10 +91,7 @@ fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<
 
 fn definition(row: &Row<'_>) -> rusqlite::Result<AcceptedDefinition> {
     let accepted = digest(row, 3)?;
-    let replaced = match row.get::<_, Option<String>>(5)? {
-        Some(raw) => restore(raw, &digest(row, 4)?, &accepted),
-        None => None,
-    };
+    let replaced = row.get::<_, Option<String>>(4)?.and_then(|raw| restore(raw, &accepted));
     Ok(AcceptedDefinition { digest: accepted, replaced })
 }
 
@@ -130,14 +130,20 @@ pub(super) struct Put<'a> {
 }
 
 impl Put<'_> {
-    /// Notes that the server was met; says whether that is new.
+    /// Notes that the server was met; says whether that is new. Where that note was lost, what was accepted of the
+    /// server tells that it is not: its present tools must not be taken for its first.
     pub(super) fn first_met(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let accepted = connection
+            .prepare_cached(
+                "SELECT 1 FROM accepted_definition WHERE principal = ?1 AND server = ?2 AND launch = ?3 LIMIT 1",
+            )?
+            .exists(params![self.principal, self.server, self.launch.as_str()])?;
         let added = connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO accepted_server (principal, server, launch) VALUES (?1, ?2, ?3)",
             )?
             .execute(params![self.principal, self.server, self.launch.as_str()])?;
-        Ok(added > 0)
+        Ok(added > 0 && !accepted)
     }
 
     /// Takes every definition the server offers now as accepted; says whether any was not.

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::capability::{cache_config, resolve};
 use crate::catalogue::unexpected;
+use crate::vouch::vouched;
 use crate::{Error, Store, Urgency};
 
 /// What a result is kept under.
@@ -122,12 +123,13 @@ impl Store {
     ) -> Result<Vec<(String, CachedResult)>, Error> {
         self.read(|connection| {
             connection
-                .prepare_cached(
+                .prepare_cached(&format!(
                     "SELECT result, at, hit_count, intent FROM cached_result
                      WHERE principal = ?1 AND capability = ?2 AND epoch = ?3 AND expires_at > ?4
-                        AND intent IS NOT NULL
+                        AND intent IS NOT NULL AND {}
                      ORDER BY at DESC, intent",
-                )?
+                    vouched("cached_result", "cached_result")
+                ))?
                 .query_map(params![principal.0, capability.as_str(), epoch, now], |row| {
                     Ok((row.get(3)?, cached_result(row)?))
                 })?
@@ -255,11 +257,12 @@ impl OwnedDropped {
 
 fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<Option<CachedResult>> {
     connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT result, at, hit_count FROM cached_result
              WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5
-                AND intent IS NULL",
-        )?
+                AND intent IS NULL AND {}",
+            vouched("cached_result", "cached_result")
+        ))?
         .query_row(
             params![key.principal.0, key.capability.as_str(), key.parameters.as_str(), key.epoch, now],
             cached_result,

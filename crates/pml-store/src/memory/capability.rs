@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{next_version, touch};
 use crate::catalogue::unexpected;
+use crate::vouch::vouched;
 use crate::{Error, Store};
 
 /// How many of the things it was run for a capability is given with.
@@ -46,7 +47,10 @@ impl Store {
     /// The database cannot be read.
     pub fn capability(&self, principal: &Principal, id: &CapabilityId) -> Result<Option<Capability>, Error> {
         self.read(|connection| match resolve(connection, principal, id)? {
-            Some((number, _)) => find(connection, "capability.number = ?1", [number]),
+            // An index may be damaged, too: what it leads to has to be what was asked for.
+            Some((number, true)) => Ok(find(connection, "capability.number = ?1", [number])?
+                .filter(|found| found.procedure.id == *id && found.procedure.owner == *principal)),
+            Some((number, false)) => find(connection, "capability.number = ?1", [number]),
             None => Ok(None),
         })
     }
@@ -58,7 +62,8 @@ impl Store {
     pub fn capability_named(&self, principal: &Principal, name: &str) -> Result<Option<Capability>, Error> {
         self.read(|connection| {
             let condition = "capability.principal = ?1 AND capability.name = ?2";
-            find(connection, condition, [principal.0.as_str(), name])
+            Ok(find(connection, condition, [principal.0.as_str(), name])?
+                .filter(|found| found.name == name && found.procedure.owner == *principal))
         })
     }
 
@@ -75,7 +80,8 @@ impl Store {
         let order = if wanted.recent { "last_used DESC, name" } else { "name" };
         self.read(|connection| {
             let statement = format!(
-                "{SELECT} WHERE capability.principal = ?1 AND {state} ORDER BY {order} LIMIT ?3 OFFSET ?4"
+                "{SELECT} WHERE capability.principal = ?1 AND {state} AND {} ORDER BY {order} LIMIT ?3 OFFSET ?4",
+                is_sound()
             );
             let wanted = params![principal.0, wanted.state.map(State::as_str), wanted.limit, wanted.offset];
             connection
@@ -100,7 +106,10 @@ impl Store {
     pub fn capabilities_since(&self, since: i64) -> Result<CapabilityChanges, Error> {
         self.read(|connection| {
             let changed = connection
-                .prepare_cached(&format!("{SELECT} WHERE version > ?1 ORDER BY capability.number"))?
+                .prepare_cached(&format!(
+                    "{SELECT} WHERE version > ?1 AND {} ORDER BY capability.number",
+                    is_sound()
+                ))?
                 .query_map([since], |row| capability(connection, row))?
                 .collect::<rusqlite::Result<_>>()?;
             let gone = connection
@@ -123,10 +132,11 @@ pub(super) fn resolve(
     id: &CapabilityId,
 ) -> rusqlite::Result<Option<(i64, bool)>> {
     connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT number, 1 FROM capability WHERE id = ?1 AND principal = ?2
-             UNION ALL SELECT capability, 0 FROM capability_alias WHERE id = ?1 AND principal = ?2",
-        )?
+             UNION ALL SELECT capability, 0 FROM capability_alias WHERE id = ?1 AND principal = ?2 AND {}",
+            vouched("capability_alias", "capability_alias")
+        ))?
         .query_row([id.as_str(), &principal.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
@@ -137,7 +147,7 @@ fn find(
     params: impl rusqlite::Params,
 ) -> rusqlite::Result<Option<Capability>> {
     connection
-        .prepare_cached(&format!("{SELECT} WHERE {condition}"))?
+        .prepare_cached(&format!("{SELECT} WHERE {condition} AND {}", is_sound()))?
         .query_row(params, |row| capability(connection, row))
         .optional()
 }
@@ -148,9 +158,18 @@ const SELECT: &str = "SELECT capability.number, capability.id, name, state, degr
     approved, examples, tools, procedure, cache
     FROM capability JOIN capability_procedure ON capability_procedure.capability = capability.number";
 
+/// The condition that a capability and its procedure are as they were stored.
+fn is_sound() -> String {
+    let parts = ["capability", "capability_procedure"].map(|table| vouched(table, table));
+    parts.join(" AND ")
+}
+
 fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capability> {
     let state = row.get_ref(3)?.as_str()?;
     let mut procedure: Procedure = json(row, 17)?;
+    if procedure.id != capability_id(row, 1)? {
+        return Err(unexpected(17, "it is the procedure of another capability"));
+    }
     procedure.tools_used = json::<Vec<ToolUse>>(row, 16)?;
     add_examples(&mut procedure.parameters_schema, json(row, 15)?);
     if row.get_ref(18)?.as_str_or_null()?.is_some() {
@@ -195,11 +214,12 @@ fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Int
     };
     connection
         .prepare_cached(
-            "WITH own AS (SELECT text, count, first_at, last_at FROM capability_intent WHERE capability = ?1)
+            &format!("WITH own AS (SELECT text, count, first_at, last_at FROM capability_intent WHERE capability = ?1 AND {})
              SELECT text, count, first_at, last_at FROM own
              WHERE text IN (SELECT text FROM own ORDER BY last_at DESC, text LIMIT ?2)
                 OR text = (SELECT text FROM own ORDER BY first_at, text LIMIT 1)
              ORDER BY last_at DESC, text",
+             vouched("capability_intent", "capability_intent")),
         )?
         .query_map([capability, i64::from(INTENTS)], intent)?
         .collect()

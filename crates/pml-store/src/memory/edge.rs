@@ -7,6 +7,7 @@ use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
 use crate::catalogue::unexpected;
+use crate::vouch::vouched;
 use crate::{Error, Store};
 
 /// That one thing came after another: tools are `server:tool`, capabilities are given by id.
@@ -38,8 +39,9 @@ impl Store {
         self.read(|connection| {
             connection
                 .prepare_cached(&format!(
-                    "{SELECT} WHERE principal = ?1 AND source = ?2 AND {of}
-                     ORDER BY count DESC, target, kind LIMIT ?4"
+                    "{SELECT} WHERE principal = ?1 AND source = ?2 AND {of} AND {}
+                     ORDER BY count DESC, target, kind LIMIT ?4",
+                    vouched("edge", "edge")
                 ))?
                 .query_map(params![principal.0, item, kind.map(EdgeKind::as_str), limit], edge)?
                 .collect()
@@ -53,7 +55,10 @@ impl Store {
     pub fn edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
         self.read(|connection| {
             connection
-                .prepare_cached(&format!("{SELECT} WHERE principal = ?1 ORDER BY source, kind, target"))?
+                .prepare_cached(&format!(
+                    "{SELECT} WHERE principal = ?1 AND {} ORDER BY source, kind, target",
+                    vouched("edge", "edge")
+                ))?
                 .query_map([&principal.0], edge)?
                 .collect()
         })
@@ -118,7 +123,10 @@ pub(super) fn move_edges(
     other: Option<&str>,
 ) -> rusqlite::Result<()> {
     let edges: Vec<LearnedEdge> = connection
-        .prepare_cached(&format!("{SELECT} WHERE principal = ?1 AND (source = ?2 OR target = ?2)"))?
+        .prepare_cached(&format!(
+            "{SELECT} WHERE principal = ?1 AND (source = ?2 OR target = ?2) AND {}",
+            vouched("edge", "edge")
+        ))?
         .query_map([principal.0.as_str(), item], edge)?
         .collect::<rusqlite::Result<_>>()?;
     connection

@@ -41,13 +41,21 @@ impl Store {
         self.change(Urgency::Soon, move |connection| Ok(learn(connection, limit, now)?))
     }
 
+    /// Forgets all numbers; [`Store::learn`] makes them anew from all traces.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn forget_learned(&self) -> Result<(), Error> {
+        self.write(forget)
+    }
+
     /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
     /// stopped in the middle, [`Store::learn`] goes on.
     ///
     /// # Errors
     /// A change could not be stored.
     pub fn relearn(&self, now: i64) -> Result<usize, Error> {
-        self.write(forget)?;
+        self.forget_learned()?;
         // Other processes may be quicker.
         while self.learn(CHUNK, now)?.left {}
         self.read(|connection| {
@@ -78,10 +86,10 @@ fn learn(connection: &Connection, limit: usize, now: i64) -> rusqlite::Result<Le
     let mut traces = 0;
     while traces < limit {
         let rows = batch::rows_after(connection, mark.learned_to, CHUNK.min(limit - traces))?;
-        let Some(last) = rows.last() else { break };
-        mark.learned_to = last.seq;
+        let Some((last, _)) = rows.last() else { break };
+        mark.learned_to = *last;
         traces += rows.len();
-        for row in &rows {
+        for row in rows.iter().filter_map(|(_, row)| row.as_ref()) {
             batch.learn(row)?;
         }
     }
@@ -101,9 +109,9 @@ pub(super) fn relearn_one(connection: &Connection, capability: i64, now: i64) ->
     let mut seq = 0;
     loop {
         let rows = batch::rows_of(connection, capability, seq, learned_to, CHUNK)?;
-        let Some(last) = rows.last() else { break };
-        seq = last.seq;
-        for row in &rows {
+        let Some((last, _)) = rows.last() else { break };
+        seq = *last;
+        for row in rows.iter().filter_map(|(_, row)| row.as_ref()) {
             batch.learn_capability(row)?;
         }
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::capability::json;
 use crate::catalogue::digest;
+use crate::vouch::vouched;
 use crate::{Error, Store};
 
 /// A schema that was inferred from results.
@@ -39,7 +40,7 @@ impl Store {
         digest: &Digest,
     ) -> Result<Option<ObservedSchema>, Error> {
         let key = (principal.clone(), tool.to_owned(), digest.clone());
-        Ok(self.read(|connection| find(connection, &key))?.map(ObservedSchema::from))
+        Ok(self.read(|connection| find(connection, &key))?.flatten().map(ObservedSchema::from))
     }
 
     /// What all tools were seen to return, by tool and digest of its definition.
@@ -52,7 +53,10 @@ impl Store {
     ) -> Result<Vec<(String, Digest, ObservedSchema)>, Error> {
         self.read(|connection| {
             connection
-                .prepare_cached("SELECT tool, digest, shape FROM observed WHERE principal = ?1")?
+                .prepare_cached(&format!(
+                    "SELECT tool, digest, shape FROM observed WHERE principal = ?1 AND {}",
+                    vouched("observed", "observed")
+                ))?
                 .query_map([&principal.0], |row| {
                     Ok((row.get(0)?, digest(row, 1)?, ObservedSchema::from(json::<Shape>(row, 2)?)))
                 })?
@@ -63,16 +67,22 @@ impl Store {
 
 type Key = (Principal, String, Digest);
 
-fn find(connection: &Connection, (principal, tool, digest): &Key) -> rusqlite::Result<Option<Shape>> {
+/// What is known; `Some(None)` where that is damaged.
+fn find(connection: &Connection, (principal, tool, digest): &Key) -> rusqlite::Result<Option<Option<Shape>>> {
     connection
-        .prepare_cached("SELECT shape FROM observed WHERE principal = ?1 AND tool = ?2 AND digest = ?3")?
-        .query_row([principal.0.as_str(), tool, digest.as_str()], |row| json(row, 0))
+        .prepare_cached(&format!(
+            "SELECT shape, {} FROM observed WHERE principal = ?1 AND tool = ?2 AND digest = ?3",
+            vouched("observed", "observed")
+        ))?
+        .query_row([principal.0.as_str(), tool, digest.as_str()], |row| {
+            if row.get(1)? { json(row, 0).map(Some) } else { Ok(None) }
+        })
         .optional()
 }
 
 /// What tools were seen to return, with what was added.
 #[derive(Default)]
-pub(super) struct Seen(HashMap<Key, Shape>);
+pub(super) struct Seen(HashMap<Key, Option<Shape>>);
 
 impl Seen {
     pub(super) fn add(
@@ -86,11 +96,14 @@ impl Seen {
         let known = match self.0.entry((principal.clone(), tool, digest)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(vacant) => {
-                let known = find(connection, vacant.key())?.unwrap_or_default();
+                let known = find(connection, vacant.key())?.unwrap_or_else(|| Some(Shape::default()));
                 vacant.insert(known)
             }
         };
-        known.merge(shape);
+        // Counting on from a damaged row would vouch for it.
+        if let Some(known) = known {
+            known.merge(shape);
+        }
         Ok(())
     }
 
@@ -99,6 +112,7 @@ impl Seen {
             "INSERT OR REPLACE INTO observed (principal, tool, digest, shape) VALUES (?1, ?2, ?3, ?4)",
         )?;
         for ((principal, tool, digest), shape) in self.0 {
+            let Some(shape) = shape else { continue };
             let text = serde_json::to_string(&shape).expect("a shape is plain data");
             put.execute(params![principal.0, tool, digest.as_str(), text])?;
         }

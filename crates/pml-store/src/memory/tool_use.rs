@@ -7,6 +7,7 @@ use pml_model::trace::{Body, ErrorType, TaskResult};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use crate::vouch::vouched;
 use crate::{Error, Store};
 
 /// What became of the calls of a tool.
@@ -33,7 +34,10 @@ impl Store {
     pub fn tool_uses(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
         self.read(|connection| {
             connection
-                .prepare_cached("SELECT tool, calls, failures FROM tool_use WHERE principal = ?1")?
+                .prepare_cached(&format!(
+                    "SELECT tool, calls, failures FROM tool_use WHERE principal = ?1 AND {}",
+                    vouched("tool_use", "tool_use")
+                ))?
                 .query_map([&principal.0], |row| {
                     Ok((row.get(0)?, CallCounts { calls: row.get(1)?, failures: row.get(2)? }))
                 })?

@@ -11,6 +11,7 @@ use super::lesson::{Lesson, tells_intent};
 use crate::catalogue::unexpected;
 use crate::database::MAX_BODY_BYTES;
 use crate::run::run_id;
+use crate::vouch::{mark_of_values, vouched};
 use crate::{Error, Store};
 
 /// Which traces are asked for.
@@ -43,7 +44,10 @@ impl Store {
     pub fn trace(&self, principal: &Principal, id: &TraceId) -> Result<Option<Trace>, Error> {
         self.read(|connection| {
             connection
-                .prepare_cached(&format!("{SELECT} WHERE trace.principal = ?1 AND trace.id = ?2"))?
+                .prepare_cached(&format!(
+                    "{SELECT} WHERE trace.principal = ?1 AND trace.id = ?2 AND {}",
+                    vouched("trace", "trace")
+                ))?
                 .query_row([&principal.0, id.as_str()], trace)
                 .optional()
         })
@@ -92,7 +96,8 @@ fn list(connection: &Connection, principal: &Principal, wanted: &Traces) -> rusq
     };
     connection
         .prepare_cached(&format!(
-            "{SELECT} WHERE trace.principal = ?1 AND {of} AND {after} ORDER BY {order} LIMIT ?4"
+            "{SELECT} WHERE trace.principal = ?1 AND {of} AND {after} AND {} ORDER BY {order} LIMIT ?4",
+            vouched("trace", "trace")
         ))?
         .query_map(
             params![principal.0, capability, wanted.after.as_ref().map(TraceId::as_str), wanted.limit],
@@ -138,6 +143,28 @@ pub(super) fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
     let word = row.get_ref(column)?.as_str()?;
     Status::parse(word).ok_or_else(|| unexpected(column, format!("`{word}` is no status of a trace")))
 }
+
+/// The columns a trace is stored with; the mark of its row is of all of them.
+pub(crate) const TRACE_COLUMNS: [&str; 18] = [
+    "id",
+    "run",
+    "principal",
+    "session",
+    "capability",
+    "own",
+    "plan_hash",
+    "intent",
+    "status",
+    "error",
+    "duration_ms",
+    "created_at",
+    "parent",
+    "cached",
+    "exploratory",
+    "approved",
+    "first_tool",
+    "last_tool",
+];
 
 /// What a run leaves behind, written out on the thread of whoever had it run.
 pub(crate) struct Remembered {
@@ -248,11 +275,12 @@ impl Remembered {
         let trace = &self.trace;
         let tasks = &trace.body.task_results;
         connection
-            .prepare_cached(
-                "INSERT INTO trace (id, run, principal, session, capability, own, plan_hash, intent, status, error,
-                    duration_ms, created_at, parent, cached, exploratory, approved, first_tool, last_tool)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
-            )?
+            .prepare_cached(&format!(
+                "INSERT INTO trace ({}, mark)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, {})",
+                TRACE_COLUMNS.join(", "),
+                mark_of_values("trace", &TRACE_COLUMNS)
+            ))?
             .execute(params![
                 trace.id.as_str(),
                 trace.workflow_id.as_str(),
@@ -274,7 +302,10 @@ impl Remembered {
                 tasks.last().map(|task| &task.tool),
             ])?;
         connection
-            .prepare_cached("INSERT INTO trace_body (seq, lesson, body) VALUES (?1, ?2, ?3)")?
+            .prepare_cached(&format!(
+                "INSERT INTO trace_body (seq, lesson, body, mark) VALUES (?1, ?2, ?3, {})",
+                mark_of_values("trace_body", &["seq", "lesson"])
+            ))?
             .execute(params![connection.last_insert_rowid(), self.lesson, self.body])
             .map(drop)
     }

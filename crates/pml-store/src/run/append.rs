@@ -36,7 +36,8 @@ impl Store {
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<Lease, Error> {
-        let (key, wrapped) = self.inner.master.new_key(&run.id, &run.principal, || self.uses_key())?;
+        let (key, wrapped) =
+            self.inner.voucher.master.new_key(&run.id, &run.principal, || self.uses_key())?;
         let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
         let lease = Lease::new(run.id.clone(), FIRST_FENCE, key, 1);
         let log = self.log(std::mem::take(&mut run.audit))?;

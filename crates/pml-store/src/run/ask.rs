@@ -94,7 +94,7 @@ impl Store {
         if rules.is_empty() {
             return Ok(None);
         }
-        let keys = self.inner.master.keys(|| self.uses_key())?;
+        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
         let logged = |(rule, audit)| Ok::<_, Error>((rule, self.log(vec![audit])?));
         Ok(Some(NewRules { keys, rules: rules.into_iter().map(logged).collect::<Result<_, _>>()? }))
     }

@@ -132,7 +132,7 @@ impl Store {
 
     /// The key of a run; `None` once it was destroyed.
     pub(super) fn key(&self, run: &RunRow, wrapped: Option<Vec<u8>>) -> Result<Option<Key>, Error> {
-        wrapped.map(|wrapped| self.inner.master.unwrap(&run.id, &run.principal, wrapped)).transpose()
+        wrapped.map(|wrapped| self.inner.voucher.master.unwrap(&run.id, &run.principal, wrapped)).transpose()
     }
 }
 

@@ -10,7 +10,7 @@ type Answers = Sender<(String, Result<usize, Error>)>;
 fn fresh() -> (tempfile::TempDir, PathBuf, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let connection = database::open(&path).unwrap();
+    let connection = database::open(&path, &Voucher::beside(&path)).unwrap();
     connection.execute_batch("CREATE TABLE note (text TEXT UNIQUE) STRICT").unwrap();
     (directory, path, connection)
 }
@@ -33,7 +33,14 @@ fn count(connection: &Connection) -> i64 {
 #[test]
 fn a_failed_change_leaves_the_others_of_its_batch_alone() {
     let (_directory, path, connection) = fresh();
-    let mut file = File { path: &path, connection: Some(connection), durable: false };
+    let voucher = Voucher::beside(&path);
+    let mut file = File {
+        path: &path,
+        voucher: &voucher,
+        connection: Some(connection),
+        durable: false,
+        keeps_marks: false,
+    };
     let (reply, answers) = channel();
     for texts in [["a", "a", "b"].as_slice(), &["b"], &["c"]] {
         let mut batch: Vec<_> = texts.iter().map(|text| job(&path, Urgency::Soon, text, &reply)).collect();
@@ -48,7 +55,7 @@ fn a_failed_change_leaves_the_others_of_its_batch_alone() {
 #[test]
 fn a_durable_change_is_synced_and_the_next_one_is_not() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     let level = |urgency| {
         writer
             .write(urgency, |connection| {
@@ -80,7 +87,7 @@ fn an_urgent_change_takes_those_before_it_along() {
 #[test]
 fn changes_are_made_and_answered_in_the_order_they_were_given() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     let (reply, answers) = channel();
     let given: Vec<String> = (0..2000).map(|number| number.to_string()).collect();
     for (number, text) in given.iter().enumerate() {
@@ -98,7 +105,7 @@ fn changes_are_made_and_answered_in_the_order_they_were_given() {
     let answered: Vec<String> =
         answers.iter().inspect(|(_, answer)| assert!(answer.is_ok())).map(|(note, _)| note).collect();
     assert_eq!(answered, given);
-    let connection = database::open(&path).unwrap();
+    let connection = database::open(&path, &Voucher::beside(&path)).unwrap();
     let mut rows = connection.prepare("SELECT text FROM note ORDER BY rowid").unwrap();
     let stored: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(stored, given);
@@ -107,7 +114,7 @@ fn changes_are_made_and_answered_in_the_order_they_were_given() {
 #[test]
 fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     let (go, wait) = channel::<()>();
     writer.enqueue(0, Urgency::Soon, move |_| wait.recv().map_err(|_| rusqlite::Error::InvalidQuery), |_| ());
     let (reply, answers) = channel();
@@ -125,13 +132,13 @@ fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     assert!(answers.iter().take(4).all(|answer| answer.is_ok()));
     writer.write(Urgency::Soon, insert("5".to_owned())).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path).unwrap()), 5);
+    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 5);
 }
 
 #[test]
 fn everybody_is_told_when_the_thread_has_ended() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     let (reply, answers) = channel();
     let (go, wait) = channel::<()>();
     let panics = move |_: &Connection| -> rusqlite::Result<()> {
@@ -157,7 +164,7 @@ fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
     let (_directory, path, connection) = fresh();
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     let refused = writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap_err();
     assert!(matches!(refused, Error::Full { .. }), "{refused}");
     writer
@@ -167,15 +174,15 @@ fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
         .unwrap();
     writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path).unwrap()), 1);
+    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 1);
 }
 
 #[test]
 fn a_database_held_by_another_is_busy_and_free_afterwards() {
     let (_directory, path, connection) = fresh();
     connection.busy_timeout(Duration::from_millis(1)).unwrap();
-    let other = database::open(&path).unwrap();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let other = database::open(&path, &Voucher::beside(&path)).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = writer.write(Urgency::Soon, insert("a".to_owned())).unwrap_err();
     assert!(matches!(refused, Error::Busy { .. }), "{refused}");
@@ -186,7 +193,7 @@ fn a_database_held_by_another_is_busy_and_free_afterwards() {
 #[test]
 fn writes_of_many_threads_are_all_stored() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, |_| ()).unwrap();
+    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
     thread::scope(|scope| {
         for number in 0..100 {
             let writer = &writer;
@@ -194,5 +201,5 @@ fn writes_of_many_threads_are_all_stored() {
         }
     });
     drop(writer);
-    assert_eq!(count(&database::open(&path).unwrap()), 100);
+    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 100);
 }

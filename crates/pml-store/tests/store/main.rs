@@ -4,8 +4,11 @@
 mod accepted;
 mod allowed;
 mod audit;
+mod backup;
 mod catalogue;
+mod check;
 mod claims;
+mod corruption;
 mod epoch;
 mod keys;
 mod memory;

@@ -165,8 +165,8 @@ pub(crate) fn dump(path: &Path) -> Vec<String> {
          FROM capability ORDER BY id",
         "SELECT 'intent', capability.id, text, count, first_at, last_at
          FROM capability_intent JOIN capability ON number = capability ORDER BY 2, 3",
-        "SELECT 'edge', * FROM edge ORDER BY 2, 3, 4, 5",
-        "SELECT 'observed', * FROM observed ORDER BY 2, 3, 4",
+        "SELECT 'edge', principal, source, kind, target, count FROM edge ORDER BY 2, 3, 4, 5",
+        "SELECT 'observed', principal, tool, digest, shape FROM observed ORDER BY 2, 3, 4",
         "SELECT 'trace', id, capability, own, priority FROM trace ORDER BY seq",
         "SELECT 'drop', * FROM cache_drop ORDER BY 2",
     ] {

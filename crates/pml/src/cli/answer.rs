@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use pml_model::RunId;
 use pml_model::name::printable;
 use pml_model::question::{Answer, Decision, Only, Onward, Question, Resolved, Verdict};
+use pml_store::Store;
 use serde_json::value::RawValue;
 
 use super::execute::{asks, run_id};
@@ -15,7 +16,7 @@ use super::{Here, out};
 use crate::app::{App, now_ms};
 use crate::config::Paths;
 use crate::flow::{self, By, Remembered};
-use crate::passphrase;
+use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
 
 /// Arguments of `pml runs approve`.
@@ -126,12 +127,12 @@ async fn answering(
         return Ok(By::Shell);
     }
     asks(here, id, question);
-    as_a_person(&app.paths).await?;
+    as_a_person(&app.paths, &app.store).await?;
     Ok(By::Terminal)
 }
 
 /// Has the passphrase typed: what a program with a shell cannot do.
-pub(super) async fn as_a_person(paths: &Paths) -> Result<(), Problem> {
+pub(super) async fn as_a_person(paths: &Paths, store: &Store) -> Result<(), Problem> {
     if !passphrase::is_set(paths)? {
         return Err(Problem::new(
             Code::Denied,
@@ -140,7 +141,7 @@ pub(super) async fn as_a_person(paths: &Paths) -> Result<(), Problem> {
         .hint("run `pml passphrase` in a terminal"));
     }
     let typed = passphrase::ask_on_terminal("Passphrase: ").await?;
-    if passphrase::verify(paths, typed.reveal()).await? {
+    if passphrase::verify(paths, store, Door::Terminal, typed.reveal()).await? {
         return Ok(());
     }
     Err(Problem::new(Code::Denied, "that is not the passphrase").hint("nothing was done; try again"))

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::READING;
 use super::{Here, out};
-use crate::app::{App, Role};
+use crate::app::{App, Role, blocking};
 use crate::config::{self, Declared};
 use crate::meaning;
 use crate::passphrase;
@@ -61,7 +61,7 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
             app.paths.config.display()
         ),
     }));
-    findings.push(good(format!("database {}", app.store.path().display())));
+    findings.extend(database(app).await);
     for problem in &config.problems {
         findings.push(bad(problem.complaint.place_and_message(), problem.complaint.hint.clone()));
     }
@@ -105,6 +105,32 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
             );
             findings.push(warn(text, Some("tell the author of the server".to_owned())));
         }
+    }
+}
+
+/// Whether the database is as it was written: every page, and every row that decides.
+async fn database(app: &Arc<App>) -> Vec<Finding> {
+    let (store, shown) = (app.store.clone(), app.store.path().display().to_string());
+    let restore = || Some("end PML, then put a backup in its place with `pml restore PATH`".to_owned());
+    let whole = match blocking(move || store.check()).await {
+        Ok(whole) => whole,
+        Err(error) => {
+            let Problem { message, hint, .. } = error.into();
+            return vec![bad(message, hint.or_else(restore))];
+        }
+    };
+    let file = whole
+        .file
+        .iter()
+        .map(|complaint| bad(format!("database {shown} is damaged: {complaint}"), restore()));
+    let rows = whole.rows.iter().map(|row| {
+        bad(format!("a row of the database is damaged or was altered, and is left out: {row}"), restore())
+    });
+    let found: Vec<Finding> = file.chain(rows).collect();
+    if found.is_empty() {
+        vec![good(format!("database {shown}, every page and row as it was stored"))]
+    } else {
+        found
     }
 }
 

@@ -195,7 +195,7 @@ async fn said(
     if !needs_person {
         return Ok(Some((approved, By::Shell)));
     }
-    as_a_person(&app.paths).await?;
+    as_a_person(&app.paths, &app.store).await?;
     Ok(Some((approved, By::Terminal)))
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn run(here: &Here, keys: Keys) -> Result<ExitCode, Problem> {
             Ok(ExitCode::SUCCESS)
         }
         Keys::Revoke { key } => {
-            as_a_person(&here.paths).await?;
+            as_a_person(&here.paths, &store).await?;
             let revoked = keys::revoke(&store, &Principal::local(), KeyId(key)).await?;
             if here.json {
                 out::json(&as_json(&revoked));
@@ -78,7 +78,7 @@ async fn create(here: &Here, store: &Store, create: Create) -> Result<ExitCode, 
     if let Some(file) = file.as_ref().filter(|file| file.exists()) {
         return Err(exists(file));
     }
-    as_a_person(&here.paths).await?;
+    as_a_person(&here.paths, store).await?;
     let wanted =
         Wanted { client: create.client, interactive: create.interactive, asks_itself: create.asks_itself };
     let (secret, key) = keys::create(store, Principal::local(), wanted).await?;

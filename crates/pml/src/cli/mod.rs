@@ -7,6 +7,7 @@ mod accept;
 mod analyse;
 mod answer;
 mod audit;
+mod backup;
 mod call;
 mod capabilities;
 mod doctor;
@@ -120,6 +121,10 @@ enum Command {
     Keys(keys::Keys),
     /// Set the passphrase that people sign in and approve with
     Passphrase,
+    /// Copy the database to a file, while others use it
+    Backup(backup::Backup),
+    /// Put a backup in place of the database
+    Restore(backup::Restore),
     /// Check everything and say what to do
     Doctor,
     /// Measure this program
@@ -223,6 +228,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         Command::Audit(audit) => audit::run(&here, audit).await,
         Command::Keys(keys) => keys::run(&here, keys).await,
         Command::Passphrase => passphrase::run(&here).await,
+        Command::Backup(backup) => backup::backup(&here, backup).await,
+        Command::Restore(restore) => backup::restore(&here, restore).await,
         Command::Doctor => doctor::run(&here).await,
         Command::Bench(_) | Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }

@@ -3,8 +3,11 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use pml_store::Store;
+
 use super::{Here, out};
-use crate::passphrase;
+use crate::app::blocking;
+use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
 
 pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
@@ -13,12 +16,17 @@ pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
         return Err(Problem::new(Code::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
     }
     if passphrase::is_set(&here.paths)? {
+        let database = here.paths.database();
+        let store = blocking(move || Store::open(&database)).await?;
         let old = passphrase::ask_on_terminal("Passphrase as it is now: ").await?;
-        if !passphrase::verify(&here.paths, old.reveal()).await? {
+        if !passphrase::verify(&here.paths, &store, Door::Terminal, old.reveal()).await? {
             let forgotten = here.paths.passphrase();
             return Err(Problem::new(Code::Denied, "that is not the passphrase")
                 .hint(format!("if it is forgotten, delete `{}` and set a new one", forgotten.display())));
         }
+    } else {
+        // There is nothing yet that only the owner knows, so whoever sets it has to read the terminal at least.
+        passphrase::confirm_on_terminal().await?;
     }
     let new = passphrase::ask_on_terminal("New passphrase: ").await?;
     let again = passphrase::ask_on_terminal("The same again: ").await?;

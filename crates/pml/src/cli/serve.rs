@@ -9,7 +9,7 @@ use axum::Router;
 use axum::routing::get;
 use clap::Args;
 use pml_mcp::server::access::{self, Access};
-use pml_mcp::server::{Identity, Server, http};
+use pml_mcp::server::{Identity, Server, body, http};
 use pml_model::question::Answerer;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -23,6 +23,13 @@ use crate::dashboard::{self, Sessions};
 use crate::gateway::Gateway;
 use crate::keys;
 use crate::problem::{Code, Problem};
+
+/// The bodies that are taken. Routes that take less say so themselves.
+const BODIES: body::Rules = body::Rules {
+    forms: &[dashboard::LOGIN],
+    form_bytes: dashboard::MAX_FORM_BYTES,
+    json_bytes: pml_mcp::MAX_MESSAGE_BYTES,
+};
 
 /// Arguments of `pml serve`.
 #[derive(Debug, Args)]
@@ -75,10 +82,11 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let address = listener.local_addr().unwrap_or(address);
     let token = config::token(&app.paths)?;
     let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
+        .with_port(address.port())
         .with_token(token.reveal(), app.principal.clone())
         .with_open(&["/health"])
         .with_open(&dashboard::OPEN);
-    let sessions = Arc::new(Sessions::new(app.paths.clone(), app.principal.clone()));
+    let sessions = Arc::new(Sessions::new(app.paths.clone(), app.store.clone(), app.principal.clone()));
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
     let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
     let access = access
@@ -92,6 +100,7 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
         .merge(api::router(Arc::clone(&app)))
         .merge(dashboard::router(sessions))
         .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(BODIES), body::receive))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check))
         .layer(axum::middleware::from_fn(dashboard::harden));
     greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());

@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Makes `dir` and its parents, readable by the user alone; an existing one keeps its mode.
-pub(super) fn private_dir(dir: &Path) -> Result<(), Error> {
+pub(crate) fn private_dir(dir: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -116,6 +116,11 @@ impl Paths {
         self.data.join("pml.db")
     }
 
+    /// Where backups go that nobody named a place for.
+    pub fn backups(&self) -> PathBuf {
+        self.data.join("backups")
+    }
+
     /// The bearer token of `pml serve`.
     pub fn token(&self) -> PathBuf {
         self.data.join("token")

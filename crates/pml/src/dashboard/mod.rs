@@ -18,22 +18,25 @@ use axum::routing::{get, post};
 use pml_mcp::server::access::Refusal;
 use serde_json::json;
 
-use crate::passphrase;
+use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
 
 pub use session::Sessions;
 
 /// Paths that anyone may use: what they give away is the same for everybody.
-pub const OPEN: [&str; 4] = ["/", "/login", "/logout", "/assets/"];
+pub const OPEN: [&str; 4] = ["/", LOGIN, "/logout", "/assets/"];
+
+/// Where people sign in, with a form.
+pub const LOGIN: &str = "/login";
 
 /// What a form may have: a passphrase, however its characters are escaped.
-const MAX_FORM_BYTES: usize = 8 * 1024;
+pub const MAX_FORM_BYTES: usize = 8 * 1024;
 
 /// The pages, and signing in and out.
 pub fn router(sessions: Arc<Sessions>) -> Router {
     Router::new()
         .route("/", get(inbox))
-        .route("/login", get(login_page).post(login))
+        .route(LOGIN, get(login_page).post(login))
         .route("/logout", post(logout))
         .route("/assets/{name}", get(asset))
         .with_state(sessions)
@@ -100,7 +103,7 @@ async fn login(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: 
 async fn sign_in(sessions: &Sessions, given: &str) -> Result<session::Fresh, Problem> {
     // First: should another one be set meanwhile, the session ends as it begins.
     let edition = passphrase::edition(sessions.paths())?;
-    if passphrase::verify(sessions.paths(), given).await? {
+    if passphrase::verify(sessions.paths(), sessions.store(), Door::Web, given).await? {
         return sessions.begin(edition);
     }
     tracing::warn!("somebody tried to sign in with a wrong passphrase");
@@ -147,6 +150,8 @@ fn refuse(problem: &Problem) -> Response {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Denied => StatusCode::FORBIDDEN,
+        Code::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
+        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let body = json!({ "error": problem }).to_string();

@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pml_mcp::server::access::Refusal;
 use pml_model::{Digest, Principal};
+use pml_store::Store;
 
 use crate::config::Paths;
 use crate::passphrase;
@@ -30,6 +31,8 @@ const MOST: usize = 64;
 /// The sessions of one process.
 pub struct Sessions {
     paths: Paths,
+    /// Where wrong passphrases are counted.
+    store: Store,
     principal: Principal,
     /// By digest of the cookie, so that comparing says nothing about one and none is kept.
     open: Mutex<HashMap<Digest, Session>>,
@@ -58,8 +61,8 @@ impl Fresh {
 
 impl Sessions {
     /// No session yet; those to come act as `principal`.
-    pub fn new(paths: Paths, principal: Principal) -> Sessions {
-        Sessions { paths, principal, open: Mutex::default() }
+    pub fn new(paths: Paths, store: Store, principal: Principal) -> Sessions {
+        Sessions { paths, store, principal, open: Mutex::default() }
     }
 
     /// Whose session a request belongs to. One that changes something has to carry the second secret.
@@ -82,6 +85,10 @@ impl Sessions {
 
     pub(super) fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Whether a person who is signed in loads a page; that counts as a sign of life.
@@ -166,7 +173,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().to_owned() };
         passphrase::set(&paths, "correct horse").await.unwrap();
-        (dir, Sessions::new(paths, Principal::local()))
+        let store = Store::open(&paths.database()).unwrap();
+        (dir, Sessions::new(paths, store, Principal::local()))
     }
 
     fn begin(sessions: &Sessions) -> Fresh {

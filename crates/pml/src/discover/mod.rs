@@ -364,15 +364,23 @@ fn learned(found: &Candidate, recalled: &Recalled<'_>, score: f64, detail: Detai
     }
 }
 
+/// Refuses an intent that is too long. Every door that takes one asks here: it is read, embedded, compared and kept.
+pub(crate) fn check_length(intent: &str) -> Result<(), Problem> {
+    if intent.len() <= MAX_INTENT_BYTES {
+        return Ok(());
+    }
+    let text = format!("`intent` has {} bytes and may have {MAX_INTENT_BYTES}", intent.len());
+    Err(Problem::new(Code::InvalidRequest, text)
+        .hint("say it shorter; values go into `context`, and programs into `implementation`"))
+}
+
 /// Whether that can be looked for.
 pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     let invalid = |message: String| Err(Problem::new(Code::InvalidRequest, message));
     if request.intent.trim().is_empty() {
         return invalid("`intent` is empty; say in a few words what you want to do".to_owned());
     }
-    if request.intent.len() > MAX_INTENT_BYTES {
-        return invalid(format!("`intent` is longer than {MAX_INTENT_BYTES} bytes; say it shorter"));
-    }
+    check_length(&request.intent)?;
     if request.limit == 0 || request.limit > MAX_LIMIT {
         return invalid(format!("`limit` is {}; it must be from 1 to {MAX_LIMIT}", request.limit));
     }

@@ -32,7 +32,7 @@ use crate::approve::question::{by_rule, counting, value_digest};
 use crate::cache::Ticket;
 use crate::catalogue::Why;
 use crate::config::Durable;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, storage_code};
 use crate::tools::{self, Authority, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.
@@ -1007,7 +1007,7 @@ impl Driver {
                 report.error = Some(storage(&error));
                 let change = Change {
                     state: Some(RunState::Failed),
-                    error_code: Some("STORAGE".to_owned()),
+                    error_code: Some(storage_code(&error).text()),
                     release: true,
                     at: now_ms(),
                     ..Change::default()
@@ -1115,9 +1115,10 @@ fn storage(error: &pml_store::Error) -> Failure {
         pml_store::Error::Full { .. } => ": no space is left",
         pml_store::Error::Busy { .. } => ": the database is held by another process",
         pml_store::Error::TooLarge { .. } => ": something in it is too large",
+        pml_store::Error::Corrupt { .. } => ": the database is damaged",
         _ => "",
     };
-    Failure::new("STORAGE", format!("the run could not be recorded{why}"))
+    Failure::new(&storage_code(error).text(), format!("the run could not be recorded{why}"))
         .hint("what was sent is in the journal as far as it goes: `pml runs show` tells")
 }
 

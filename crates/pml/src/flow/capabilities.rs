@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pml_mcp::Caller;
 use pml_model::capability::{CacheChange, Capability, Invalidation, Origin};
 use pml_model::json::empty_object;
-use pml_model::name::printable;
+use pml_model::name::{is_inherited, printable};
 use pml_model::question::Answerer;
 use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
@@ -185,6 +185,7 @@ pub async fn make_capability(
     if let Some(name) = &new.name {
         check_name(name)?;
     }
+    crate::discover::check_length(&new.intent)?;
     app.get_acquainted().await;
     let asked = unasked(principal, &new.intent, new.work);
     let plan = planned(app, &asked, &|_| true).await.map_err(|Refused { problem, .. }| problem)?;
@@ -369,6 +370,11 @@ pub async fn drop_results(app: &App, principal: &Principal) -> Result<u64, Probl
 fn check_name(name: &str) -> Result<(), Problem> {
     let mut characters = name.chars();
     let begins = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if is_inherited(name) {
+        let text =
+            format!("`{name}` cannot be the name of a capability: every JavaScript object has such a member");
+        return Err(Problem::new(Code::InvalidRequest, text).hint("choose another name"));
+    }
     if begins && name.len() <= 64 && characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Ok(());
     }

@@ -104,12 +104,12 @@ impl Place {
         recorded.answers.into_iter().map(|stored| stored.answer).collect()
     }
 
-    fn store(&self) -> Store {
+    pub fn store(&self) -> Store {
         Store::open(&self.home.path("pml.db")).unwrap()
     }
 }
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 

@@ -91,7 +91,7 @@ impl Person<'_> {
     }
 }
 
-fn log_in(served: &Served, passphrase: &str, more: &[(&str, &str)]) -> Reply {
+pub fn log_in(served: &Served, passphrase: &str, more: &[(&str, &str)]) -> Reply {
     let form: String =
         url::form_urlencoded::Serializer::new(String::new()).append_pair("passphrase", passphrase).finish();
     let mut headers =

@@ -108,7 +108,7 @@ fn an_end_that_cannot_be_recorded_is_a_failure_whatever_the_program_returned() {
     assert_eq!(fits["result"], "fitsxxxxxxxxxx", "{fits}");
     let reply = gateway.run(code, &json!({ "id": "done", "padding": 3_000_000 }));
     assert_eq!((&reply["status"], reply.get("result")), (&json!("failed"), None), "{reply}");
-    assert_eq!(reply["error"]["code"], "STORAGE", "{reply}");
+    assert!(["STORAGE", "STORAGE_FULL"].contains(&reply["error"]["code"].as_str().unwrap()), "{reply}");
     assert_eq!(reply["tasks"][0]["status"], "success", "what it did is told: {reply}");
     let id = reply["workflowId"].as_str().unwrap();
     let row = listed(&home).into_iter().find(|row| row["workflowId"] == id).unwrap();
@@ -185,4 +185,64 @@ fn a_call_that_was_promised_and_not_sent_is_in_no_doubt() {
     eventually("the run is done, and nobody was asked", || state(&home, &id) == "done");
     assert_eq!(report(&home, &id)["result"], "once");
     assert_eq!(ledger.ids("got"), ["once"]);
+}
+
+/// A command on a disk that is full while the file `full` is there.
+fn on_a_full_disk(home: &Home, args: &[&str]) -> Command {
+    let library = home.path("full.so");
+    let source = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/durable/full.c");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+    assert!(built.unwrap().success());
+    let mut command = home.command(args);
+    command.env("LD_PRELOAD", library).env("FULL", home.path("full"));
+    command
+}
+
+#[test]
+fn a_full_disk_is_told_as_that_and_over_when_there_is_space() {
+    let home = ledger::home("[embedding]\nmodel = \"none\"\n");
+    let mut gateway = Gateway::start(on_a_full_disk(&home, &["stdio"]));
+    let code = r#"return (await mcp.ledger.add({ id: args.id })).id;"#;
+    let first = gateway.run(code, &json!({ "id": "first" }));
+    assert_eq!(first["result"], "first", "{first}");
+    std::fs::write(home.path("full"), "").unwrap();
+    let refused = gateway.run(code, &json!({ "id": "refused" }));
+    assert_eq!(
+        (&refused["status"], &refused["error"]["code"]),
+        (&json!("failed"), &json!("STORAGE_FULL")),
+        "{refused}"
+    );
+    assert_eq!(Ledger::of(&home).added(), ["first"], "what cannot be recorded is not done");
+    // Reading goes on, in this process and in others.
+    let known = gateway.call("pml_continue", &json!({ "workflow_id": first["workflowId"] }));
+    assert_eq!(known["result"], "first", "{known}");
+    let fresh = tempfile::tempdir().unwrap();
+    let mut start = on_a_full_disk(&home, &["capabilities", "list", "--json"]);
+    let told = start.env("PML_HOME", fresh.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("STORAGE_FULL") && told.contains("no space is left"), "{told}");
+    std::fs::remove_file(home.path("full")).unwrap();
+    let last = gateway.run(code, &json!({ "id": "last" }));
+    assert_eq!(last["result"], "last", "{last}");
+    assert_eq!(Ledger::of(&home).added(), ["first", "last"]);
+}
+
+#[test]
+fn a_database_that_another_process_holds_is_told_as_that() {
+    let home = ledger::home("");
+    let mut gateway = Gateway::start(home.command(&["stdio"]));
+    assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
+    gateway.hang_up();
+    assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+    let writer = Writer::of(&home);
+    let create = ["capabilities", "create", "give two", "--tool", "ledger:add", "--name", "two", "--json"];
+    let told = home.run(&create);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(
+        told.stdout.contains("STORAGE_BUSY") && told.stdout.contains("held by another process"),
+        "{told:?}"
+    );
+    drop(writer);
+    let made = home.run(&create);
+    assert_eq!(made.code, 0, "{made:?}");
 }

@@ -149,7 +149,11 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
     /// Starts `pml serve` on a free port and waits until it listens.
     pub fn serve(&self, args: &[&str]) -> Served {
-        let mut command = self.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        self.serve_by(self.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()))
+    }
+
+    /// The same by a command of one's own.
+    pub fn serve_by(&self, mut command: Command) -> Served {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

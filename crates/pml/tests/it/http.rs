@@ -20,7 +20,7 @@ pub struct Reply {
 
 impl Reply {
     /// Reads the head. None where the connection was closed without a word.
-    fn read(stream: TcpStream) -> Option<Reply> {
+    pub fn read(stream: TcpStream) -> Option<Reply> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut rest = BufReader::new(stream);
         let mut lines = Vec::new();
@@ -54,7 +54,7 @@ impl Reply {
     }
 
     /// The whole body; the request asked for the connection to be closed after it.
-    fn body(mut self) -> String {
+    pub fn body(mut self) -> String {
         if self.header("transfer-encoding") == Some("chunked") {
             let mut body = String::new();
             while let Some(chunk) = self.chunk() {
@@ -104,20 +104,20 @@ impl Reply {
 }
 
 /// Sends bytes as they are.
-fn send_raw(served: &Served, bytes: &[u8]) -> TcpStream {
+pub fn send_raw(served: &Served, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(authority(served)).unwrap();
     // What is refused early may be cut while it is being sent.
     stream.write_all(bytes).ok();
     stream
 }
 
-fn authority(served: &Served) -> &str {
+pub fn authority(served: &Served) -> &str {
     served.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap()
 }
 
 /// One request with exactly these headers, besides those that frame it.
 #[track_caller]
-fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+pub fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut head =
         format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -247,6 +247,15 @@ fn foreign_hosts_and_origins_are_refused_on_every_route() {
         format!("[::2]:{port}"),
         "2130706433".to_owned(),
         String::new(),
+        // Only the beginning or the end of these is ours.
+        format!("{own}.evil.example"),
+        format!("{own}@evil.example"),
+        format!("evil.example@{own}"),
+        "127.0.0.1:evil.example".to_owned(),
+        format!("[::1]evil.example:{port}"),
+        format!("{own}:{port}"),
+        "127.0.0.1:3000".to_owned(),
+        format!("localhost.:{port}"),
     ];
     let origins = [
         "null".to_owned(),
@@ -261,7 +270,7 @@ fn foreign_hosts_and_origins_are_refused_on_every_route() {
         .map(|host| (host, None))
         .chain(origins.into_iter().map(|origin| (own.to_owned(), Some(origin))))
         .collect();
-    assert_eq!(foreign.len(), 14);
+    assert_eq!(foreign.len(), 22);
     for (host, origin) in &foreign {
         for (method, path) in ROUTES {
             let mut headers = vec![("Host", host.as_str()), ("Authorization", token.as_str())];
@@ -321,6 +330,52 @@ fn a_form_or_a_script_without_preflight_cannot_post() {
             vec![("Host", authority(&served)), ("Authorization", token.as_str()), ("Accept", "*/*")];
         headers.extend(kind.map(|kind| ("Content-Type", kind)));
         assert_eq!(send(&served, "POST", "/mcp", &headers, body).status, 415, "{kind:?}");
+    }
+}
+
+#[test]
+fn every_route_that_takes_a_body_looks_at_its_content_type() {
+    let (_home, served) = served();
+    let (own, token) = (authority(&served), format!("Bearer {}", served.token));
+    let routes = [
+        ("POST", "/mcp"),
+        ("POST", "/api/analyse"),
+        ("POST", "/api/capabilities"),
+        ("POST", "/api/capabilities/x/rename"),
+        ("PUT", "/api/capabilities/x/cache"),
+        ("POST", "/api/approvals/x/y"),
+        ("POST", "/api/quarantine"),
+        ("DELETE", "/api/capabilities/x"),
+        ("POST", "/login"),
+        ("POST", "/logout"),
+    ];
+    for (method, path) in routes {
+        for kind in [Some("text/plain"), Some("application/json5"), Some("multipart/form-data"), None] {
+            let mut headers = vec![("Host", own), ("Authorization", token.as_str()), ("Accept", "*/*")];
+            headers.extend(kind.map(|kind| ("Content-Type", kind)));
+            let reply = send(&served, method, path, &headers, r#"{"code":"return 1"}"#);
+            assert_eq!(reply.status, 415, "{method} {path} with {kind:?}");
+        }
+    }
+    let twice = [("Content-Type", "application/json"), ("Content-Type", "text/plain")];
+    let headers = [&[("Host", own), ("Authorization", token.as_str())][..], &twice].concat();
+    assert_eq!(send(&served, "POST", "/api/analyse", &headers, r#"{"code":"return 1"}"#).status, 415);
+    let right = [
+        ("Host", own),
+        ("Authorization", token.as_str()),
+        ("Content-Type", "Application/JSON; charset=utf-8"),
+    ];
+    assert_eq!(send(&served, "POST", "/api/analyse", &right, r#"{"code":"return 1"}"#).status, 200);
+}
+
+#[test]
+fn a_request_for_another_authority_than_its_host_is_refused() {
+    let (_home, served) = served();
+    let own = authority(&served);
+    for (target, status) in [("http://evil.example/health", 403), (&*format!("http://{own}/health"), 200)] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n");
+        let reply = Reply::read(send_raw(&served, head.as_bytes())).unwrap();
+        assert_eq!(reply.status, status, "{target}");
     }
 }
 

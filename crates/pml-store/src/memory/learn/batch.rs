@@ -16,6 +16,7 @@ use crate::memory::next_version;
 use crate::memory::observed::Seen;
 use crate::memory::tool_use::Uses;
 use crate::memory::trace::status;
+use crate::vouch::vouched;
 
 /// How long after a run another in the same session follows it.
 const FOLLOWS_MS: i64 = 30 * 60 * 1000;
@@ -43,16 +44,25 @@ pub(super) struct TraceRow {
 }
 
 /// The columns of [`trace_row`].
-const SELECT: &str =
-    "SELECT trace.seq, id, principal, session, capability, own, intent, status, error, duration_ms,
-    created_at, parent, cached, exploratory, first_tool, last_tool, priority, lesson
-    FROM trace JOIN trace_body ON trace_body.seq = trace.seq";
+const COLUMNS: &str =
+    "trace.seq, trace.id, trace.principal, trace.session, trace.capability, trace.own, trace.intent, trace.status,
+    trace.error, trace.duration_ms, trace.created_at, trace.parent, trace.cached, trace.exploratory, trace.first_tool,
+    trace.last_tool, trace.priority, trace_body.lesson";
+
+/// Gives also those that are damaged: learning has to get past them.
+fn select() -> String {
+    let sound = ["trace", "trace_body"].map(|table| vouched(table, table)).join(" AND ");
+    format!("SELECT {COLUMNS}, {sound} FROM trace LEFT JOIN trace_body ON trace_body.seq = trace.seq")
+}
+
+/// The place of a trace in the order of learning, and the trace unless it is damaged.
+pub(super) type Place = (i64, Option<TraceRow>);
 
 /// The next traces in the order of learning.
-pub(super) fn rows_after(connection: &Connection, seq: i64, limit: usize) -> rusqlite::Result<Vec<TraceRow>> {
+pub(super) fn rows_after(connection: &Connection, seq: i64, limit: usize) -> rusqlite::Result<Vec<Place>> {
     connection
-        .prepare_cached(&format!("{SELECT} WHERE trace.seq > ?1 ORDER BY trace.seq LIMIT ?2"))?
-        .query_map(params![seq, limit as i64], trace_row)?
+        .prepare_cached(&format!("{} WHERE trace.seq > ?1 ORDER BY trace.seq LIMIT ?2", select()))?
+        .query_map(params![seq, limit as i64], place)?
         .collect()
 }
 
@@ -63,13 +73,19 @@ pub(super) fn rows_of(
     seq: i64,
     learned_to: i64,
     limit: usize,
-) -> rusqlite::Result<Vec<TraceRow>> {
+) -> rusqlite::Result<Vec<Place>> {
     connection
         .prepare_cached(&format!(
-            "{SELECT} WHERE capability = ?1 AND trace.seq > ?2 AND trace.seq <= ?3 ORDER BY trace.seq LIMIT ?4"
+            "{} WHERE capability = ?1 AND trace.seq > ?2 AND trace.seq <= ?3 ORDER BY trace.seq LIMIT ?4",
+            select()
         ))?
-        .query_map(params![capability, seq, learned_to, limit as i64], trace_row)?
+        .query_map(params![capability, seq, learned_to, limit as i64], place)?
         .collect()
+}
+
+fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
+    let sound: Option<bool> = row.get(18)?;
+    Ok((row.get(0)?, if sound == Some(true) { Some(trace_row(row)?) } else { None }))
 }
 
 fn trace_row(row: &Row<'_>) -> rusqlite::Result<TraceRow> {
@@ -113,7 +129,8 @@ pub(super) struct Batch<'a> {
     /// Traces up to this one have had their effects.
     effects_to: i64,
     now: i64,
-    capabilities: BTreeMap<i64, Known>,
+    /// `None` for those that are damaged.
+    capabilities: BTreeMap<i64, Option<Known>>,
     sessions: HashMap<(String, String), Previous>,
     edges: Edges,
     seen: Seen,
@@ -161,8 +178,9 @@ impl<'a> Batch<'a> {
     }
 
     fn fold(&mut self, trace: &TraceRow, lesson: &Lesson) -> rusqlite::Result<()> {
-        let (priority, effect) = match trace.capability {
-            Some(number) => self.known(number)?.learn(trace, lesson),
+        let known = trace.capability.map(|number| self.known(number)).transpose()?.flatten();
+        let (priority, effect) = match known {
+            Some(known) => known.learn(trace, lesson),
             // Nothing is known of what has no capability, so all of it is new.
             None if trace.cached || trace.status.evidence().is_none() => (0.0, Effect::Nothing),
             None => (1.0, Effect::Nothing),
@@ -176,22 +194,26 @@ impl<'a> Batch<'a> {
             && effect == Effect::Degraded
             && trace.seq > self.effects_to
         {
-            let id = self.known(number)?.id.clone();
+            let id = self.known(number)?.map(|known| known.id.clone());
             let because = "it failed repeatedly";
-            cache::drop_unless_manual(self.connection, &trace.principal, (&id, number), because, self.now)?;
+            if let Some(id) = id {
+                let which = (&id, number);
+                cache::drop_unless_manual(self.connection, &trace.principal, which, because, self.now)?;
+            }
         }
         Ok(())
     }
 
-    fn known(&mut self, number: i64) -> rusqlite::Result<&mut Known> {
-        match self.capabilities.entry(number) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(vacant) => Ok(vacant.insert(Known::load(self.connection, number)?)),
-        }
+    fn known(&mut self, number: i64) -> rusqlite::Result<Option<&mut Known>> {
+        let known = match self.capabilities.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(Known::load(self.connection, number)?),
+        };
+        Ok(known.as_mut())
     }
 
-    fn id(&mut self, number: i64) -> rusqlite::Result<String> {
-        Ok(self.known(number)?.id.as_str().to_owned())
+    fn id(&mut self, number: i64) -> rusqlite::Result<Option<String>> {
+        Ok(self.known(number)?.map(|known| known.id.as_str().to_owned()))
     }
 
     /// Counts that this was asked for after what came before it in its session.
@@ -251,8 +273,9 @@ impl<'a> Batch<'a> {
     }
 
     fn relate(&mut self, principal: &Principal, from: i64, to: i64, kind: EdgeKind) -> rusqlite::Result<()> {
-        let (from, to) = (self.id(from)?, self.id(to)?);
-        self.edges.add(principal, from, to, kind);
+        if let (Some(from), Some(to)) = (self.id(from)?, self.id(to)?) {
+            self.edges.add(principal, from, to, kind);
+        }
         Ok(())
     }
 
@@ -274,7 +297,7 @@ impl<'a> Batch<'a> {
         let mut changed = Vec::new();
         if !self.capabilities.is_empty() {
             let version = next_version(self.connection)?;
-            for known in self.capabilities.into_values() {
+            for known in self.capabilities.into_values().flatten() {
                 changed.extend(known.store(self.connection, version)?);
             }
         }

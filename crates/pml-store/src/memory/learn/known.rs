@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use pml_model::capability::{CapabilityId, DEGRADING_FAILURES, Statistics};
 use pml_model::learning::Learning;
 use pml_model::trace::{Failed, Status};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::super::capability::{capability_id, json};
 use super::super::lesson::{Lesson, tells_intent};
 use super::batch::TraceRow;
+use crate::vouch::vouched;
 
 /// How many different values of a parameter are kept.
 const MOST_EXAMPLES: usize = 5;
@@ -44,13 +45,15 @@ pub(super) enum Effect {
 }
 
 impl Known {
-    pub(super) fn load(connection: &Connection, number: i64) -> rusqlite::Result<Known> {
+    /// What is known; nothing where the row is damaged.
+    pub(super) fn load(connection: &Connection, number: i64) -> rusqlite::Result<Option<Known>> {
         connection
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT id, usage_count, success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used,
                     failing, worked_seq, learning, examples
-                 FROM capability WHERE number = ?1",
-            )?
+                 FROM capability WHERE number = ?1 AND {}",
+                vouched("capability", "capability")
+            ))?
             .query_row([number], |row| {
                 Ok(Known {
                     number,
@@ -71,6 +74,7 @@ impl Known {
                     changed: false,
                 })
             })
+            .optional()
     }
 
     /// Takes in a trace; gives its priority and what follows.

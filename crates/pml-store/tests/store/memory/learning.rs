@@ -187,17 +187,7 @@ fn learning_anew_goes_on_where_it_was_stopped() {
     learn(&fixture.store);
     let before = dump(&fixture.path);
     // As a process leaves it that ends before it has begun to learn.
-    let connection = rusqlite::Connection::open(&fixture.path).unwrap();
-    fixture.store.relearn(9000).unwrap();
-    connection
-        .execute_batch(
-            "UPDATE memory SET learned_to = 0; DELETE FROM edge; DELETE FROM observed;
-             UPDATE capability_intent SET count = 0;
-             UPDATE capability SET usage_count = 0, success_count = 0, failure_count = 0, failures_in_a_row = 0,
-                avg_duration_ms = 0, last_used = NULL, failing = NULL, worked_seq = 0, examples = '{}',
-                learning = '{\"paths\":[],\"dominantPath\":[],\"decisionStats\":[]}'",
-        )
-        .unwrap();
+    fixture.store.forget_learned().unwrap();
     assert_eq!(fixture.store.learn(20, 9000).unwrap().traces, 20);
     drop(fixture.store);
     learn(&Store::open(&fixture.path).unwrap());

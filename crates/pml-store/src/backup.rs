@@ -1,0 +1,289 @@
+//! Copies of the database that can be put back.
+//!
+//! A backup is one SQLite file: the database as of one moment, and in a table of its own the files that belong to it:
+//! the key that its rows are sealed and marked with, unless that was left out, and the newest entry of the audit log.
+//! It is checked before it gets its name, and again before it is put back.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use crate::check::complaints;
+use crate::lock::Lock;
+use crate::vouch::{self, Voucher};
+use crate::{Error, Store, database};
+
+/// The files beside the database that belong to it.
+const KEY: &str = "seal.key";
+const HEAD: &str = "audit.head";
+
+/// Whether a backup holds the key its rows are sealed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyInBackup {
+    /// It can be put back anywhere; whoever has it can read everything.
+    Included,
+    /// It can be put back only where the key file is.
+    LeftOut,
+}
+
+/// A backup that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Its size.
+    pub bytes: u64,
+    /// Rows in it that are damaged, as they are in the database.
+    pub damaged_rows: u64,
+}
+
+/// What became of the files when a backup was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Where the files are that were there before.
+    pub aside: Option<PathBuf>,
+    /// The key came with the backup.
+    pub key: KeyInBackup,
+    /// Rows that are damaged, and left out wherever they would be served.
+    pub damaged_rows: Vec<String>,
+}
+
+impl Store {
+    /// Copies the database to a new file, while others go on using it.
+    ///
+    /// # Errors
+    /// There is such a file already, it cannot be written, or the copy is not sound; nothing is left behind.
+    pub fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackedUp, Error> {
+        let refuse = |why: String| Error::Backup { path: to.to_owned(), why };
+        if to.exists() {
+            return Err(refuse("there is such a file already; name another one".to_owned()));
+        }
+        self.flush()?;
+        let draft = suffixed(to, ".draft");
+        let made = self.fill(&draft, key).and_then(|damaged_rows| {
+            let bytes = finish(&draft, to).map_err(|error| refuse(error.to_string()))?;
+            Ok(BackedUp { bytes, damaged_rows })
+        });
+        if made.is_err() {
+            // What is half done is of no use, and may hold the key.
+            drop(fs::remove_file(&draft));
+        }
+        made
+    }
+
+    fn fill(&self, draft: &Path, key: KeyInBackup) -> Result<u64, Error> {
+        let refuse = |why: String| Error::Backup { path: draft.to_owned(), why };
+        let explain = |error: rusqlite::Error| Error::sqlite(draft, &error);
+        // Before the copy: the file may lag behind the log and never be ahead of it.
+        let head = read(&self.inner.path, HEAD)?;
+        create(draft).map_err(|error| refuse(error.to_string()))?;
+        let source = database::open_unvouched(&self.inner.path)
+            .map_err(|error| Error::sqlite(&self.inner.path, &error))?;
+        let mut copy = plain(draft, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
+        copy_all(&source, &mut copy).map_err(explain)?;
+        copy.execute_batch("CREATE TABLE backup_file (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT")
+            .map_err(explain)?;
+        let key = match key {
+            KeyInBackup::Included => read(&self.inner.path, KEY)?,
+            KeyInBackup::LeftOut => None,
+        };
+        for (name, content) in [(KEY, key), (HEAD, head)] {
+            let Some(content) = content else { continue };
+            copy.execute("INSERT INTO backup_file (name, content) VALUES (?1, ?2)", params![name, content])
+                .map_err(explain)?;
+        }
+        if let Some(complaint) = complaints(&copy, "integrity_check").map_err(explain)?.into_iter().next() {
+            return Err(refuse(format!("the copy is damaged, as the database is: {complaint}")));
+        }
+        self.inner.voucher.register(&copy).map_err(explain)?;
+        let found = vouch::check_all(&copy).map_err(|error| Error::sqlite(&self.inner.path, &error))?;
+        Ok(found.damaged)
+    }
+}
+
+/// Puts a backup in place of the database at `database`. The files that were there are moved to a directory of
+/// their own, whose name ends with `label`.
+///
+/// # Errors
+/// A process uses the database, or the backup is no backup of this program, is damaged or lacks its key. Nothing is
+/// changed then.
+pub fn restore(backup: &Path, database: &Path, label: &str) -> Result<Restored, Error> {
+    let database = std::path::absolute(database).map_err(|error| Error::io(database, error))?;
+    let explain = |error: io::Error| Error::io(&database, error);
+    let home = database.parent().unwrap_or(Path::new("/"));
+    make_directory(home).map_err(explain)?;
+    let _alone = Lock::exclusive(&database)?;
+    let room = home.join(".restoring");
+    if room.exists() {
+        fs::remove_dir_all(&room).map_err(explain)?;
+    }
+    make_directory(&room).map_err(explain)?;
+    let prepared = prepare(backup, &database, &room);
+    let restored = prepared.and_then(|(key, damaged_rows)| {
+        let aside = exchange(&database, &room, label).map_err(explain)?;
+        Ok(Restored { aside, key, damaged_rows })
+    });
+    drop(fs::remove_dir_all(&room));
+    restored
+}
+
+/// Makes the new files in a directory of their own, and checks them.
+fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, Vec<String>), Error> {
+    let refuse = |why: String| Error::Backup { path: backup.to_owned(), why };
+    if !backup.is_file() {
+        return Err(refuse("there is no such file".to_owned()));
+    }
+    let explain = |error: rusqlite::Error| Error::sqlite(backup, &error);
+    let mut source = plain(backup, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(explain)?;
+    if database::version(backup, &mut source)? == 0 {
+        return Err(Error::NotADatabase { path: backup.to_owned() });
+    }
+    if let Some(complaint) = complaints(&source, "integrity_check").map_err(explain)?.into_iter().next() {
+        return Err(Error::Corrupt { path: backup.to_owned(), detail: complaint });
+    }
+    let new = room.join("pml.db");
+    create(&new).map_err(|error| Error::io(&new, error))?;
+    let mut copy = plain(&new, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
+    copy_all(&source, &mut copy).map_err(explain)?;
+    let file = |name: &str| file_in(&source, name).map_err(explain);
+    let (included, head) = (file(KEY)?, file(HEAD)?);
+    // The key must not stay in pages that are no longer used.
+    copy.execute_batch(
+        "PRAGMA journal_mode = MEMORY; PRAGMA secure_delete = ON; DROP TABLE IF EXISTS backup_file",
+    )
+    .map_err(explain)?;
+    drop(copy);
+    let key = match &included {
+        Some(_) => KeyInBackup::Included,
+        None => KeyInBackup::LeftOut,
+    };
+    let secret = match included {
+        Some(secret) => Some(secret),
+        None => read(database, KEY)?,
+    };
+    for (name, content) in [(KEY, secret), (HEAD, head)] {
+        if let Some(content) = content {
+            let path = room.join(name);
+            create(&path)
+                .and_then(|()| fs::write(&path, content))
+                .map_err(|error| Error::io(&path, error))?;
+        }
+    }
+    // Opening brings an older one to the present version.
+    let store = Store::open(&new)?;
+    let voucher = Voucher::beside(&new);
+    let checked = database::open_reader(&new, &voucher).and_then(|connection| vouch::check_all(&connection));
+    let found = checked.map_err(|error| Error::sqlite(&new, &error))?;
+    if found.damaged > 0 && found.damaged == found.all {
+        let why = "it was made with another key; put the `seal.key` that belongs to it beside the database";
+        return Err(refuse(why.to_owned()));
+    }
+    let whole = store.check()?;
+    match whole.file.into_iter().next() {
+        Some(complaint) => Err(Error::Corrupt { path: backup.to_owned(), detail: complaint }),
+        None => Ok((key, whole.rows)),
+    }
+}
+
+/// Moves what is there aside and what was prepared in its place.
+fn exchange(database: &Path, room: &Path, label: &str) -> io::Result<Option<PathBuf>> {
+    let home = database.parent().unwrap_or(Path::new("/"));
+    let aside = home.join(format!("replaced-{label}"));
+    let mut old = vec![database.to_owned(), suffixed(database, "-wal"), suffixed(database, "-shm")];
+    old.extend([KEY, HEAD].map(|name| database.with_file_name(name)));
+    old.retain(|path| path.exists());
+    if !old.is_empty() {
+        make_directory(&aside)?;
+    }
+    for path in &old {
+        fs::rename(path, aside.join(path.file_name().unwrap_or_default()))?;
+    }
+    for name in [KEY, HEAD] {
+        let new = room.join(name);
+        if new.exists() {
+            fs::rename(new, database.with_file_name(name))?;
+        }
+    }
+    // Last: a database without its key would be taken for one whose key was lost.
+    fs::rename(room.join("pml.db"), database)?;
+    sync_directory(home)?;
+    Ok((!old.is_empty()).then_some(aside))
+}
+
+/// Copies one database to another. In one step, so that all is of one moment and nobody has to wait.
+fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+    {
+        let copying = Backup::new(from, to)?;
+        while copying.step(-1)? != StepResult::Done {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    // One file, without a log beside it.
+    to.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))
+}
+
+/// A connection without functions or triggers of ours.
+fn plain(path: &Path, mode: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")?;
+    Ok(connection)
+}
+
+/// A file that came with a backup.
+fn file_in(backup: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    let has = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'backup_file'";
+    if !backup.prepare(has)?.exists([])? {
+        return Ok(None);
+    }
+    backup.query_row("SELECT content FROM backup_file WHERE name = ?1", [name], |row| row.get(0)).optional()
+}
+
+fn read(database: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let path = database.with_file_name(name);
+    match fs::read(&path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(&path, error)),
+    }
+}
+
+/// An empty file for its owner alone.
+fn create(path: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Gives a draft its name once all of it is on the disk, and says how large it is.
+fn finish(draft: &Path, to: &Path) -> io::Result<u64> {
+    let file = File::open(draft)?;
+    file.sync_all()?;
+    let bytes = file.metadata()?.len();
+    fs::rename(draft, to)?;
+    sync_directory(to.parent().unwrap_or(Path::new(".")))?;
+    Ok(bytes)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(path)?.sync_all()?;
+    Ok(())
+}
+
+fn suffixed(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}

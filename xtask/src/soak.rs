@@ -1,0 +1,63 @@
+//! The large counts: what the tests try a sample of, tried in full on demand.
+//!
+//! Each soak is a test that takes its count from an environment variable, so that sample and full count run the same
+//! code. A new one is a line in [`SOAKS`].
+
+use crate::{Done, cargo, run};
+
+struct Soak {
+    name: &'static str,
+    what: &'static str,
+    /// Package, test binary and filter.
+    test: (&'static str, &'static str, &'static str),
+    /// The variable that says how many, and how many are stated.
+    variable: &'static str,
+    count: u64,
+}
+
+const SOAKS: &[Soak] = &[
+    Soak {
+        name: "corruption",
+        what: "databases with flipped bytes and lost pages",
+        test: ("pml-store", "store", "corruption::whatever_page_is_damaged"),
+        variable: "PML_SOAK_SEEDS",
+        count: 200,
+    },
+    Soak {
+        name: "connections",
+        what: "connections that send their bodies slowly",
+        test: ("pml", "it", "load::slow_bodies"),
+        variable: "PML_SOAK_CONNECTIONS",
+        count: 1100,
+    },
+];
+
+/// Runs a soak by name, with another count where one is given; all of them where none is named.
+pub(crate) fn soak(arguments: &[&str]) -> Done {
+    match arguments {
+        [] => SOAKS.iter().try_for_each(|soak| soak.run(soak.count)),
+        [name] => find(name)?.run(find(name)?.count),
+        [name, count] => {
+            let count = count.parse().map_err(|_| format!("`{count}` is no number"))?;
+            find(name)?.run(count)
+        }
+        _ => Err("give the name of a soak and, if you like, a count".to_owned()),
+    }
+}
+
+fn find(name: &str) -> Result<&'static Soak, String> {
+    SOAKS.iter().find(|soak| soak.name == name).ok_or_else(|| {
+        let known = SOAKS.iter().map(|soak| format!("  {} ({} {})", soak.name, soak.count, soak.what));
+        format!("there is no soak `{name}`; those there are:\n{}", known.collect::<Vec<_>>().join("\n"))
+    })
+}
+
+impl Soak {
+    fn run(&self, count: u64) -> Done {
+        crate::say(&format!("{}: {count} {}", self.name, self.what));
+        let (package, binary, filter) = self.test;
+        let mut test = cargo();
+        test.args(["test", "--quiet", "--package", package, "--test", binary, filter]);
+        run(test.env(self.variable, count.to_string()))
+    }
+}
