@@ -28,10 +28,10 @@ use super::tool::{ADDS, Failure, Quoted, READS, REMOVES, REPLACES, Spec, Stop, T
 const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The tools, below `root`.
-pub(super) fn tools(root: &Path) -> Result<Vec<Tool>, super::Error> {
+pub(super) fn tools(root: &Path) -> Result<(Arc<Dir>, Vec<Tool>), super::Error> {
     let opened = Dir::open_ambient_dir(root, ambient_authority());
     let root = Arc::new(opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?);
-    Ok(vec![
+    let tools = vec![
         tool(&root, stat_spec(), stat),
         tool(&root, read_spec(), read),
         tool(&root, walk::list_spec(), walk::list),
@@ -39,7 +39,33 @@ pub(super) fn tools(root: &Path) -> Result<Vec<Tool>, super::Error> {
         tool(&root, create_spec(), create),
         tool(&root, write_spec(), write),
         tool(&root, delete_spec(), delete),
-    ])
+    ];
+    Ok((root, tools))
+}
+
+/// What is looked at where a path is a symbolic link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// The link.
+    Itself,
+    /// What it points to.
+    Followed,
+}
+
+impl Stop {
+    /// Notes what stands at `path`, before it is read.
+    fn saw(&self, path: &Path, link: Link, found: Option<&Metadata>) {
+        if let Some(witness) = &self.witness {
+            witness.saw(path, link == Link::Followed, found);
+        }
+    }
+
+    /// Notes that something was looked at which cannot be compared later.
+    fn cannot_tell(&self) {
+        if let Some(witness) = &self.witness {
+            witness.cannot_tell();
+        }
+    }
 }
 
 fn tool<A, R>(root: &Arc<Dir>, spec: Spec, run: fn(&Dir, &A, &Stop) -> Result<R, Failure>) -> Tool
@@ -107,9 +133,11 @@ fn stat_spec() -> Spec {
     }
 }
 
-fn stat(root: &Dir, arguments: &Stat, _: &Stop) -> Result<Stated, Failure> {
+fn stat(root: &Dir, arguments: &Stat, stop: &Stop) -> Result<Stated, Failure> {
     let path = inside(&arguments.path)?;
-    match root.symlink_metadata(&path) {
+    let found = root.symlink_metadata(&path);
+    stop.saw(&path, Link::Itself, found.as_ref().ok());
+    match found {
         Ok(found) => Ok(Stated {
             exists: true,
             r#type: Some(kind(&found.file_type())),
@@ -208,10 +236,12 @@ fn read_spec() -> Spec {
     }
 }
 
-fn read(root: &Dir, arguments: &Read, _: &Stop) -> Result<ReadAnswer, Failure> {
+fn read(root: &Dir, arguments: &Read, stop: &Stop) -> Result<ReadAnswer, Failure> {
     let path = inside(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(MAX_CONTENT_BYTES).clamp(1, MAX_CONTENT_BYTES);
-    let (mut file, size) = open(root, &path, OpenOptions::new().read(true))?;
+    let (mut file, found) = open(root, &path, OpenOptions::new().read(true))?;
+    stop.saw(&path, Link::Followed, Some(&found));
+    let size = found.len();
     let (mut bytes, truncated) =
         part(&mut file, arguments.offset, limit).map_err(|error| problem("read", &path, &error))?;
     let content = match arguments.encoding {
@@ -465,8 +495,8 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
     Ok(if kept.as_os_str().is_empty() { PathBuf::from(".") } else { kept })
 }
 
-/// Opens a regular file and gives its size. Without waiting, because opening a pipe waits for its other end.
-fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, u64), Failure> {
+/// Opens a regular file and says what it is. Without waiting, because opening a pipe waits for its other end.
+fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Failure> {
     let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
     let found = file.metadata().map_err(|error| problem("look at", path, &error))?;
     if found.is_dir() {
@@ -475,7 +505,7 @@ fn open(root: &Dir, path: &Path, options: &mut OpenOptions) -> Result<(File, u64
     if !found.is_file() {
         return Err(failure!("{} is not a regular file; pipes and devices are not touched", quoted(path)));
     }
-    Ok((file, found.len()))
+    Ok((file, found))
 }
 
 fn is_directory(path: &Path) -> Failure {

@@ -12,7 +12,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
+use super::{Link, MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
 use crate::builtin::tool::{Failure, Quoted, READS, Spec, Stop, failure, object};
 
 /// The most entries one call gives.
@@ -104,8 +104,12 @@ pub(super) fn list(root: &Dir, arguments: &List, stop: &Stop) -> Result<Listed, 
         if entries.len() == limit {
             return ControlFlow::Break(());
         }
-        let size = file_type.is_file().then(|| root.symlink_metadata(path).ok().map(|found| found.len()));
-        entries.push(Entry { path: shown(path), r#type: kind(file_type), size: size.flatten() });
+        let found = file_type.is_file().then(|| root.symlink_metadata(path).ok()).flatten();
+        if file_type.is_file() {
+            stop.saw(path, Link::Itself, found.as_ref());
+        }
+        let size = found.map(|found| found.len());
+        entries.push(Entry { path: shown(path), r#type: kind(file_type), size });
         ControlFlow::Continue(())
     })?;
     Ok(Listed { entries, truncated: walk.truncated, skipped: walk.skipped })
@@ -211,7 +215,7 @@ pub(super) fn search(root: &Dir, arguments: &Search, stop: &Stop) -> Result<Sear
         }
         match &needle {
             None => matches.push(Match { path: shown(path), line: None, text: None }),
-            Some(needle) => match text_of(root, path) {
+            Some(needle) => match text_of(root, path, stop) {
                 // One match more than the limit tells that there are more.
                 Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
                 None => unsearched += 1,
@@ -272,8 +276,12 @@ impl Needle {
 }
 
 /// The text of a file; nothing when it is binary, too large or not readable.
-fn text_of(root: &Dir, path: &Path) -> Option<String> {
-    let (mut file, _) = open(root, path, OpenOptions::new().read(true)).ok()?;
+fn text_of(root: &Dir, path: &Path, stop: &Stop) -> Option<String> {
+    let Ok((mut file, found)) = open(root, path, OpenOptions::new().read(true)) else {
+        stop.cannot_tell();
+        return None;
+    };
+    stop.saw(path, Link::Followed, Some(&found));
     let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
     let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
     (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -298,17 +306,25 @@ fn walk(
     stop: &Stop,
     mut visit: impl FnMut(&Path, &FileType) -> ControlFlow<()>,
 ) -> Result<Walk, Failure> {
-    let mut open = entries(root, start).map_err(|error| problem("list", start, &error))?;
+    let mut open = entries(root, start, stop).map_err(|error| problem("list", start, &error))?;
     let (mut visited, mut skipped) = (0, 0);
     while let Some((path, file_type)) = open.pop() {
         visited += 1;
-        if visited > MAX_VISITED || stop.is_due() || visit(&path, &file_type).is_break() {
+        if visited > MAX_VISITED || stop.is_due() {
+            // How far it came depends on the machine.
+            stop.cannot_tell();
+            return Ok(Walk { truncated: true, skipped });
+        }
+        if visit(&path, &file_type).is_break() {
             return Ok(Walk { truncated: true, skipped });
         }
         if file_type.is_dir() && matches!(depth, Depth::All) {
-            match entries(root, &path) {
+            match entries(root, &path, stop) {
                 Ok(below) => open.extend(below),
-                Err(_) => skipped += 1,
+                Err(_) => {
+                    stop.cannot_tell();
+                    skipped += 1;
+                }
             }
         }
     }
@@ -316,9 +332,12 @@ fn walk(
 }
 
 /// The entries of one directory, last name first, so that a stack of them is taken in order.
-fn entries(root: &Dir, path: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
+fn entries(root: &Dir, path: &Path, stop: &Stop) -> io::Result<Vec<(PathBuf, FileType)>> {
     let mut entries = Vec::new();
-    for entry in root.read_dir(path)?.take(MAX_VISITED + 1) {
+    // Of the very directory that is listed, whatever stands at its path a moment later.
+    let directory = root.open_dir(path)?;
+    stop.saw(path, Link::Followed, Some(&directory.dir_metadata()?));
+    for entry in directory.entries()?.take(MAX_VISITED + 1) {
         let entry = entry?;
         let name = entry.file_name();
         let below = if path == Path::new(".") { PathBuf::from(name) } else { path.join(name) };
