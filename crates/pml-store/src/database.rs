@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_vectors.sql"),
     include_str!("../migrations/0008_results.sql"),
     include_str!("../migrations/0009_tools.sql"),
+    include_str!("../migrations/0012_intents.sql"),
 ];
 
 /// `PML1`, which tells our files from those of other programs.

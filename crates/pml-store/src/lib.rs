@@ -40,7 +40,8 @@ pub use catalogue::{
 pub use error::Error;
 pub use memory::{
     CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
-    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, Traces,
+    IntentFit, Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent,
+    Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, NewRule};
 pub use run::{

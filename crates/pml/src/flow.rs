@@ -41,11 +41,11 @@ pub use crate::execute::Wanted;
 pub use approvals::{By, Open, answer, asking, open_question, revoke_rule, rules};
 pub use capabilities::{
     Contained, NewCapability, Record, capabilities, capability, delete_capability, drop_results,
-    dropped_results, keep_results, make_capability, merge_capabilities, recent_traces, record, relearn,
-    rename_capability, trace, traces,
+    dropped_results, forget_intent, keep_results, make_capability, merge_capabilities, recent_traces, record,
+    relearn, rename_capability, trace, traces,
 };
 use recall::Recalled;
-pub use recall::{Earlier, Missing, Suggested, Suggestion};
+pub use recall::{Contradicted, Earlier, Missing, Suggested, Suggestion};
 pub use replan::replan;
 pub use said::{Remembered, Said};
 

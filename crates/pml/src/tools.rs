@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, now_ms};
 use crate::approve::question::value_digest;
 use crate::approve::{self, Refusal, Verdict};
+use crate::builtin::Witness;
 use crate::catalogue::{Snapshot, Tool, Why};
 use crate::config::Definitions;
 use crate::epoch::Reach;
@@ -42,6 +43,8 @@ pub struct Context {
     pub caller: Caller,
     /// For a run: what it is allowed.
     pub permit: Option<Permit>,
+    /// Notes the files that built-in tools read, where the result is to be kept.
+    pub witness: Option<Witness>,
 }
 
 /// What a run is allowed with a tool.
@@ -82,6 +85,7 @@ impl Context {
             mode: Mode::Real,
             caller,
             permit: None,
+            witness: None,
         }
     }
 }
@@ -229,7 +233,7 @@ async fn checked(
     match app.builtin(tool.id.server.as_str()) {
         Some(server) => {
             let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
-            let work = server.call(&tool.id.tool, arguments);
+            let work = server.call_watched(&tool.id.tool, arguments, context.witness.as_ref());
             tokio::select! {
                 result = work => match result {
                     Ok(result) => ended(result),

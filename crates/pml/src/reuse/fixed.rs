@@ -6,9 +6,8 @@
 //! contradicts it. What cannot be told apart is taken for a contradiction: writing the program again costs less than a
 //! wrong answer that looks right.
 
+mod heard;
 mod lists;
-
-use std::collections::BTreeSet;
 
 use pml_analysis::Constant;
 use serde_json::{Map, Value};
@@ -16,12 +15,13 @@ use serde_json::{Map, Value};
 use super::kinds;
 use super::literals::{Class, Literal};
 use super::similar::opposites;
-use super::template::{contains, leaves, places, plain_words, raw, role};
+use super::template::{contains, leaves, plain_words, raw};
 use super::values::says;
 use super::vocabulary as table;
-use super::words::{Part, Token, concept, fold, part_of, tokens};
+use super::words::{Part, Token, concept, fold, part_of};
 use super::{LONGEST, Past, Procedure, values_of};
-use lists::{ACRONYMS, FIELDS, GENERIC, ONE, PLACES};
+use heard::{Heard, Side, is_in_words, is_number, literal, same, says_same};
+use lists::{FIELDS, GENERIC, ONE, PLACES};
 
 /// What an intent says beside what a program can be given.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,111 +122,6 @@ fn plain(intent: &str) -> String {
     fold(words.join(" ").trim_end_matches(['.', '?', '!', ' ']))
 }
 
-/// An intent in pieces, with the pieces that say the values of parameters.
-struct Heard {
-    tokens: Vec<Token>,
-    taken: BTreeSet<usize>,
-}
-
-impl Heard {
-    /// Reads `intent`, in English where its words are known: the values of a program are mostly compared with words of
-    /// either language.
-    fn new(intent: &str, values: &[&Value]) -> Heard {
-        let mut own = tokens(intent);
-        if let Some(english) = pml_graph::french::gloss(intent) {
-            let read = tokens(&english);
-            let literals = |tokens: &[Token]| -> Vec<String> {
-                let mut texts: Vec<String> =
-                    tokens.iter().filter_map(literal).map(|literal| literal.text.clone()).collect();
-                texts.sort();
-                texts
-            };
-            if literals(&own) == literals(&read) {
-                own = read;
-            }
-        }
-        let mut heard = Heard { tokens: own, taken: BTreeSet::new() };
-        for value in values {
-            let said = heard.places(value);
-            heard.taken.extend(said.into_iter().flatten());
-            let parts = heard.tokens.iter().enumerate().filter(|(_, token)| {
-                literal(token).is_some_and(|literal| !is_number(literal) && contains(value, literal))
-            });
-            let parts: Vec<usize> = parts.map(|(at, _)| at).collect();
-            heard.taken.extend(parts);
-        }
-        heard
-    }
-
-    fn places(&self, value: &Value) -> Vec<std::ops::Range<usize>> {
-        places(&self.tokens, value)
-    }
-
-    /// The pieces that are no values of parameters.
-    fn free(&self) -> impl Iterator<Item = (usize, &Token)> {
-        self.tokens.iter().enumerate().filter(|(at, _)| !self.taken.contains(at))
-    }
-
-    fn says_concept(&self, wanted: &str) -> bool {
-        self.tokens.iter().any(|token| match token {
-            Token::Word(word) => word.concept == wanted,
-            Token::Literal(literal) => {
-                matches!(literal.class, Class::Name | Class::Quoted)
-                    && plain_words(&literal.text).iter().any(|word| concept(word) == wanted)
-            }
-        })
-    }
-
-    fn says_literal(&self, wanted: &Literal) -> bool {
-        self.tokens.iter().any(|token| literal(token).is_some_and(|other| same(wanted, other)))
-            || (is_in_words(wanted) && !self.places(&Value::from(wanted.text.as_str())).is_empty())
-    }
-
-    fn role(&self, at: usize) -> u16 {
-        role(&self.tokens, at)
-    }
-
-    /// Whether what stands there is joined by a word like `and`.
-    fn joins(&self, range: std::ops::Range<usize>) -> bool {
-        let joining = |token: &Token| matches!(token, Token::Word(word) if word.part == Part::Joining || word.concept == "or");
-        self.tokens[range].iter().any(joining)
-    }
-}
-
-fn literal(token: &Token) -> Option<&Literal> {
-    match token {
-        Token::Literal(literal) => Some(literal),
-        Token::Word(_) => None,
-    }
-}
-
-fn is_number(literal: &Literal) -> bool {
-    matches!(literal.class, Class::Number | Class::Ordinal)
-        || (literal.class == Class::Id && literal.text.starts_with('#'))
-}
-
-/// Whether a literal may as well be written as plain words; what has signs in it may not: `-5` is not `5`.
-fn is_in_words(literal: &Literal) -> bool {
-    matches!(literal.class, Class::Name | Class::Quoted)
-}
-
-/// Whether both say the same, in whichever way and language.
-fn same(one: &Literal, other: &Literal) -> bool {
-    one.same(other) || same_number(one, other) || same_acronym(one, other)
-}
-
-fn same_number(one: &Literal, other: &Literal) -> bool {
-    is_number(one)
-        && is_number(other)
-        && one.unit() == other.unit()
-        && one.value.as_f64() == other.value.as_f64()
-}
-
-fn same_acronym(one: &Literal, other: &Literal) -> bool {
-    let (one, other) = (fold(&one.text), fold(&other.text));
-    ACRONYMS.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
-}
-
 /// How sure it is that something said is a constant of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strength {
@@ -290,7 +185,11 @@ impl Comparison<'_> {
                 return Some((dropped.shown.clone(), left.text.clone()));
             }
         }
-        self.opposite().or_else(|| self.exchanged())
+        self.opposite()
+            .or_else(|| self.exchanged())
+            .or_else(|| self.letter())
+            .or_else(|| self.one_of_many(&dropped))
+            .or_else(|| self.one_word())
     }
 
     /// What the old intent says that the program is fixed to and the new one does not say.
@@ -413,7 +312,74 @@ impl Comparison<'_> {
         let field =
             |near: &[Option<String>; 2]| near.iter().flatten().any(|word| FIELDS.contains(&word.as_str()));
         let governed = was != 0 && was & is != 0 && before[0].is_some() && before[0] == now[0];
-        before == now || (field(&before) && field(&now)) || governed
+        // `the search feature` and `the beta feature`.
+        let heads = (self.old.content(dropped.at + 1), self.new.content(left.at + 1));
+        let modifies = heads.0.is_some() && heads.0 == heads.1;
+        before == now || (field(&before) && field(&now)) || governed || modifies
+    }
+
+    /// A letter that names one of several: `class a` and `class b`, where `a` is also an article.
+    fn letter(&self) -> Option<(String, String)> {
+        let letters = |heard: &Heard| -> Vec<(String, String)> {
+            let named = |at: usize| {
+                let Token::Word(word) = &heard.tokens[at] else { return None };
+                let letter = fold(&word.raw);
+                let noun = heard.content(at.checked_sub(1)?)?.to_owned();
+                (letter.chars().count() == 1 && !heard.taken.contains(&at)).then_some((noun, letter))
+            };
+            (1..heard.tokens.len()).filter_map(named).collect()
+        };
+        let (before, now) = (letters(self.old), letters(self.new));
+        let fixed = |letter: &str| {
+            self.constants
+                .iter()
+                .any(|constant| matches!(constant, Constant::Text(text) if fold(text) == letter))
+        };
+        before.iter().filter(|(_, letter)| fixed(letter)).find_map(|(noun, letter)| {
+            let mut named = now.iter().filter(|(other, _)| other == noun);
+            let (_, said) = named.next().filter(|(_, said)| said != letter)?;
+            Some((letter.clone(), said.clone()))
+        })
+    }
+
+    /// A number of things was fixed, and one of them is asked for: `the 3 cheapest products` and `the cheapest product`.
+    fn one_of_many(&self, dropped: &[Dropped]) -> Option<(String, String)> {
+        let number = dropped.iter().find(|dropped| dropped.number && dropped.strength == Strength::Sure)?;
+        let counted = self.old.tokens[number.at + 1..].iter().take(COUNTED_WITHIN).filter_map(Token::content);
+        let mut plural = counted.filter(|word| fold(&word.raw).ends_with('s'));
+        plural.find_map(|many| {
+            let words = self.new.free().filter_map(|(_, token)| token.content());
+            let mut one = words.filter(|one| one.concept == many.concept && !fold(&one.raw).ends_with('s'));
+            one.next().map(|one| (number.shown.clone(), one.raw.clone()))
+        })
+    }
+
+    /// All is said again but for one word, in whose place another stands: `the open tasks` and `the done tasks`. A verb that
+    /// begins a request is mostly another word for the same.
+    fn one_word(&self) -> Option<(String, String)> {
+        let only = |one: &Heard, other: &Heard| -> Vec<usize> {
+            let free = one.free().filter(|(_, token)| match token {
+                Token::Word(word) => word.part == Part::Content && !other.says_concept(&word.concept),
+                Token::Literal(literal) => !other.says_literal(literal),
+            });
+            free.map(|(at, _)| at).collect()
+        };
+        let (before, now) = (only(self.old, self.new), only(self.new, self.old));
+        let ([was], [is]) = (before.as_slice(), now.as_slice()) else { return None };
+        let (Token::Word(old), Token::Word(new)) = (&self.old.tokens[*was], &self.new.tokens[*is]) else {
+            return None;
+        };
+        let generic = |concept: &str| {
+            GENERIC.contains(&concept)
+                || table::BRINGING.contains(&concept)
+                || table::MAKING.contains(&concept)
+        };
+        let around =
+            |heard: &Heard, at: usize| [Side::Before, Side::After].map(|side| heard.neighbour(at, side));
+        let served = self.served.iter().any(|heard| heard.says_concept(&new.concept));
+        let replaced = (*was, *is) != (0, 0) && around(self.old, *was) == around(self.new, *is);
+        (replaced && !served && !generic(&old.concept) && !generic(&new.concept))
+            .then(|| (old.raw.clone(), new.raw.clone()))
     }
 
     /// The one intent says the opposite of the other: `more than` and `less than`, `top` and `bottom`.
@@ -470,35 +436,6 @@ impl Comparison<'_> {
     }
 }
 
-fn says_same(one: &Token, other: &Token) -> bool {
-    match (one, other) {
-        (Token::Literal(one), Token::Literal(other)) => same(one, other),
-        (Token::Word(one), Token::Word(other)) => one.concept == other.concept,
-        (Token::Literal(_), Token::Word(_)) | (Token::Word(_), Token::Literal(_)) => false,
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Before,
-    After,
-}
-
-impl Heard {
-    /// What is said next to a piece, small words left out.
-    fn neighbour(&self, at: usize, side: Side) -> Option<String> {
-        let near = |at: usize| match &self.tokens[at] {
-            Token::Word(word) if word.part == Part::Content => Some(word.concept.clone()),
-            Token::Word(_) => None,
-            Token::Literal(literal) => Some(format!("<{:?}>", literal.class)),
-        };
-        match side {
-            Side::Before => (0..at).rev().find_map(near),
-            Side::After => (at + 1..self.tokens.len()).find_map(near),
-        }
-    }
-}
-
 /// What is said instead of a constant.
 fn instead_of<'l>(dropped: &Dropped, left: &'l [Left]) -> Option<&'l Left> {
     let literals = || left.iter().filter(|left| left.literal);
@@ -509,6 +446,9 @@ fn instead_of<'l>(dropped: &Dropped, left: &'l [Left]) -> Option<&'l Left> {
 
 /// Shorter texts may be equal by chance.
 const TELLING: usize = 3;
+
+/// How many words after a number may stand what it counts: `3 most expensive products`.
+const COUNTED_WITHIN: usize = 4;
 
 /// Whether a literal of an intent is a constant, or a part of one.
 fn is_said_by(constant: &Constant, literal: &Literal) -> bool {

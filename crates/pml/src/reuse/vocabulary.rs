@@ -357,6 +357,7 @@ pub(super) const OPPOSITES: &[(&str, &str)] = &[
     ("increase", "decrease"),
     ("before", "after"),
     ("until", "since"),
+    ("before", "since"),
     ("largest", "smallest"),
     ("newest", "oldest"),
     ("longest", "shortest"),

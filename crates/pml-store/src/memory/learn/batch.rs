@@ -36,6 +36,8 @@ pub(super) struct TraceRow {
     parent: Option<String>,
     pub(super) cached: bool,
     pub(super) exploratory: bool,
+    /// Its intent counts for its capability.
+    pub(super) tells: bool,
     first_tool: Option<String>,
     last_tool: Option<String>,
     priority: Option<f64>,
@@ -45,7 +47,7 @@ pub(super) struct TraceRow {
 /// The columns of [`trace_row`].
 const SELECT: &str =
     "SELECT trace.seq, id, principal, session, capability, own, intent, status, error, duration_ms,
-    created_at, parent, cached, exploratory, first_tool, last_tool, priority, lesson
+    created_at, parent, cached, exploratory, first_tool, last_tool, priority, lesson, tells
     FROM trace JOIN trace_body ON trace_body.seq = trace.seq";
 
 /// The next traces in the order of learning.
@@ -92,6 +94,7 @@ fn trace_row(row: &Row<'_>) -> rusqlite::Result<TraceRow> {
         last_tool: row.get(15)?,
         priority: row.get(16)?,
         lesson: row.get(17)?,
+        tells: row.get(18)?,
     })
 }
 

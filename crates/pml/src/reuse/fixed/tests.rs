@@ -329,6 +329,54 @@ fn a_field_is_another_one_only_where_it_was_put_in_its_place() {
 }
 
 #[test]
+fn a_modifier_of_the_same_noun() {
+    let feature = Learned {
+        code: "const { data } = await mcp.json.parse({ json: args.json }); return data.features.search",
+        parameters: json!({ "json": "{}" }),
+        intent: "is the search feature on",
+    };
+    feature.contradicts("does it switch the beta feature on", &json!({ "json": "[]" }), ("search", "beta"));
+    let tasks = Learned {
+        code: "const f = await mcp.fs.read({ path: args[\"path\"] }); return f.content.split('\\n').filter((l) => l.startsWith('- [ ]'))",
+        parameters: json!({ "path": "a.md" }),
+        intent: "the open tasks in a.md",
+    };
+    let given = json!({ "path": "b.md" });
+    tasks.contradicts("the done tasks in b.md", &given, ("open", "done"));
+    tasks.fits("the open tasks in b.md", &given);
+    let renamed = Learned {
+        code: "await mcp.files.move_file({ source: args[\"source\"], destination: args[\"destination\"] }); return 'renamed'",
+        parameters: json!({ "source": "a.txt", "destination": "b.txt" }),
+        intent: "rename a.txt to b.txt",
+    };
+    renamed.fits("move c.txt to d.txt", &json!({ "source": "c.txt", "destination": "d.txt" }));
+}
+
+#[test]
+fn one_instead_of_several_and_letters() {
+    let cheap = Learned {
+        code: "const { data } = await mcp.json.parse({ json: args.json }); return data.sort((a, b) => a.price - b.price).slice(0, 2)",
+        parameters: json!({ "json": "[]" }),
+        intent: "the 2 cheapest products",
+    };
+    cheap.contradicts("the cheapest product", &json!({ "json": "[1]" }), ("2", "product"));
+    let class = Learned {
+        code: "const { rows } = await mcp.csv.parse({ csv: args.csv }); return rows.filter((r) => r.class === 'a').length",
+        parameters: json!({ "csv": "x" }),
+        intent: "number of pupils of class a",
+    };
+    let given = json!({ "csv": "y" });
+    class.contradicts("number of pupils of class b", &given, ("a", "b"));
+    class.fits("count the pupils of class a", &given);
+    let orders = Learned {
+        code: "const { rows } = await mcp.csv.parse({ csv: args.csv }); return rows.filter((r) => r.date >= '2026-02-01')",
+        parameters: json!({ "csv": "x" }),
+        intent: "orders since 2026-02-01",
+    };
+    orders.contradicts("orders before 2026-02-01", &given, ("since", "before"));
+}
+
+#[test]
 fn the_same_words_always_fit() {
     salaries().fits("Average salary of the engineering department in data/employees.csv?", &json!({}));
 }
