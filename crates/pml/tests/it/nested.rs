@@ -20,6 +20,9 @@ fn run(client: &mut Client, code: &str) -> Value {
 /// Runs a program once and gives what was learned of it a name.
 #[track_caller]
 fn learn(home: &Home, client: &mut Client, name: &str, code: &str, context: &Value) -> String {
+    // One that calls nothing is remembered only where it asks for that; it is said on the first line, so that lines stay.
+    let hint = if code.contains("mcp.") || code.contains("capabilities.") { "" } else { "pml.hint({}); " };
+    let code = format!("{hint}{code}");
     let done = execute(client, &json!({ "type": "code", "code": code }), context);
     let id =
         done["capabilityId"].as_str().unwrap_or_else(|| panic!("nothing was learned: {done}")).to_owned();
