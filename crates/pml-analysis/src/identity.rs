@@ -7,8 +7,9 @@ use sha2::{Digest, Sha256};
 use crate::analysis::Identity;
 
 /// Which rules make identities and structures. It goes up whenever the same source would get another
-/// identity, so that what is stored can be identified anew from its source.
-pub(crate) const ANALYSIS_VERSION: u32 = 1;
+/// identity, so that what is stored can be identified anew from its source. It also goes up whenever an intent would be
+/// read as having another place in a program: served intents are checked once per version.
+pub const ANALYSIS_VERSION: u32 = 1;
 
 /// The identity of the program `source`, whose canonical form is `canonical`.
 pub(crate) fn identity(source: &str, canonical: &str) -> Identity {

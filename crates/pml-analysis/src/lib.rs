@@ -7,6 +7,7 @@
 mod analysis;
 mod annotations;
 mod catalogue;
+mod constants;
 mod convert;
 pub mod dag;
 mod emit;
@@ -33,9 +34,11 @@ pub use analysis::{
     Program, Remark, Severity, Site,
 };
 pub use catalogue::{Capability, Catalogue, Tool, Unready, Withheld};
+pub use constants::{Constant, constants};
 pub use convert::{Reason, WhyNot, to_dag};
 pub use dag::{DagAnalysis, DagError, analyse_dag};
 pub use error::Error;
+pub use identity::ANALYSIS_VERSION;
 pub use operations::is_pure_tool;
 pub use schema::nearest;
 

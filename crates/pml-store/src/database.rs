@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_tools.sql"),
     include_str!("../migrations/0010_keys.sql"),
     include_str!("../migrations/0011_answers.sql"),
+    include_str!("../migrations/0012_intents.sql"),
     MARKS,
 ];
 

@@ -49,7 +49,8 @@ pub use error::Error;
 pub use key::{ClientKey, NewKey};
 pub use memory::{
     CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
-    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, Traces,
+    IntentFit, Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent,
+    Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, Maker, NewRule};
 pub use run::{

@@ -8,6 +8,7 @@
 mod cache;
 mod capability;
 mod edge;
+mod intents;
 mod learn;
 mod lesson;
 mod manage;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 pub use cache::{CacheDrop, CacheKey, CacheUse, CachedResult, Dropped, NewResult};
 pub use capability::{Capabilities, CapabilityChanges};
 pub use edge::LearnedEdge;
+pub use intents::ServedIntent;
 pub use learn::Learned;
 pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
@@ -45,10 +47,25 @@ pub struct Memory {
     pub tools: Vec<ToolUse>,
     /// What the parameters were given, by name; kept as examples where it worked.
     pub values: Map<String, Value>,
+    /// What the intent of the run says of the procedure.
+    pub intent: IntentFit,
+    /// Nothing is learned from the trace: it is kept for people alone.
+    pub untaught: bool,
     /// What happened.
     pub trace: Box<Trace>,
     /// What happened in the capabilities that it called.
     pub nested: Vec<Trace>,
+}
+
+/// Whether an intent may be remembered for the procedure that was run for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntentFit {
+    /// It was not compared with the constants of the procedure; it is remembered and checked later.
+    Unchecked,
+    /// Every value in it has its place, by the rules of this version of the analysis.
+    Fits(u32),
+    /// It names a value that the procedure has no place for, and is not remembered.
+    Misfit,
 }
 
 impl Store {

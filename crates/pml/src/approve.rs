@@ -20,12 +20,16 @@ pub mod words;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::time::Duration;
 
 use pml_model::{Annotations, ToolId};
 
 pub use explain::{Attribute, Explanation};
 
 use crate::config::{Approval, BUILT_IN, Config, Rule, Scope, Subject};
+
+/// The built-in servers whose tools look at nothing but their arguments.
+const COMPUTING: &[&str] = &["json", "text", "csv", "math"];
 
 /// The user's rules, ready to be asked.
 #[derive(Debug, Clone)]
@@ -53,6 +57,10 @@ pub struct Verdict {
     pub scope: Scope,
     /// What it changes is seen by no other server.
     pub isolated: bool,
+    /// What it gives depends on its arguments alone.
+    pub closed: bool,
+    /// How long what it gave may be given again, where the operator says so.
+    pub cache_ttl: Option<Duration>,
     /// Why `mode` is what it is: what follows the word "because".
     pub because: String,
 }
@@ -130,6 +138,8 @@ impl Policy {
             open_world: tool.open_world(),
             scope: tool.scope(),
             isolated: tool.isolated(),
+            closed: tool.closed(),
+            cache_ttl: tool.cache_ttl(),
             because,
         }
     }
@@ -272,6 +282,16 @@ impl<'p> Case<'p> {
     /// Only the user can know that.
     fn isolated(&self) -> bool {
         self.given(|rule| rule.isolated).is_some_and(|(_, isolated)| isolated)
+    }
+
+    /// Of the built-in servers, those that compute from their arguments; of others the user has to know.
+    fn closed(&self) -> bool {
+        let ours = self.standing == Standing::Ours && COMPUTING.contains(&self.server);
+        self.given(|rule| rule.closed).map_or(ours, |(_, closed)| closed)
+    }
+
+    fn cache_ttl(&self) -> Option<Duration> {
+        self.given(|rule| rule.cache_ttl).map(|(_, time)| time).filter(|time| !time.is_zero())
     }
 
     fn mode(&self, reads: &Reads<'_>) -> (Mode, String) {

@@ -1,5 +1,9 @@
 //! Results that need not be computed again: those of plans that only read, as long as nothing was written.
 //!
+//! By default only where nothing outside can have changed them unseen: tools that compute from their arguments alone, and
+//! built-in reads of files, which are compared with what they were each time. Of any other tool the operator has to say how
+//! long what it gave is good for.
+//!
 //! Two places, looked at in this order: what this process ran with exactly the same source and arguments in the last minutes,
 //! and what anybody on this database got from a capability with the same arguments. A result is only used while the write
 //! epoch of every server it came from is what it was before the first of them was read, and while nobody had results dropped.
@@ -14,13 +18,14 @@ use lru::LruCache;
 use pml_model::capability::{CacheConfig, Invalidation, KeyStrategy};
 use pml_model::json::{canonical, raw};
 use pml_model::trace::{Body, Status, Trace};
-use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, TraceId};
-use pml_store::{CacheKey, Memory, NewResult, Urgency};
+use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId, TraceId};
+use pml_store::{CacheKey, IntentFit, Memory, NewResult, Urgency};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::app::{App, blocking, now_ms};
 use crate::approve::Verdict;
+use crate::builtin::{Stamp, Witness};
 use crate::execute::{Plan, Report, TaskStatus};
 use crate::reuse;
 
@@ -33,11 +38,8 @@ const ALIKE: f64 = 0.95;
 /// The largest result that is kept.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// Words in the name of a tool that tell of something that changes by itself.
-const CHANGING: &[&str] = &[
-    "clock", "current", "date", "latest", "live", "now", "poll", "random", "status", "time", "today", "uuid",
-    "watch",
-];
+/// The built-in server whose tools read files.
+const FILES: &str = "fs";
 
 /// Words of a program that make it depend on more than what it is given.
 const UNSTEADY: &[&str] = &["Date", "random", "setTimeout", "setInterval"];
@@ -58,6 +60,7 @@ struct Kept {
     until: i64,
     result: Arc<RawValue>,
     run: RunId,
+    stamps: Arc<[Stamp]>,
 }
 
 impl Default for Cache {
@@ -84,6 +87,10 @@ pub(crate) struct Ticket {
     definitions: Digest,
     /// What was asked for, where the result may be shown for nearly the same.
     intent: Option<String>,
+    /// For how long its tools allow to keep it, where they say.
+    tools_ttl: Option<Duration>,
+    /// Notes the files that are read for it.
+    pub(crate) witness: Witness,
 }
 
 /// A result that was known.
@@ -123,9 +130,10 @@ pub(crate) async fn ticket(
     principal: &Principal,
     named: Option<&CapabilityId>,
 ) -> Option<Ticket> {
-    if unsteady(app, plan).is_some() || plan.question.is_some() || plan.pauses() {
+    if plan.question.is_some() || plan.pauses() {
         return None;
     }
+    let tools_ttl = keeps(app, plan).ok()?;
     let drops = app.cache.drops(app).await?;
     let learned = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
     let capability = learned.or_else(|| named.cloned());
@@ -155,6 +163,8 @@ pub(crate) async fn ticket(
         intent: is_shown(app, &config).then(|| told(app, &plan.intent)).flatten(),
         capability,
         config,
+        tools_ttl,
+        witness: Witness::default(),
     })
 }
 
@@ -170,8 +180,36 @@ fn told(app: &App, intent: &str) -> Option<String> {
     (whole && !intent.is_empty()).then(|| intent.to_owned())
 }
 
-/// Why the result of a plan may be another one the next time, though nothing was written.
-pub(crate) fn unsteady(app: &App, plan: &Plan) -> Option<String> {
+/// For how long the result of a plan may be kept, as far as its tools say: those that compute from their arguments alone and
+/// the built-in `fs`, whose files are compared, as long as anybody likes; others as long as the operator says.
+///
+/// # Errors
+/// Why it may not be kept at all.
+pub(crate) fn keeps(app: &App, plan: &Plan) -> Result<Option<Duration>, String> {
+    if let Some(because) = changes(app, plan) {
+        return Err(because);
+    }
+    let mut shortest = None;
+    for (id, verdict) in verdicts(app, plan) {
+        let Some(verdict) = verdict else { return Err(format!("`{id}` is gone")) };
+        if verdict.closed || is_compared(app, id) {
+            continue;
+        }
+        let Some(time) = verdict.cache_ttl else {
+            return Err(format!("what `{id}` gives may change without anybody telling"));
+        };
+        shortest = Some(shortest.map_or(time, |least: Duration| least.min(time)));
+    }
+    Ok(shortest)
+}
+
+/// Whether a plan changes nothing and reads neither clock nor chance, so that its results may be kept where its tools allow.
+pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
+    changes(app, plan).is_none()
+}
+
+/// Why a plan may change something, or give something else each time whatever its tools give.
+fn changes(app: &App, plan: &Plan) -> Option<String> {
     if let Some(what) = plan.opaque.first() {
         return Some(format!("it may call tools that cannot be known before it runs: {what}"));
     }
@@ -179,45 +217,22 @@ pub(crate) fn unsteady(app: &App, plan: &Plan) -> Option<String> {
     if let Some(word) = UNSTEADY.iter().find(|word| sources().any(|source| source.contains(**word))) {
         return Some(format!("it uses `{word}`"));
     }
+    let mut verdicts = verdicts(app, plan).into_iter();
+    let writes = verdicts.find(|(_, verdict)| verdict.as_ref().is_none_or(|verdict| !verdict.read_only));
+    writes.map(|(id, _)| format!("`{id}` may change something"))
+}
+
+/// What the rules say of each tool of a plan; nothing of one that is gone.
+fn verdicts<'p>(app: &App, plan: &'p Plan) -> Vec<(&'p ToolId, Option<Verdict>)> {
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
-    plan.tools.iter().find_map(|granted| {
-        let verdict: Option<Verdict> =
-            snapshot.tool(&granted.id).ok().map(|tool| policy.of(&granted.id, &tool.definition.annotations));
-        if verdict.is_none_or(|verdict| !verdict.read_only) {
-            return Some(format!("`{}` may change something", granted.id));
-        }
-        let changes = changes_by_itself(&granted.id.tool);
-        changes.then(|| format!("what `{}` gives changes by itself, as its name says", granted.id))
-    })
+    let verdict =
+        |id: &ToolId| snapshot.tool(id).ok().map(|tool| policy.of(id, &tool.definition.annotations));
+    plan.tools.iter().map(|granted| (&granted.id, verdict(&granted.id))).collect()
 }
 
-/// Whether a plan changes nothing and depends on nothing that changes by itself.
-pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
-    unsteady(app, plan).is_none()
-}
-
-/// Whether the name of a tool tells of something that changes by itself.
-fn changes_by_itself(tool: &str) -> bool {
-    words(tool).iter().any(|word| CHANGING.contains(&word.as_str()))
-}
-
-/// The words of a name, however they are joined: `get_time`, `getTime`, `getUTCTime`.
-fn words(name: &str) -> Vec<String> {
-    let letters: Vec<char> = name.chars().collect();
-    let mut words = vec![String::new()];
-    for (at, letter) in letters.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| letters[before]);
-        let ends_capitals = letters.get(at + 1).is_some_and(char::is_ascii_lowercase);
-        let begins = letter.is_ascii_uppercase()
-            && before.is_some_and(|before| !before.is_ascii_uppercase() || ends_capitals);
-        if begins || !letter.is_ascii_alphanumeric() {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| letter.is_ascii_alphanumeric()) {
-            word.push(letter.to_ascii_lowercase());
-        }
-    }
-    words
+/// Whether what a tool reads are files that can be compared with what they were.
+fn is_compared(app: &App, id: &ToolId) -> bool {
+    id.server.as_str() == FILES && app.builtin(FILES).is_some()
 }
 
 /// How often was written on the servers of a plan, in words that other processes understand.
@@ -239,18 +254,24 @@ fn epoch(app: &App, plan: &Plan) -> Option<String> {
 }
 
 impl Cache {
-    /// The result, if it is known.
+    /// The result, if it is known and what it was made of is still the same.
     pub(crate) async fn get(&self, app: &App, ticket: &Ticket) -> Option<Hit> {
-        if let Some(hit) = self.here(ticket) {
-            return Some(hit);
+        if let Some((hit, stamps)) = self.here(ticket) {
+            if hold(app, stamps).await {
+                return Some(hit);
+            }
+            self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
         }
         let (store, key) = (app.store.clone(), ticket.stored()?);
         match blocking(move || store.cached(&key, now_ms())).await {
-            Ok(found) => found.map(|found| Hit {
-                result: found.result,
-                from: Source { kind: "capability".to_owned(), age_ms: (now_ms() - found.at).max(0) },
-                run: None,
-            }),
+            Ok(found) => {
+                let found = found?;
+                still_holds(app, &found.stamps).await.then(|| Hit {
+                    result: found.result,
+                    from: Source { kind: "capability".to_owned(), age_ms: (now_ms() - found.at).max(0) },
+                    run: None,
+                })
+            }
             Err(error) => {
                 tracing::debug!(%error, "results of earlier runs could not be read");
                 None
@@ -258,7 +279,7 @@ impl Cache {
         }
     }
 
-    fn here(&self, ticket: &Ticket) -> Option<Hit> {
+    fn here(&self, ticket: &Ticket) -> Option<(Hit, Arc<[Stamp]>)> {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = results.get(&ticket.key)?;
         let age = kept.since.elapsed();
@@ -269,14 +290,15 @@ impl Cache {
             results.pop(&ticket.key);
             return None;
         }
-        Some(Hit {
+        let hit = Hit {
             result: (*kept.result).to_owned(),
             from: Source {
                 kind: "execution".to_owned(),
                 age_ms: i64::try_from(age.as_millis()).unwrap_or(i64::MAX),
             },
             run: Some(kept.run.clone()),
-        })
+        };
+        Some((hit, Arc::clone(&kept.stamps)))
     }
 
     /// How often results were dropped. What was set for capabilities until then is known afterwards.
@@ -316,15 +338,21 @@ impl Cache {
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;
         let read = reuse::Read::new(&asked);
-        let alike = kept.into_iter().map(|(intent, kept)| Alike {
-            similarity: reuse::Read::new(&intent).similarity(&read),
-            age_ms: (now_ms() - kept.at).max(0),
-            result: kept.result,
-            intent,
-        });
-        let alike = alike.filter(|one| one.similarity > ALIKE && reuse::same_literals(&one.intent, &asked));
-        // Of those that are as much alike, the latest.
-        alike.reduce(|best, one| if one.similarity > best.similarity { one } else { best })
+        let mut best: Option<Alike> = None;
+        for (intent, kept) in kept {
+            let similarity = reuse::Read::new(&intent).similarity(&read);
+            // Of those that are as much alike, the latest.
+            let better = best.as_ref().is_none_or(|best| similarity > best.similarity);
+            if similarity > ALIKE
+                && better
+                && reuse::same_literals(&intent, &asked)
+                && still_holds(app, &kept.stamps).await
+            {
+                let age_ms = (now_ms() - kept.at).max(0);
+                best = Some(Alike { result: kept.result, intent, similarity, age_ms });
+            }
+        }
+        best
     }
 
     /// Keeps the result of a run, if nothing failed in it, nothing was written since it began and there is no secret in it.
@@ -343,7 +371,15 @@ impl Cache {
         {
             return;
         }
-        let (at, until) = (now_ms(), ticket.config.until(now_ms()));
+        let compared = app.builtin(FILES).is_some();
+        let reads = report.tasks.iter().filter(|task| compared && of_files(&task.tool)).count();
+        let Some(stamps) = ticket.witness.stamps(reads) else { return };
+        let at = now_ms();
+        let until = match ticket.tools_ttl.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX)) {
+            Some(time) => ticket.config.until(at).min(at.saturating_add(time)),
+            None => ticket.config.until(at),
+        };
+        let written = serde_json::to_string(&stamps).unwrap_or_default();
         let kept = Kept {
             epoch: ticket.epoch.clone(),
             drops: ticket.drops,
@@ -351,9 +387,11 @@ impl Cache {
             until,
             result: Arc::from(result.clone()),
             run: run.clone(),
+            stamps: stamps.into(),
         };
         self.results.lock().unwrap_or_else(PoisonError::into_inner).put(ticket.key.clone(), kept);
-        let new = NewResult { result, intent: None, at, expires_at: until, most: ticket.config.max_entries };
+        let most = ticket.config.max_entries;
+        let new = NewResult { result, intent: None, stamps: &written, at, expires_at: until, most };
         if let Some(key) = ticket.stored() {
             store(app, &key, &new);
         }
@@ -366,6 +404,30 @@ impl Cache {
     /// Forgets everything this process keeps, so that what is stored is measured.
     pub(crate) fn clear(&self) {
         self.results.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Whether a tool, as it is written, reads files.
+fn of_files(tool: &str) -> bool {
+    tool.split_once(':').is_some_and(|(server, _)| server == FILES)
+}
+
+/// Whether the files that a result was made of are still what they were.
+async fn hold(app: &App, stamps: Arc<[Stamp]>) -> bool {
+    if stamps.is_empty() {
+        return true;
+    }
+    match app.builtin(FILES) {
+        Some(files) => blocking(move || files.holds(&stamps)).await,
+        None => false,
+    }
+}
+
+/// As [`hold`], for what was written down.
+async fn still_holds(app: &App, written: &str) -> bool {
+    match serde_json::from_str::<Vec<Stamp>>(written) {
+        Ok(stamps) => hold(app, stamps.into()).await,
+        Err(_) => false,
     }
 }
 
@@ -433,6 +495,8 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         activates: false,
         tools: Vec::new(),
         values: serde_json::Map::new(),
+        intent: IntentFit::Unchecked,
+        untaught: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     };
@@ -442,21 +506,4 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         }
     });
     app.memory.left();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_what_changes_by_itself_however_they_are_written() {
-        for name in
-            ["getCurrentTime", "get_time", "GetTime", "getUTCTime", "time", "list-latest.files", "UUID"]
-        {
-            assert!(changes_by_itself(name), "{name}");
-        }
-        for name in ["readFile", "getTimeline", "update_record", "statusless", "knowledge"] {
-            assert!(!changes_by_itself(name), "{name}");
-        }
-    }
 }

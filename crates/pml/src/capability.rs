@@ -3,6 +3,7 @@
 //! What is kept has no secrets in it, and what the program was written with stands as defaults of its parameters: the
 //! *template* is the same text with those literals taken from `args`.
 
+mod constants;
 mod secrets;
 mod template;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::constants::constants;
 use self::template::Form;
 use crate::execute::{Plan, Work};
 use crate::reuse;

@@ -45,12 +45,12 @@ pub use approvals::{By, Open, answer, asking, asks_nothing, open_question, revok
 pub use authority::needs_person;
 pub use capabilities::{
     Contained, NewCapability, PageOfTraces, Record, capabilities, capability, delete_capability,
-    drop_results, dropped_results, keep_results, make_capability, merge_capabilities, page_of_traces,
-    recent_traces, record, relearn, rename_capability, trace,
+    drop_results, dropped_results, forget_intent, keep_results, make_capability, merge_capabilities,
+    page_of_traces, recent_traces, record, relearn, rename_capability, trace,
 };
 pub use direct::{Called, NamedCall, call};
 use recall::Recalled;
-pub use recall::{Earlier, Missing, Suggested, Suggestion};
+pub use recall::{Contradicted, Earlier, Missing, Suggested, Suggestion};
 pub use replan::replan;
 pub use said::{Remembered, Said};
 

@@ -8,6 +8,7 @@ mod check;
 mod context;
 pub(crate) mod experience;
 mod index;
+pub(crate) mod intents;
 mod next;
 
 use std::collections::{BTreeSet, HashMap};
@@ -300,6 +301,7 @@ pub(crate) async fn keep_learning(app: Arc<App>) {
             _ = looks.tick() => {}
         }
         let learned = learn_all(&app).await;
+        intents::check_all(&app).await;
         // Another process may have learned it.
         let changed = app.store.data_version().ok().filter(|version| seen != Some(*version));
         if (learned || changed.is_some()) && observed.is_none_or(|at: Instant| at.elapsed() > BETWEEN_LOOKS) {

@@ -8,6 +8,7 @@
 //! procedure at all is decided elsewhere.
 
 mod dates;
+mod fixed;
 mod kinds;
 mod literals;
 mod name;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+pub use fixed::{Contradiction, Judgement, judge};
 pub use literals::{Class, Literal, literals};
 pub use name::name_for;
 pub use similar::Read;

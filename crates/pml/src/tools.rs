@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, now_ms};
 use crate::approve::question::value_digest;
 use crate::approve::{self, Refusal, Verdict};
+use crate::builtin::Witness;
 use crate::call_audit::{Decision, DirectCall, Given};
 use crate::catalogue::{Snapshot, Tool, Why};
 use crate::config::Definitions;
@@ -43,6 +44,8 @@ pub struct Context {
     pub caller: Caller,
     /// What the call may be made by.
     pub authority: Authority,
+    /// Notes the files that built-in tools read, where the result is to be kept.
+    pub witness: Option<Witness>,
 }
 
 /// What a call may be made by. A tool that a person has to allow is called only by something in here that says
@@ -118,6 +121,7 @@ impl Context {
             mode: Mode::Real,
             caller,
             authority: Authority::Direct(direct),
+            witness: None,
         }
     }
 }
@@ -338,7 +342,7 @@ async fn checked(
     match app.builtin(tool.id.server.as_str()) {
         Some(server) => {
             let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
-            let work = server.call(&tool.id.tool, arguments);
+            let work = server.call_watched(&tool.id.tool, arguments, context.witness.as_ref());
             tokio::select! {
                 result = work => match result {
                     Ok(result) => ended(result),

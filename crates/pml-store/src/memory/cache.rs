@@ -31,6 +31,8 @@ pub struct NewResult<'r> {
     pub result: &'r RawValue,
     /// What was asked for, where it is found by that: by [`Store::cached_for_intents`] and not by its key.
     pub intent: Option<&'r str>,
+    /// JSON: what else has to be as it was for the result to count.
+    pub stamps: &'r str,
     /// When.
     pub at: i64,
     /// Until when it counts.
@@ -57,6 +59,8 @@ pub struct CachedResult {
     pub at: i64,
     /// How often it was asked for before.
     pub hit_count: u64,
+    /// JSON: what else has to be as it was for the result to count.
+    pub stamps: String,
 }
 
 /// Which results are dropped.
@@ -124,14 +128,14 @@ impl Store {
         self.read(|connection| {
             connection
                 .prepare_cached(&format!(
-                    "SELECT result, at, hit_count, intent FROM cached_result
+                    "SELECT result, at, hit_count, stamps, intent FROM cached_result
                      WHERE principal = ?1 AND capability = ?2 AND epoch = ?3 AND expires_at > ?4
                         AND intent IS NOT NULL AND {}
                      ORDER BY at DESC, intent",
                     vouched("cached_result", "cached_result")
                 ))?
                 .query_map(params![principal.0, capability.as_str(), epoch, now], |row| {
-                    Ok((row.get(3)?, cached_result(row)?))
+                    Ok((row.get(4)?, cached_result(row)?))
                 })?
                 .collect()
         })
@@ -176,12 +180,12 @@ impl Store {
         new: &NewResult<'_>,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        let (key, result) = (key.clone(), new.result.get().to_owned());
+        let (key, result, stamps) = (key.clone(), new.result.get().to_owned(), new.stamps.to_owned());
         let (intent, at, expires_at, most) =
             (new.intent.map(str::to_owned), new.at, new.expires_at, new.most);
-        let bytes = result.len();
+        let bytes = result.len() + stamps.len();
         let work = move |connection: &Connection| {
-            keep(connection, &key, (&result, intent.as_deref()), (at, expires_at), most)
+            keep(connection, &key, (&result, &stamps, intent.as_deref()), (at, expires_at), most)
         };
         self.inner.writer.enqueue(bytes, Urgency::Lazy, work, done);
     }
@@ -258,7 +262,7 @@ impl OwnedDropped {
 fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<Option<CachedResult>> {
     connection
         .prepare_cached(&format!(
-            "SELECT result, at, hit_count FROM cached_result
+            "SELECT result, at, hit_count, stamps FROM cached_result
              WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5
                 AND intent IS NULL AND {}",
             vouched("cached_result", "cached_result")
@@ -270,16 +274,16 @@ fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<O
         .optional()
 }
 
-/// The first columns are the result, when it came and how often it was asked for.
+/// The first columns are the result, when it came, how often it was asked for and what it depends on.
 fn cached_result(row: &Row<'_>) -> rusqlite::Result<CachedResult> {
     let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected(0, error))?;
-    Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)? })
+    Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)?, stamps: row.get(3)? })
 }
 
 fn keep(
     connection: &Connection,
     key: &CacheKey,
-    (result, intent): (&str, Option<&str>),
+    (result, stamps, intent): (&str, &str, Option<&str>),
     (at, expires_at): (i64, i64),
     most: u32,
 ) -> rusqlite::Result<()> {
@@ -289,8 +293,8 @@ fn keep(
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO cached_result
-                (principal, capability, parameters, epoch, result, at, expires_at, intent)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                (principal, capability, parameters, epoch, result, at, expires_at, intent, stamps)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             key.principal.0,
@@ -300,7 +304,8 @@ fn keep(
             result,
             at,
             expires_at,
-            intent
+            intent,
+            stamps
         ])?;
     connection
         .prepare_cached(

@@ -243,19 +243,23 @@ pub(super) fn cache_config(connection: &Connection, capability: i64) -> rusqlite
         .query_row([capability], |row| json(row, 0))
 }
 
-/// Lets a capability be found by what it was run for; how often it was is for learning to count.
+/// Lets a capability be found by what it was run for; how often it was is for learning to count. `checked` is the version
+/// of the analysis by which the intent fits.
 pub(super) fn add_intent(
     connection: &Connection,
     capability: i64,
     text: &str,
+    checked: u32,
     at: i64,
 ) -> rusqlite::Result<()> {
     let added = connection
         .prepare_cached(
-            "INSERT INTO capability_intent (capability, text, count, first_at, last_at) VALUES (?1, ?2, 0, ?3, ?3)
+            "INSERT INTO capability_intent (capability, text, count, first_at, last_at, checked)
+             SELECT ?1, ?2, 0, ?3, ?3, ?4
+             WHERE NOT EXISTS (SELECT 1 FROM forgotten_intent WHERE capability = ?1 AND text = ?2)
              ON CONFLICT DO NOTHING",
         )?
-        .execute(params![capability, text, at])?;
+        .execute(params![capability, text, at, checked])?;
     if added > 0 { touch(connection, capability) } else { Ok(()) }
 }
 

@@ -14,7 +14,7 @@ use super::tool_use::{self, CallCounts};
 /// How large an example of a parameter may be, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lesson {
     /// The nodes the run came to.
     #[serde(rename = "p")]

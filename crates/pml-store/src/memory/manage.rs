@@ -67,7 +67,7 @@ impl Store {
             };
             let number = procedure.insert(connection, &name, Some(now), false, now)?;
             if !intent.is_empty() {
-                add_intent(connection, number, &intent, now)?;
+                add_intent(connection, number, &intent, 0, now)?;
             }
             Ok(Made::New)
         })
@@ -318,6 +318,8 @@ fn merge(
             SELECT ?1, text, 0, first_at, last_at FROM capability_intent WHERE capability = ?2
             ON CONFLICT DO UPDATE SET first_at = min(first_at, excluded.first_at),
                 last_at = max(last_at, excluded.last_at)",
+        "INSERT OR IGNORE INTO forgotten_intent (capability, text)
+            SELECT ?1, text FROM forgotten_intent WHERE capability = ?2",
         "UPDATE capability SET created_at = min(capability.created_at, other.created_at),
             promoted_at = coalesce(min(capability.promoted_at, other.promoted_at), capability.promoted_at,
                 other.promoted_at)

@@ -5,9 +5,9 @@ use pml_model::trace::{Body, Failed, Status, Trace, TraceId};
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::Memory;
 use super::capability::{self, NewProcedure};
 use super::lesson::{Lesson, tells_intent};
+use super::{IntentFit, Memory};
 use crate::catalogue::unexpected;
 use crate::database::MAX_BODY_BYTES;
 use crate::run::run_id;
@@ -145,7 +145,7 @@ pub(super) fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
 }
 
 /// The columns a trace is stored with; the mark of its row is of all of them.
-pub(crate) const TRACE_COLUMNS: [&str; 18] = [
+pub(crate) const TRACE_COLUMNS: [&str; 19] = [
     "id",
     "run",
     "principal",
@@ -164,6 +164,7 @@ pub(crate) const TRACE_COLUMNS: [&str; 18] = [
     "approved",
     "first_tool",
     "last_tool",
+    "tells",
 ];
 
 /// What a run leaves behind, written out on the thread of whoever had it run.
@@ -175,12 +176,14 @@ pub(crate) struct Remembered {
     procedure: Option<NewProcedure>,
     activates: bool,
     tools: Vec<ToolUse>,
+    intent: IntentFit,
+    untaught: bool,
     nested: Vec<Remembered>,
 }
 
 impl Remembered {
     pub(crate) fn of(memory: Memory) -> Result<Remembered, Error> {
-        let Memory { procedure, activates, tools, values, trace, nested } = memory;
+        let Memory { procedure, activates, tools, values, intent, untaught, trace, nested } = memory;
         let text = |value: serde_json::Result<String>| value.expect("what a run leaves is plain data");
         let body = text(serde_json::to_string(&trace.body));
         let bytes = body.len();
@@ -189,27 +192,35 @@ impl Remembered {
             return Err(Error::TooLarge { run, what, bytes, limit });
         }
         Ok(Remembered {
-            lesson: text(serde_json::to_string(&Lesson::of(&trace.body, values))),
+            lesson: text(serde_json::to_string(&match untaught {
+                true => Lesson::default(),
+                false => Lesson::of(&trace.body, values),
+            })),
             error: trace.error.as_ref().map(|error| text(serde_json::to_string(error))),
             procedure: procedure.map(|procedure| NewProcedure::of(*procedure)),
             nested: nested
                 .into_iter()
-                .map(|trace| Remembered::part(trace, tools.clone()))
+                .map(|trace| Remembered::part(trace, tools.clone(), untaught))
                 .collect::<Result<_, Error>>()?,
             body,
             activates,
             tools,
+            intent,
+            untaught,
             trace,
         })
     }
 
     /// What a part of a run leaves behind.
-    fn part(trace: Trace, tools: Vec<ToolUse>) -> Result<Remembered, Error> {
+    fn part(trace: Trace, tools: Vec<ToolUse>, untaught: bool) -> Result<Remembered, Error> {
         Remembered::of(Memory {
             procedure: None,
             activates: false,
             tools,
             values: serde_json::Map::new(),
+            // It was called and not asked for.
+            intent: IntentFit::Unchecked,
+            untaught,
             trace: Box::new(trace),
             nested: Vec::new(),
         })
@@ -277,7 +288,7 @@ impl Remembered {
         connection
             .prepare_cached(&format!(
                 "INSERT INTO trace ({}, mark)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, {})",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, {})",
                 TRACE_COLUMNS.join(", "),
                 mark_of_values("trace", &TRACE_COLUMNS)
             ))?
@@ -298,8 +309,9 @@ impl Remembered {
                 trace.cached,
                 trace.exploratory,
                 trace.approved,
-                tasks.first().map(|task| &task.tool),
-                tasks.last().map(|task| &task.tool),
+                tasks.first().filter(|_| !self.untaught).map(|task| &task.tool),
+                tasks.last().filter(|_| !self.untaught).map(|task| &task.tool),
+                !self.untaught && self.intent != IntentFit::Misfit,
             ])?;
         connection
             .prepare_cached(&format!(
@@ -313,9 +325,14 @@ impl Remembered {
     /// Lets the capability be found at once by what it was run for; learning counts it.
     fn tell_intent(&self, connection: &Connection, capability: i64) -> rusqlite::Result<()> {
         let trace = &self.trace;
+        let checked = match self.intent {
+            IntentFit::Unchecked => 0,
+            IntentFit::Fits(version) => version,
+            IntentFit::Misfit => return Ok(()),
+        };
         if trace.intent.is_empty() || !tells_intent(trace.status, trace.cached, trace.exploratory) {
             return Ok(());
         }
-        capability::add_intent(connection, capability, &trace.intent, trace.created_at)
+        capability::add_intent(connection, capability, &trace.intent, checked, trace.created_at)
     }
 }

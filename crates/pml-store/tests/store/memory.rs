@@ -2,6 +2,7 @@
 
 mod cache;
 mod capabilities;
+mod intents;
 mod learning;
 mod traces;
 
@@ -12,7 +13,7 @@ use pml_model::capability::{CacheConfig, Capability, CapabilityId, Origin, Proce
 use pml_model::structure::{NodeId, Structure};
 use pml_model::trace::{Body, ErrorType, Failed, Status, TaskResult, Trace, TraceId};
 use pml_model::{Digest, Principal};
-use pml_store::{Memory, Order, Store, Traces, Urgency};
+use pml_store::{IntentFit, Memory, Order, Store, Traces, Urgency};
 use rusqlite::types::Value as Cell;
 use serde_json::{Map, json};
 
@@ -108,6 +109,8 @@ pub(crate) fn memory(identity: &str, trace: Trace) -> Memory {
         activates,
         tools: Vec::new(),
         values: Map::new(),
+        intent: IntentFit::Unchecked,
+        untaught: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     }

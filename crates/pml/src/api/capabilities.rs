@@ -32,6 +32,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}", get(show).delete(delete))
         .route("/api/capabilities/{name}/rename", post(rename))
         .route("/api/capabilities/{name}/merge", post(merge))
+        .route("/api/capabilities/{name}/forget-intent", post(forget_intent))
         .route("/api/capabilities/{name}/cache", post(keep))
         .route("/api/traces", get(all_traces))
         .route("/api/traces/{capability}", get(traces))
@@ -150,6 +151,26 @@ async fn merge(
         flow::capability(&app, &principal, id.as_str()).await
     };
     answer("capability", merged.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Served {
+    intent: String,
+}
+
+async fn forget_intent(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let forgotten = async {
+        let served: Served = read(body).await?;
+        let id = flow::forget_intent(&app, &principal, &name, &served.intent).await?;
+        flow::capability(&app, &principal, id.as_str()).await
+    };
+    answer("capability", forgotten.await)
 }
 
 async fn keep(

@@ -44,6 +44,8 @@ impl Policy {
             case.explain_open_world(&verdict),
             case.explain_scope(&verdict),
             case.explain_isolated(&verdict),
+            case.explain_closed(&verdict),
+            case.explain_cache_ttl(&verdict),
         ];
         let rules = case.rules.iter().map(|rule| (rule.shown.clone(), rule.place.clone())).collect();
         Explanation { attributes, rules, believed: case.belief(), verdict }
@@ -163,5 +165,23 @@ impl<'p> Case<'p> {
         let rule = self.given(|rule| rule.isolated).map(|(rule, _)| rule);
         let because = rule.map_or_else(|| "no rule says that it is".to_owned(), says_so);
         attribute("isolated", yes(verdict.isolated), because, rule)
+    }
+
+    fn explain_closed(&self, verdict: &Verdict) -> Attribute {
+        let rule = self.given(|rule| rule.closed).map(|(rule, _)| rule);
+        let because = match (rule, verdict.closed) {
+            (Some(rule), _) => says_so(rule),
+            (None, true) => "it is built in and computes from its arguments alone".to_owned(),
+            (None, false) => "no rule says that it is".to_owned(),
+        };
+        attribute("closed", yes(verdict.closed), because, rule)
+    }
+
+    fn explain_cache_ttl(&self, verdict: &Verdict) -> Attribute {
+        let rule = self.given(|rule| rule.cache_ttl).map(|(rule, _)| rule);
+        let because = rule.map_or_else(|| "no rule gives one".to_owned(), says_so);
+        let value =
+            verdict.cache_ttl.map_or_else(|| "none".to_owned(), |time| format!("{} s", time.as_secs()));
+        attribute("cache_ttl", value, because, rule)
     }
 }

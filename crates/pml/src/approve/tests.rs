@@ -356,70 +356,80 @@ fn every_attribute_is_explained_by_what_gives_it() {
         rules,
         "hub:get_all O",
         &expect![[r#"
-        approval_mode hil [9] `hub:get_all` in [permissions] says so
-        read_only yes [8] `hub:get_*` in [permissions] says so
-        idempotent yes [9] `hub:get_all` in [permissions] says so
-        open_world yes [8] `hub:get_*` in [permissions] says that it is not, but the tool itself says that it is
-        scope network-api [7] `hub` in [permissions] says so
-        isolated yes [7] `hub` in [permissions] says so
-        rules: `hub:get_all` in [permissions], `hub:get_*` in [permissions], `hub` in [permissions]
-        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
-    "#]],
+            approval_mode hil [9] `hub:get_all` in [permissions] says so
+            read_only yes [8] `hub:get_*` in [permissions] says so
+            idempotent yes [9] `hub:get_all` in [permissions] says so
+            open_world yes [8] `hub:get_*` in [permissions] says that it is not, but the tool itself says that it is
+            scope network-api [7] `hub` in [permissions] says so
+            isolated yes [7] `hub` in [permissions] says so
+            closed no [-] no rule says that it is
+            cache_ttl none [-] no rule gives one
+            rules: `hub:get_all` in [permissions], `hub:get_*` in [permissions], `hub` in [permissions]
+            believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+        "#]],
     );
     check_explained(
         rules,
         "hub:get_rid r",
         &expect![[r#"
-        approval_mode hil [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself does not
-        read_only no [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself says that it does not
-        idempotent no [-] no rule says otherwise, and what its server says of it is not believed
-        open_world no [8] `hub:get_*` in [permissions] says so
-        scope network-api [7] `hub` in [permissions] says so
-        isolated yes [7] `hub` in [permissions] says so
-        rules: `hub:get_*` in [permissions], `hub` in [permissions]
-        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
-    "#]],
+            approval_mode hil [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself does not
+            read_only no [8] `hub:get_*` in [permissions] says that it only reads, but the tool itself says that it does not
+            idempotent no [-] no rule says otherwise, and what its server says of it is not believed
+            open_world no [8] `hub:get_*` in [permissions] says so
+            scope network-api [7] `hub` in [permissions] says so
+            isolated yes [7] `hub` in [permissions] says so
+            closed no [-] no rule says that it is
+            cache_ttl none [-] no rule gives one
+            rules: `hub:get_*` in [permissions], `hub` in [permissions]
+            believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+        "#]],
     );
     check_explained(
         rules,
         "hub:drop",
         &expect![[r#"
-        approval_mode deny [10] `*:drop` in [permissions] denies it
-        read_only no [-] no rule says otherwise, and what its server says of it is not believed
-        idempotent no [-] no rule says otherwise, and what its server says of it is not believed
-        open_world yes [-] no rule says otherwise, and what its server says of it is not believed
-        scope network-api [7] `hub` in [permissions] says so
-        isolated yes [7] `hub` in [permissions] says so
-        rules: `*:drop` in [permissions], `hub` in [permissions]
-        believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
-    "#]],
+            approval_mode deny [10] `*:drop` in [permissions] denies it
+            read_only no [-] no rule says otherwise, and what its server says of it is not believed
+            idempotent no [-] no rule says otherwise, and what its server says of it is not believed
+            open_world yes [-] no rule says otherwise, and what its server says of it is not believed
+            scope network-api [7] `hub` in [permissions] says so
+            isolated yes [7] `hub` in [permissions] says so
+            closed no [-] no rule says that it is
+            cache_ttl none [-] no rule gives one
+            rules: `*:drop` in [permissions], `hub` in [permissions]
+            believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
+        "#]],
     );
     check_explained(
         rules,
         "git:log Ro",
         &expect![[r#"
-        approval_mode auto [-] its server `git` is trusted and says that it only reads
-        read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
-        idempotent yes [-] it only reads
-        open_world no [-] no rule says otherwise, and its annotations say `openWorldHint: false`
-        scope readonly [-] no rule says otherwise, and its annotations fit that
-        isolated no [-] no rule says that it is
-        rules: 
-        believed: (true, "server `git` has `trust = \"annotations\"`")
-    "#]],
+            approval_mode auto [-] its server `git` is trusted and says that it only reads
+            read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
+            idempotent yes [-] it only reads
+            open_world no [-] no rule says otherwise, and its annotations say `openWorldHint: false`
+            scope readonly [-] no rule says otherwise, and its annotations fit that
+            isolated no [-] no rule says that it is
+            closed no [-] no rule says that it is
+            cache_ttl none [-] no rule gives one
+            rules: 
+            believed: (true, "server `git` has `trust = \"annotations\"`")
+        "#]],
     );
     check_explained(
         rules,
         "math:evaluate RI",
         &expect![[r#"
-        approval_mode auto [-] it is built in and only reads
-        read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
-        idempotent yes [-] it only reads
-        open_world yes [-] no rule says otherwise, and its annotations do not say `openWorldHint`
-        scope minimal [-] no rule says otherwise, and its annotations fit that
-        isolated no [-] no rule says that it is
-        rules: 
-        believed: (true, "it is built in")
-    "#]],
+            approval_mode auto [-] it is built in and only reads
+            read_only yes [-] no rule says otherwise, and its annotations say `readOnlyHint: true`
+            idempotent yes [-] it only reads
+            open_world yes [-] no rule says otherwise, and its annotations do not say `openWorldHint`
+            scope minimal [-] no rule says otherwise, and its annotations fit that
+            isolated no [-] no rule says that it is
+            closed yes [-] it is built in and computes from its arguments alone
+            cache_ttl none [-] no rule gives one
+            rules: 
+            believed: (true, "it is built in")
+        "#]],
     );
 }

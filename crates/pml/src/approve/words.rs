@@ -95,6 +95,16 @@ pub fn visible(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// How long ago something was, as people say it.
+pub fn age(ms: i64) -> String {
+    match ms {
+        ..1_000 => format!("{} ms", ms.max(0)),
+        1_000..120_000 => format!("{} s", ms / 1_000),
+        120_000..7_200_000 => format!("{} min", ms / 60_000),
+        _ => format!("{} h", ms / 3_600_000),
+    }
+}
+
 fn layer(layer: &Layer) -> String {
     let mut text = format!("has run layer {} of {}", layer.layer_index + 1, layer.total_layers);
     for result in &layer.results {

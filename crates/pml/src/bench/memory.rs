@@ -171,6 +171,8 @@ pub(super) fn trace(number: usize, capability: usize) -> Stored {
         activates: true,
         tools: Vec::new(),
         values,
+        intent: pml_store::IntentFit::Unchecked,
+        untaught: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     }

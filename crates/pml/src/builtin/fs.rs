@@ -24,19 +24,20 @@ use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::own::{Own, Root};
+use self::own::Own;
+pub(super) use self::own::Root;
 use super::tool::{ADDS, Failure, Quoted, READS, REMOVES, REPLACES, Spec, Stop, Tool, failure, object};
 use crate::config::OwnFiles;
 
 /// The most that one call reads or writes.
 const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The tools, below `root` and never in `own`.
-pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<Vec<Tool>, super::Error> {
+/// The tools, below `root` and never in `own`; and `root` itself, for whoever looks again at what they read.
+pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<(Arc<Root>, Vec<Tool>), super::Error> {
     let opened = Dir::open_ambient_dir(root, ambient_authority());
     let opened = opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?;
     let root = Arc::new(Root::new(root, opened, own));
-    Ok(vec![
+    let tools = vec![
         tool(&root, stat_spec(), stat),
         tool(&root, read_spec(), read),
         tool(&root, walk::list_spec(), walk::list),
@@ -44,7 +45,33 @@ pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<Vec<Tool>, super::Err
         tool(&root, create_spec(), create),
         tool(&root, write_spec(), write),
         tool(&root, delete_spec(), delete),
-    ])
+    ];
+    Ok((root, tools))
+}
+
+/// What is looked at where a path is a symbolic link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// The link.
+    Itself,
+    /// What it points to.
+    Followed,
+}
+
+impl Stop {
+    /// Notes what stands at `path`, before it is read.
+    fn saw(&self, path: &Path, link: Link, found: Option<&Metadata>) {
+        if let Some(witness) = &self.witness {
+            witness.saw(path, link == Link::Followed, found);
+        }
+    }
+
+    /// Notes that something was looked at which cannot be compared later.
+    fn cannot_tell(&self) {
+        if let Some(witness) = &self.witness {
+            witness.cannot_tell();
+        }
+    }
 }
 
 fn tool<A, R>(root: &Arc<Root>, spec: Spec, run: fn(&Root, &A, &Stop) -> Result<R, Failure>) -> Tool
@@ -112,11 +139,13 @@ fn stat_spec() -> Spec {
     }
 }
 
-fn stat(root: &Root, arguments: &Stat, _: &Stop) -> Result<Stated, Failure> {
+fn stat(root: &Root, arguments: &Stat, stop: &Stop) -> Result<Stated, Failure> {
     let path = inside(&arguments.path)?;
     let own = root.look()?;
     own.check(&path)?;
-    match root.dir.symlink_metadata(&path) {
+    let found = root.dir.symlink_metadata(&path);
+    stop.saw(&path, Link::Itself, found.as_ref().ok());
+    match found {
         Ok(found) if own.is(&found) => Err(own::refusal(&path)),
         Ok(found) => Ok(Stated {
             exists: true,
@@ -216,12 +245,14 @@ fn read_spec() -> Spec {
     }
 }
 
-fn read(root: &Root, arguments: &Read, _: &Stop) -> Result<ReadAnswer, Failure> {
+fn read(root: &Root, arguments: &Read, stop: &Stop) -> Result<ReadAnswer, Failure> {
     let path = inside(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(MAX_CONTENT_BYTES).clamp(1, MAX_CONTENT_BYTES);
     let own = root.look()?;
     own.check(&path)?;
-    let (mut file, size) = open(&root.dir, &own, &path, OpenOptions::new().read(true))?;
+    let (mut file, found) = open(&root.dir, &own, &path, OpenOptions::new().read(true))?;
+    stop.saw(&path, Link::Followed, Some(&found));
+    let size = found.len();
     let (mut bytes, truncated) =
         part(&mut file, arguments.offset, limit).map_err(|error| problem("read", &path, &error))?;
     let content = match arguments.encoding {
@@ -546,14 +577,14 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
     Ok(if kept.as_os_str().is_empty() { PathBuf::from(".") } else { kept })
 }
 
-/// Opens a regular file and gives its size. Without waiting, because opening a pipe waits for its other end.
-fn open(root: &Dir, own: &Own<'_>, path: &Path, options: &mut OpenOptions) -> Result<(File, u64), Failure> {
+/// Opens a regular file and says what it is. Without waiting, because opening a pipe waits for its other end.
+fn open(root: &Dir, own: &Own<'_>, path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Failure> {
     let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
     regular(own, path, file)
 }
 
-/// What was opened, if it is a regular file and not PML's, and its size.
-fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, u64), Failure> {
+/// What was opened, and what it is, if it is a regular file and not PML's.
+fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, Metadata), Failure> {
     let found = file.metadata().map_err(|error| problem("look at", path, &error))?;
     if found.is_dir() {
         return Err(is_directory(path));
@@ -562,7 +593,7 @@ fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, u64), Failur
         return Err(failure!("{} is not a regular file; pipes and devices are not touched", quoted(path)));
     }
     own.check_opened(path, &found)?;
-    Ok((file, found.len()))
+    Ok((file, found))
 }
 
 fn is_directory(path: &Path) -> Failure {

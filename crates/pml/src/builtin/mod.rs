@@ -9,6 +9,7 @@ mod fs;
 mod http;
 mod json;
 mod math;
+mod stamp;
 mod text;
 mod time;
 mod tool;
@@ -17,6 +18,7 @@ mod tool;
 mod check;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pml_model::Definition;
 use serde_json::value::RawValue;
@@ -24,6 +26,7 @@ use serde_json::value::RawValue;
 use crate::config::OwnFiles;
 
 pub use http::BadHost;
+pub use stamp::{Stamp, Witness};
 use tool::Tool;
 
 /// What the built-in servers may touch.
@@ -73,6 +76,8 @@ pub struct Server {
     name: &'static str,
     description: &'static str,
     tools: Vec<Tool>,
+    /// The directory it reads below, where it reads files.
+    root: Option<Arc<fs::Root>>,
 }
 
 /// The built-in servers that `settings` allow.
@@ -81,42 +86,26 @@ pub struct Server {
 /// The root of `fs` cannot be opened, or an entry of the host list cannot be understood.
 pub fn servers(settings: &Settings) -> Result<Vec<Server>, Error> {
     let mut servers = Vec::with_capacity(7);
+    let plain = |name, description, tools| Server { name, description, tools, root: None };
     if let Some(root) = &settings.fs_root {
+        let (root, tools) = fs::tools(root, &settings.own)?;
         servers.push(Server {
             name: "fs",
             description: "Reads, searches and changes the files below one directory.",
-            tools: fs::tools(root, &settings.own)?,
+            tools,
+            root: Some(root),
         });
     }
     servers.extend([
-        Server {
-            name: "json",
-            description: "Parses, writes and queries JSON without changing its numbers.",
-            tools: json::tools(),
-        },
-        Server {
-            name: "text",
-            description: "Splits, joins, replaces, matches, compares and counts text.",
-            tools: text::tools(),
-        },
-        Server { name: "csv", description: "Turns CSV into rows and rows into CSV.", tools: csv::tools() },
-        Server {
-            name: "time",
-            description: "Tells the time and calculates with dates and time zones.",
-            tools: time::tools(),
-        },
-        Server {
-            name: "math",
-            description: "Evaluates arithmetic, rounds, and summarises lists of numbers.",
-            tools: math::tools(),
-        },
+        plain("json", "Parses, writes and queries JSON without changing its numbers.", json::tools()),
+        plain("text", "Splits, joins, replaces, matches, compares and counts text.", text::tools()),
+        plain("csv", "Turns CSV into rows and rows into CSV.", csv::tools()),
+        plain("time", "Tells the time and calculates with dates and time zones.", time::tools()),
+        plain("math", "Evaluates arithmetic, rounds, and summarises lists of numbers.", math::tools()),
     ]);
     if !settings.http_hosts.is_empty() {
-        servers.push(Server {
-            name: "http",
-            description: "Makes HTTP requests to the hosts the operator allowed.",
-            tools: http::tools(&settings.http_hosts)?,
-        });
+        let tools = http::tools(&settings.http_hosts)?;
+        servers.push(plain("http", "Makes HTTP requests to the hosts the operator allowed.", tools));
     }
     Ok(servers)
 }
@@ -144,10 +133,28 @@ impl Server {
     /// # Errors
     /// There is no such tool.
     pub async fn call(&self, tool: &str, arguments: &RawValue) -> Result<Box<RawValue>, UnknownTool> {
+        self.call_watched(tool, arguments, None).await
+    }
+
+    /// As [`Server::call`]; `witness` notes the files and directories that are read.
+    ///
+    /// # Errors
+    /// There is no such tool.
+    pub async fn call_watched(
+        &self,
+        tool: &str,
+        arguments: &RawValue,
+        witness: Option<&Witness>,
+    ) -> Result<Box<RawValue>, UnknownTool> {
         match self.tools.iter().find(|known| known.definition.name == tool) {
-            Some(tool) => Ok(tool.call(arguments).await),
+            Some(tool) => Ok(tool.call(arguments, witness.filter(|_| self.root.is_some())).await),
             None => Err(self.unknown(tool)),
         }
+    }
+
+    /// Whether the files and directories that were noted are still what they were. Waits for the file system.
+    pub fn holds(&self, stamps: &[Stamp]) -> bool {
+        stamps.is_empty() || self.root.as_ref().is_some_and(|root| stamp::hold(&root.dir, stamps))
     }
 
     fn unknown(&self, tool: &str) -> UnknownTool {

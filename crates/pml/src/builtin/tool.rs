@@ -17,6 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::stamp::Witness;
+
 /// The largest arguments taken: four mebibytes of file in base64, with room to spare.
 pub(super) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
 /// The largest structured result given, for the same reason.
@@ -116,14 +118,17 @@ impl Tool {
     }
 
     /// Calls the tool and renders what comes of it as an MCP result.
-    pub(super) async fn call(&self, arguments: &RawValue) -> Box<RawValue> {
-        match self.answer(arguments).await {
+    pub(super) async fn call(&self, arguments: &RawValue, witness: Option<&Witness>) -> Box<RawValue> {
+        match self.answer(arguments, witness).await {
             Ok(structured) => success(&structured),
             Err(failure) => failed(&failure),
         }
     }
 
-    async fn answer(&self, arguments: &RawValue) -> Answer {
+    async fn answer(&self, arguments: &RawValue, witness: Option<&Witness>) -> Answer {
+        if let Some(witness) = witness {
+            witness.begin();
+        }
         let (size_bytes, depth) = (arguments.get().len(), json::depth(arguments.get()));
         if size_bytes > MAX_ARGUMENT_BYTES {
             return Err(failure!(
@@ -137,7 +142,9 @@ impl Tool {
             ));
         }
         let answer = match &self.run {
-            Run::Work(work) => on_blocking_thread(work.clone(), arguments.to_owned()).await?,
+            Run::Work(work) => {
+                on_blocking_thread(work.clone(), arguments.to_owned(), witness.cloned()).await?
+            }
             Run::Wait(wait) => wait(arguments.to_owned()).await?,
         };
         let size_bytes = answer.get().len();
@@ -158,8 +165,8 @@ fn arguments<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
     serde_json::from_str(text).map_err(|error| failure!("the arguments do not fit: {error}"))
 }
 
-async fn on_blocking_thread(work: Arc<Work>, arguments: Box<RawValue>) -> Answer {
-    let stop = Stop::after(MAX_WORK);
+async fn on_blocking_thread(work: Arc<Work>, arguments: Box<RawValue>, witness: Option<Witness>) -> Answer {
+    let stop = Stop { witness, ..Stop::after(MAX_WORK) };
     let _stopped_on_drop = StopOnDrop(stop.given_up.clone());
     tokio::task::spawn_blocking(move || work(arguments.get(), &stop)).await.unwrap_or_else(|_| {
         Err(failure!("the tool broke down; this is a fault of the program, so please report the arguments"))
@@ -170,11 +177,13 @@ async fn on_blocking_thread(work: Arc<Work>, arguments: Box<RawValue>) -> Answer
 pub(super) struct Stop {
     given_up: Arc<AtomicBool>,
     deadline: Instant,
+    /// Notes which files are read, where somebody wants to know.
+    pub(super) witness: Option<Witness>,
 }
 
 impl Stop {
     fn after(time: Duration) -> Stop {
-        Stop { given_up: Arc::default(), deadline: Instant::now() + time }
+        Stop { given_up: Arc::default(), deadline: Instant::now() + time, witness: None }
     }
 
     /// Whether to end now with what there is.
@@ -284,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn a_tool_that_breaks_down_says_so() {
         let tool = Tool::work(spec(), |_: &Map, _| -> Result<(), Failure> { panic!("on purpose") });
-        let result = tool.call(&json::empty_object()).await;
+        let result = tool.call(&json::empty_object(), None).await;
         assert_eq!(
             result.get(),
             r#"{"content":[{"type":"text","text":"the tool broke down; this is a fault of the program, so please report the arguments"}],"isError":true}"#
@@ -304,7 +313,7 @@ mod tests {
             Ok(())
         });
         let arguments = json::empty_object();
-        let mut call = Box::pin(tool.call(&arguments));
+        let mut call = Box::pin(tool.call(&arguments, None));
         // Polled once, which starts the work, and then dropped.
         assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx))).await.is_pending());
         has_started.recv().unwrap();

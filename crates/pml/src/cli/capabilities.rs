@@ -48,6 +48,13 @@ pub(super) enum Capabilities {
         /// The one that goes
         from: String,
     },
+    /// Take back that one serves an intent, where that was learned wrongly
+    ForgetIntent {
+        /// Its name or id
+        name: String,
+        /// The intent, word for word as `show` has it
+        intent: String,
+    },
     /// Show or set how results of one are kept
     Cache(results::Keep),
     /// Forget one; its traces stay
@@ -142,6 +149,11 @@ async fn carry_out(here: &Here, app: &Arc<App>, capabilities: Capabilities) -> R
             let id = flow::merge_capabilities(app, principal, &into, &from).await?;
             let merged = flow::capability(app, principal, id.as_str()).await?;
             told(here, &merged, &format!("{} counts as {} from now on", printable(&from), merged.name));
+        }
+        Capabilities::ForgetIntent { name, intent } => {
+            let id = flow::forget_intent(app, principal, &name, &intent).await?;
+            let left = flow::capability(app, principal, id.as_str()).await?;
+            told(here, &left, &format!("{} no longer serves \"{}\"", left.name, printable(&intent)));
         }
         Capabilities::Cache(keep) => return results::keep(here, app, &keep).await,
         Capabilities::Delete { name } => {
@@ -257,7 +269,7 @@ fn head(capability: &Capability) {
     if !tools.is_empty() {
         out::line(format!("calls {}", tools.join(", ")));
     }
-    if capability.intents.len() > 1 {
+    if !capability.intents.is_empty() {
         title("was run for");
         for intent in &capability.intents {
             out::line(format!("  {} ({} times)", printable(&intent.text), intent.count));

@@ -284,11 +284,19 @@ fn suggestions(here: &Here, suggested: &Suggested) -> ExitCode {
             out::RESET,
             printable(&candidate.description)
         ));
+        if let Some(contradicted) = &candidate.contradiction {
+            out::line(format!(
+                "  not for this: it is fixed to `{}`, and the intent says `{}`",
+                printable(&contradicted.constant),
+                printable(&contradicted.intent_says)
+            ));
+        }
         for missing in &candidate.missing {
             out::line(format!("  needed: {}", printable(&missing.why)));
         }
     }
-    if let Some(first) = suggested.candidates.first() {
+    let runnable = suggested.candidates.iter().find(|candidate| candidate.contradiction.is_none());
+    if let Some(first) = runnable {
         out::note(format!(
             "{}hint{}: `pml execute --capability {} --args '{{…}}'` runs it",
             out::CYAN,
@@ -410,6 +418,15 @@ fn over(here: &Here, id: &RunId, report: &Report, source: Option<(&str, &str)>) 
         print_result(here, result);
     } else if let Some(result) = &report.result {
         out::line(pretty(result));
+        if let Some(hit) = &report.cache_hit {
+            out::note(format!(
+                "not run: this result was kept by an earlier run, {} ago; `--no-cache` runs it anew",
+                words::age(hit.age_ms)
+            ));
+        }
+        for warning in &report.warnings {
+            out::note(format!("{}warning{}: {}", out::YELLOW, out::RESET, printable(warning)));
+        }
     } else {
         let fallback = Failure::nothing_known();
         let error = report.error.as_ref().unwrap_or(&fallback);

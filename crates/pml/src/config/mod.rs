@@ -53,7 +53,7 @@
 //! [permissions]                            # what programs may call; a server, a tool or a pattern
 //! dynamic = "ask"                          # or "refuse": programs whose calls cannot be known beforehand
 //! memory = { approval_mode = "auto" }      # or "hil": a person is asked
-//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`, `isolated`
+//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`, `isolated`, `closed`, `cache_ttl`
 //! "*:delete*" = { deny = true }
 //!
 //! [memory]

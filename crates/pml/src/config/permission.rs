@@ -3,6 +3,8 @@
 //! They are read from `[permissions]` of the user's `pml.toml` and from `mcp-permissions.yaml` beside
 //! it. Which rule counts for which tool is not decided here but in [`approve`](crate::approve).
 
+use std::time::Duration;
+
 use pml_model::ServerName;
 
 use super::approvals::is_dynamic;
@@ -12,6 +14,9 @@ use super::section::Section;
 
 /// The file beside `pml.toml` that may hold rules too.
 pub(super) const YAML_FILE: &str = "mcp-permissions.yaml";
+
+/// The longest time for which what a tool gave may be given again: a day, after which all kept results are old.
+const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the user says of some tools. What a rule leaves out, a wider rule may say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +37,10 @@ pub struct Rule {
     pub open_world: Option<bool>,
     /// What they change is seen by no other server.
     pub isolated: Option<bool>,
+    /// What they give depends on their arguments alone.
+    pub closed: Option<bool>,
+    /// How long what they gave may be given again.
+    pub cache_ttl: Option<Duration>,
     /// The rule for people, such as `` `github:search_*` in [permissions] ``.
     pub shown: String,
     /// Its file and line.
@@ -173,9 +182,12 @@ impl Form {
                 "idempotent",
                 "open_world",
                 "isolated",
+                "closed",
+                "cache_ttl",
                 "approvalMode",
                 "readOnly",
                 "openWorld",
+                "cacheTtl",
             ],
             Form::Yaml => &[
                 "scope",
@@ -185,11 +197,14 @@ impl Form {
                 "idempotent",
                 "openWorld",
                 "isolated",
+                "closed",
+                "cacheTtl",
                 "permissionSet",
                 "isReadOnly",
                 "approval_mode",
                 "read_only",
                 "open_world",
+                "cache_ttl",
             ],
         }
     }
@@ -227,6 +242,8 @@ fn rule(table: &Section<'_>, member: &Member, form: Form) -> Result<Rule, Compla
         idempotent: rule.flag("idempotent")?,
         open_world: flag(&rule, &["open_world", "openWorld"])?,
         isolated: rule.flag("isolated")?,
+        closed: rule.flag("closed")?,
+        cache_ttl: cache_ttl(&rule)?,
         shown: format!("`{}` in {}", member.key, form.shown()),
         place: format!("{}:{}", place.shown, place.line),
     })
@@ -262,6 +279,11 @@ fn scope(rule: &Section<'_>) -> Result<Option<Scope>, Complaint> {
     let word = rule.text(key)?;
     let hint = "write \"minimal\", \"readonly\", \"filesystem\", \"network-api\" or \"mcp-standard\"";
     word.and_then(Scope::parse).map(Some).ok_or_else(|| unknown_word(rule, key, word, hint))
+}
+
+fn cache_ttl(rule: &Section<'_>) -> Result<Option<Duration>, Complaint> {
+    spelled(rule, &["cache_ttl", "cacheTtl"])?
+        .map_or(Ok(None), |key| rule.duration_in(key, Duration::ZERO..=LONGEST_TTL))
 }
 
 fn flag(rule: &Section<'_>, spellings: &[&'static str]) -> Result<Option<bool>, Complaint> {

@@ -620,6 +620,7 @@ impl Driver {
                     until: grant.expires_at,
                 }),
             }),
+            witness: self.ticket.as_ref().map(|ticket| ticket.witness.clone()),
         };
         let (app, id) = (Arc::clone(&self.app), granted.id.clone());
         if self.run.grant(&issued).is_some_and(|grant| grant.is_void(&app.catalogue.snapshot())) {
@@ -972,6 +973,7 @@ impl Driver {
         if let Some(dag) = &self.dag {
             dag.add_to(&mut report);
         }
+        report.warn(&self.plan);
         let (app, principal, plan) = (Arc::clone(&self.app), self.principal.clone(), Arc::clone(&self.plan));
         let known = remember::is_known(&app, &principal, &plan).await;
         let memory = self.memory(&report, known);

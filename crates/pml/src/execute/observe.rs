@@ -453,6 +453,7 @@ impl Observer {
             capability_id: None,
             withheld: Vec::new(),
             next: Vec::new(),
+            warnings: Vec::new(),
             cache_hit: None,
         }
     }

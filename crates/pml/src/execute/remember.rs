@@ -5,8 +5,14 @@ use std::sync::Arc;
 
 use pml_model::structure::NodeId;
 use pml_model::trace::{Status, Trace};
+<<<<<<< HEAD
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
 use pml_store::Memory;
+=======
+use pml_model::{Digest, Principal, RunId, TraceId};
+use pml_store::{IntentFit, Memory};
+use serde_json::{Map, Value};
+>>>>>>> recall
 
 use super::frames::Frame;
 use super::observe::Observer;
@@ -15,7 +21,12 @@ use super::report::Report;
 use crate::app::App;
 use crate::cache;
 use crate::capability::{self, Learn};
+<<<<<<< HEAD
 use crate::sanitise::{Sanitiser, is_common};
+=======
+use crate::memory::intents;
+use crate::sanitise::Sanitiser;
+>>>>>>> recall
 use crate::trace::{About, OfTask};
 
 /// A run that is over.
@@ -54,18 +65,36 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         let cacheable = cache::only_reads(app, over.plan);
         capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
     };
-    let procedure = if known || learn.changed { None } else { make() };
-    trace.capability_id = ((known && !learn.changed) || procedure.is_some()).then_some(id);
+    let cut_off = !over.report.cut_off(&over.plan.structure).is_empty();
+    // What computes and calls nothing is written anew as quickly as it is found, unless its writer wants it kept.
+    let keeps = !learn.changed && !cut_off && (known || hint.is_some() || calls_something(over));
+    let procedure = if known || !keeps { None } else { make() };
+    let intent = match app.memory.called(over.principal, id.as_str()).filter(|_| known && keeps) {
+        Some(known) => intents::fit(&known, &trace.intent, &given(over.plan, learn, &sanitiser)),
+        None => IntentFit::Unchecked,
+    };
+    trace.capability_id = ((known && keeps) || procedure.is_some()).then_some(id);
+    let mut nested = parts(over, &digest, &sanitiser);
+    if cut_off {
+        trace.status = Status::Partial;
+        nested.iter_mut().for_each(|part| part.capability_id = None);
+    }
     Some(Box::new(Memory {
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
         values: capability::values(over.plan, learn, &sanitiser),
+<<<<<<< HEAD
+=======
+        intent,
+        untaught: cut_off,
+>>>>>>> recall
         nested,
         trace: Box::new(trace),
     }))
 }
 
+<<<<<<< HEAD
 /// The trace of the run, those of the capabilities it called, and what takes its secrets out of everything else that is
 /// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
 /// may come back under no name in a result or an error.
@@ -104,6 +133,22 @@ fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
         approved: over.approved,
         sanitiser,
     })
+=======
+/// Whether a run called a tool or a capability, or could have.
+fn calls_something(over: &Over<'_>) -> bool {
+    over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.report.tasks.is_empty()
+}
+
+/// What a run was given, in the words in which an intent may say it.
+fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
+    let mut given = capability::values(plan, learn, sanitiser);
+    // Examples are small; what is compared may be of any size.
+    let all: Map<String, Value> = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
+    for (name, value) in all {
+        given.entry(name).or_insert(value);
+    }
+    given
+>>>>>>> recall
 }
 
 /// The traces of the capabilities that were called.
@@ -176,7 +221,7 @@ fn tasks_within(nested: &Nested) -> HashMap<NodeId, OfTask> {
 /// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.
 pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report) {
     let trace = &memory.trace;
-    if trace.status.evidence() != Some(true) {
+    if trace.status.evidence() != Some(true) || memory.untaught {
         return;
     }
     report.capability_id.clone_from(&trace.capability_id);

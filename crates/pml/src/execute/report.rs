@@ -1,13 +1,16 @@
 //! What is told of a run when it is over.
 
+use std::collections::BTreeMap;
+
 use pml_model::question::{LayerResult, Question};
-use pml_model::structure::NodeId;
+use pml_model::structure::{ForkForm, NodeId, NodeKind, Structure};
 use pml_model::{CapabilityId, RunState};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::journal::Part;
 use super::path::Path;
+use super::plan::Plan;
 use crate::cache::Source;
 
 /// How many characters of a result stand in a list of calls.
@@ -60,6 +63,9 @@ pub struct Report {
     /// What usually comes next.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<Next>,
+    /// What whoever asked has to know beside the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Where the result was kept, where nothing was run for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_hit: Option<Source>,
@@ -160,6 +166,7 @@ impl Report {
             capability_id: None,
             withheld: Vec::new(),
             next: Vec::new(),
+            warnings: Vec::new(),
             cache_hit: None,
         }
     }
@@ -167,6 +174,55 @@ impl Report {
     /// What the tool of a direct call answered.
     pub fn tool_result(&self) -> Option<&RawValue> {
         self.result.as_deref().filter(|_| self.whole)
+    }
+
+    /// Calls that nothing waited for and that the end of the program cut off. Those that lost a `Promise.race` are none:
+    /// the program waited for one of several, and had it.
+    pub(crate) fn cut_off(&self, structure: &Structure) -> Vec<&Task> {
+        let raced = |task: &&Task| {
+            let forks = |from: NodeId| {
+                let kind = structure.node(from).map(|node| &node.kind);
+                matches!(kind, Some(NodeKind::Fork { form: ForkForm::Race | ForkForm::Any }))
+            };
+            task.node_id
+                .is_some_and(|node| structure.edges.iter().any(|edge| edge.to == node && forks(edge.from)))
+        };
+        let cut = |task: &&Task| task.status == TaskStatus::Cancelled;
+        match self.state {
+            RunState::Done => self.tasks.iter().filter(cut).filter(|task| !raced(task)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Adds what whoever asked has to know: that calls were cut off, and that there is no result.
+    pub(super) fn warn(&mut self, plan: &Plan) {
+        if self.state != RunState::Done {
+            return;
+        }
+        let mut cut: BTreeMap<&str, u32> = BTreeMap::new();
+        for task in self.cut_off(&plan.structure) {
+            *cut.entry(&task.tool).or_default() += 1;
+        }
+        if !cut.is_empty() {
+            let named: Vec<String> = cut
+                .iter()
+                .map(
+                    |(tool, times)| {
+                        if *times == 1 { format!("`{tool}`") } else { format!("`{tool}` ({times} times)") }
+                    },
+                )
+                .collect();
+            self.warnings.push(format!(
+                "the program ended before these calls did, and they were not sent or called off: {}; put `await` before them. Nothing \
+                 is learned from this run",
+                named.join(", ")
+            ));
+        }
+        let nothing = self.result.as_ref().is_none_or(|result| result.get() == "null");
+        if nothing && plan.program().is_some() {
+            self.warnings
+                .push("the program returned nothing; end it with `return` and what is wanted".to_owned());
+        }
     }
 
     /// Images and the like that the result names, as their tools gave them.

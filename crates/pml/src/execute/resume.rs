@@ -377,6 +377,7 @@ async fn end(
     if let Some(dag) = &dag {
         dag.add_to(&mut report);
     }
+    report.warn(plan);
     let state = report.state;
     let known = remember::is_known(app, principal, plan).await;
     let memory = remember::memory(

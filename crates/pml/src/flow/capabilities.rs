@@ -270,12 +270,14 @@ async fn only_reads(app: &Arc<App>, principal: &Principal, capability: &Capabili
     let asked = unasked(principal, &capability.procedure.description, Asked::Anything);
     let Recalled::Run(asked) = recall::run(&known, &Binding::default(), asked)? else { return Err(gone()) };
     let plan = planned(app, &asked, &|_| true).await.map_err(|refused| refused.problem)?;
-    match cache::unsteady(app, &plan) {
-        None => Ok(()),
-        Some(because) => {
+    match cache::keeps(app, &plan) {
+        Ok(_) => Ok(()),
+        Err(because) => {
             let text = format!("results of `{name}` are never kept: {because}");
-            Err(Problem::new(Code::InvalidRequest, text)
-                .hint("only what reads and depends on nothing but what it is given can be known beforehand"))
+            Err(Problem::new(Code::InvalidRequest, text).hint(
+                "only what reads and depends on nothing but what it is given can be known beforehand; for a tool that \
+                 reads elsewhere, `cache_ttl` in [permissions] says how long that is good for",
+            ))
         }
     }
 }
@@ -298,6 +300,32 @@ pub async fn rename_capability(
         Renamed::NameTaken => Err(taken(name)),
         Renamed::Unknown => Err(Problem::new(Code::NotFound, format!("capability `{id}` is gone"))),
     }
+}
+
+/// Takes back that a capability serves an intent; later runs for the same do not bring it back.
+///
+/// # Errors
+/// There is no such capability, or it does not serve that intent.
+pub async fn forget_intent(
+    app: &App,
+    principal: &Principal,
+    which: &str,
+    intent: &str,
+) -> Result<CapabilityId, Problem> {
+    let found = capability(app, principal, which).await?;
+    let id = found.procedure.id;
+    let (store, whose, of, text) = (app.store.clone(), principal.clone(), id.clone(), intent.to_owned());
+    if blocking(move || store.forget_intent(&whose, &of, &text, now_ms())).await? {
+        return Ok(id);
+    }
+    let served: Vec<String> =
+        found.intents.iter().map(|intent| format!("\"{}\"", printable(&intent.text))).collect();
+    let text = format!("`{}` does not serve the intent \"{}\"", found.name, printable(intent));
+    let hint = match served.is_empty() {
+        true => "it serves no intent".to_owned(),
+        false => format!("give one of these word for word: {}", served.join(", ")),
+    };
+    Err(Problem::new(Code::NotFound, text).hint(hint))
 }
 
 /// A capability is forgotten; its traces stay.

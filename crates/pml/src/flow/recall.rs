@@ -15,10 +15,10 @@ use crate::cache;
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover::{self, Found};
 use crate::execute::Pause;
-use crate::memory::{Candidate, Known};
+use crate::memory::{Candidate, Known, intents};
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
-use crate::reuse::{self, Binding, Procedure};
+use crate::reuse::{self, Binding, Contradiction, Procedure};
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
@@ -35,6 +35,8 @@ const HIGHEST: f64 = 0.95;
 const LIKELY: f64 = 0.5;
 /// How many capabilities are looked at to find these.
 const LOOKED_AT: usize = 15;
+/// The longest program that is sent along to be written anew, in bytes.
+const LONGEST_PROGRAM: usize = 2_000;
 /// How often a capability with tools that a person is asked about must have worked to be run without being named.
 const TRIED: u64 = 3;
 
@@ -113,8 +115,24 @@ pub struct Suggestion {
     /// What has to be given before it can be run, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
+    /// The value of the intent that contradicts it; it is not run for this intent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contradiction: Option<Contradicted>,
+    /// What it runs, where that has to be sent with another value in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// What it takes.
     pub parameters: Value,
+}
+
+/// A constant that an intent contradicts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Contradicted {
+    /// What the capability is fixed to.
+    pub constant: String,
+    /// What the intent says instead.
+    pub intent_says: String,
 }
 
 /// Something that has to be given.
@@ -152,12 +170,16 @@ async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalle
         .hint("`pml_discover` finds capabilities by what they are for"));
     };
     let binding = bound(app, &known, &asked)?.by_name(&context(&asked)?);
-    if binding.runs() {
+    let contradiction = contradiction(&known, &asked, &binding);
+    if binding.runs() && contradiction.is_none() {
         return run(known.as_ref(), &binding, asked);
     }
-    let because = format!("`{}` needs to be told more", known.name);
+    let because = match &contradiction {
+        Some(contradiction) => refused(&known, contradiction),
+        None => format!("`{}` needs to be told more", known.name),
+    };
     let candidate = Candidate { similarity: 1.0, like: known.intents.first().cloned(), score: 1.0, known };
-    let suggestion = suggestion(&candidate, &binding);
+    let suggestion = suggestion(&candidate, &binding, contradiction);
     Ok(Recalled::Suggested(Box::new(Suggested {
         because,
         confidence: 1.0,
@@ -194,30 +216,36 @@ async fn by_intent(
     let mut found: Vec<(Candidate, Binding)> = found.into_iter().zip(bindings).collect();
     found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
     found.truncate(SUGGESTED);
+    let (found, mut contradictions) = without_contradiction_first(found, &asked);
     let because = match found.first() {
         None => "nothing that was learned serves this; complete the suggested DAG, or write a program over these tools"
             .to_owned(),
-        Some((best, binding)) => match kept_from(app, best, binding, found.get(1).map(|next| &next.0)) {
-            None => return run(&best.known.clone(), binding, asked),
-            Some(because) => because,
-        },
+        Some((best, binding)) => {
+            // One that does something else for sure is no rival.
+            let next = found.get(1).filter(|_| contradictions[1].is_none()).map(|next| &next.0);
+            match &contradictions[0] {
+                Some(contradiction) => refused(&best.known, contradiction),
+                None => match kept_from(app, best, binding, next) {
+                    None => return run(&best.known.clone(), binding, asked),
+                    Some(because) => because,
+                },
+            }
+        }
     };
     let given = context(&asked)?;
     let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
-    // What was learned and may be meant is not passed over.
-    let likely = found.first().is_some_and(|(best, _)| confidence(best) >= LIKELY);
+    // What was learned and may be meant is not passed over; nor is it done in another way what a value speaks against.
+    let likely = found.first().is_some_and(|(best, _)| confidence(best) >= LIKELY)
+        || contradictions.first().is_some_and(Option::is_some);
     if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
         asked.work = Asked::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
         return Ok(Recalled::Run(Box::new(asked)));
     }
-    let worth = |(place, (candidate, _)): &(usize, &(Candidate, Binding))| {
-        *place == 0 || confidence(candidate) >= LIKELY
-    };
     let candidates: Vec<Suggestion> = found
         .iter()
         .enumerate()
-        .filter(worth)
-        .map(|(_, (candidate, binding))| suggestion(candidate, binding))
+        .filter(|(place, (candidate, _))| worth(*place, candidate))
+        .map(|(place, (candidate, binding))| suggestion(candidate, binding, contradictions[place].take()))
         .collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
     let earlier = earlier(app, &found, &asked, visible).await;
@@ -228,6 +256,31 @@ async fn by_intent(
     };
     let suggested = Suggested { because, confidence, earlier, candidates, tools, suggested_dag };
     Ok(Recalled::Suggested(Box::new(suggested)))
+}
+
+/// Whether one of several candidates is offered: the best, and those that are likely.
+fn worth(place: usize, candidate: &Candidate) -> bool {
+    place == 0 || confidence(candidate) >= LIKELY
+}
+
+/// The candidates with what each of those that are offered contradicts: likely ones that fit before those that do not, so
+/// that of two procedures that differ in a constant the one with the value that is asked for counts.
+fn without_contradiction_first(
+    found: Vec<(Candidate, Binding)>,
+    asked: &Execution,
+) -> (Vec<(Candidate, Binding)>, Vec<Option<Contradiction>>) {
+    let judged = |(place, (candidate, binding)): (usize, (Candidate, Binding))| {
+        let offered = worth(place, &candidate);
+        let contradiction = offered.then(|| contradiction(&candidate.known, asked, &binding)).flatten();
+        ((candidate, binding), contradiction)
+    };
+    let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
+    judged.sort_by_key(|((candidate, _), contradiction)| match contradiction {
+        None if confidence(candidate) >= LIKELY => 0,
+        Some(_) => 1,
+        None => 2,
+    });
+    judged.into_iter().unzip()
 }
 
 /// Whether a DAG that was put together is simply run: it is surely meant, nothing is missing, and it only reads.
@@ -322,28 +375,24 @@ fn bound(app: &App, known: &Known, asked: &Execution) -> Result<Binding, Problem
     let context = context(asked)?;
     let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
     let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
-    let parameters = with_first_values(known);
+    let parameters = known.with_first_values();
     let procedure =
         Procedure { parameters: &parameters, intents: &intents, examples: &known.examples, reads_only };
     Ok(reuse::bind(&procedure, &asked.intent, &context))
 }
 
-/// What a capability takes, with what it was given the first time where its first intent said that: such a value moves with
-/// the words. One that was only given by name says nothing about the next time.
-fn with_first_values(known: &Known) -> Value {
-    let mut parameters = known.parameters.clone();
-    let Some(first) = known.intents.first() else { return parameters };
-    let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
-    for (name, member) in members.into_iter().flatten() {
-        let given = known.examples.get(name).and_then(|examples| examples.first());
-        if let (Some(member), Some(given)) = (member.as_object_mut(), given)
-            && !member.contains_key("default")
-            && reuse::mentions(first, given)
-        {
-            member.insert("default".to_owned(), given.clone());
-        }
-    }
-    parameters
+/// The constant of a capability that the intent contradicts.
+fn contradiction(known: &Known, asked: &Execution, binding: &Binding) -> Option<Contradiction> {
+    intents::judge(known, &asked.intent, &binding.arguments).contradiction
+}
+
+/// That a capability does not do what is asked, and what to do instead.
+fn refused(known: &Known, contradiction: &Contradiction) -> String {
+    format!(
+        "`{}` does not do this: {contradiction}; send the program for this intent: \
+         {{\"implementation\": {{\"type\": \"code\", \"code\": …}}}}",
+        known.name
+    )
 }
 
 fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
@@ -353,7 +402,7 @@ fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
     })
 }
 
-fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
+fn suggestion(candidate: &Candidate, binding: &Binding, contradiction: Option<Contradiction>) -> Suggestion {
     let missing = binding
         .missing
         .iter()
@@ -369,7 +418,18 @@ fn suggestion(candidate: &Candidate, binding: &Binding) -> Suggestion {
         served: candidate.like.clone(),
         arguments: binding.arguments.clone(),
         missing: missing.chain(unplaced).collect(),
+        program: contradiction.as_ref().and_then(|_| program(known)),
+        contradiction: contradiction
+            .map(|Contradiction { fixed, said, .. }| Contradicted { constant: fixed, intent_says: said }),
         parameters: known.parameters.clone(),
+    }
+}
+
+/// The program of a capability, as it was written, where it is short enough to be sent along.
+fn program(known: &Known) -> Option<String> {
+    match &known.source {
+        Source::Code { code, .. } if code.len() <= LONGEST_PROGRAM => Some(code.clone()),
+        Source::Code { .. } | Source::Dag { .. } | Source::Tool { .. } => None,
     }
 }
 

@@ -45,12 +45,22 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
         if !names.is_empty() {
             text.push_str(&format!(" (takes {})", names.join(", ")));
         }
+        if let Some(contradicted) = &candidate.contradiction {
+            text.push_str(&format!(
+                "\n  not for this: it is fixed to `{}`, and the intent says `{}`",
+                contradicted.constant, contradicted.intent_says
+            ));
+        }
+        if let Some(program) = candidate.program.as_ref().filter(|_| place == 0) {
+            text.push_str(&format!("\n  its program, to be sent with the other value in it:\n{program}"));
+        }
         // Of the others it is enough to know that they are there.
         for missing in candidate.missing.iter().filter(|_| place == 0) {
             text.push_str(&format!("\n  needed: {}", missing.why));
         }
     }
-    if let Some(first) = suggested.candidates.first() {
+    let runnable = suggested.candidates.iter().find(|candidate| candidate.contradiction.is_none());
+    if let Some(first) = runnable {
         text.push_str(&format!(
             "\nRun one with {{\"implementation\": {{\"type\": \"capability\", \"id\": \"{}\"}}, \"context\": {{…}}}}.",
             first.name
@@ -58,8 +68,8 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
     }
     if let Some(earlier) = &suggested.earlier {
         text.push_str(&format!(
-            "\nAn earlier result, {} s old, for \"{}\" (similarity {:.2}): {}",
-            earlier.age_ms / 1_000,
+            "\nAn earlier result, {} old, for \"{}\" (similarity {:.2}): {}",
+            words::age(earlier.age_ms),
             earlier.intent,
             earlier.similarity,
             shortened(earlier.result.get(), TEXT_CHARACTERS)
@@ -207,8 +217,20 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     if report.console_cut {
         body.set("consoleCut", raw(&true));
     }
+    if !report.warnings.is_empty() {
+        body.set("warnings", raw(&report.warnings));
+    }
     let content: Vec<&RawValue> = report.contents().collect();
     let mut text = shortened(result, TEXT_CHARACTERS);
+    if let Some(hit) = &report.cache_hit {
+        text.push_str(&format!(
+            "\nnot run: this result was kept by an earlier run, {} ago; `\"options\": {{\"cache\": false}}` runs it anew",
+            words::age(hit.age_ms)
+        ));
+    }
+    for warning in &report.warnings {
+        text.push_str(&format!("\nwarning: {warning}"));
+    }
     if !report.withheld.is_empty() {
         let names = report.withheld.join("`, `");
         text.push_str(&format!(

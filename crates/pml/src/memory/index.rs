@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use pml_analysis::Constant;
 use pml_graph::lexical::{self, Document};
 use pml_graph::rank::{self, Evidence};
 use pml_graph::vectors::Vectors;
@@ -15,6 +16,7 @@ use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
+use crate::capability;
 use crate::meaning::{self, Meaning, Wanted, restored};
 use crate::reuse;
 
@@ -49,6 +51,8 @@ pub(crate) struct Known {
     pub(crate) read_as: Vec<Digest>,
     /// The intents, ready to be compared; as soon as one is looked for that may be like them.
     read: OnceLock<Vec<reuse::Read>>,
+    /// What it is fixed to; as soon as somebody asks.
+    constants: OnceLock<Vec<Constant>>,
     pub(crate) parameters: Value,
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
@@ -67,6 +71,29 @@ impl Known {
         (&self.name, &self.description, &self.intents)
     }
 
+    /// The values in what it runs that nothing can be given in place of.
+    pub(crate) fn constants(&self) -> &[Constant] {
+        self.constants.get_or_init(|| capability::constants(&self.source))
+    }
+
+    /// What it takes, with what it was given the first time where its first intent said that: such a value moves with
+    /// the words. One that was only given by name says nothing about the next time.
+    pub(crate) fn with_first_values(&self) -> Value {
+        let mut parameters = self.parameters.clone();
+        let Some(first) = self.intents.first() else { return parameters };
+        let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
+        for (name, member) in members.into_iter().flatten() {
+            let given = self.examples.get(name).and_then(|examples| examples.first());
+            if let (Some(member), Some(given)) = (member.as_object_mut(), given)
+                && !member.contains_key("default")
+                && reuse::mentions(first, given)
+            {
+                member.insert("default".to_owned(), given.clone());
+            }
+        }
+        parameters
+    }
+
     /// How much of what it seems to promise it keeps, from 0 to 1.
     pub(crate) fn reliability(&self) -> f64 {
         let Statistics { success_count: worked, failure_count: failed, .. } = self.statistics;
@@ -83,6 +110,7 @@ impl From<Capability> for Known {
         let (calls, links) = calls(&capability.procedure.static_structure);
         Known {
             read: OnceLock::new(),
+            constants: OnceLock::new(),
             read_as: intents.iter().map(|intent| Digest::of(meaning::of_intent(intent).as_bytes())).collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,

@@ -5,9 +5,36 @@ pub(super) fn kind(folded: &str) -> Option<Kind> {
     KINDS.iter().find(|(_, words)| words.contains(&folded)).map(|(kind, _)| *kind)
 }
 
-/// The number a folded word says.
+/// The number that folded words say: `three`, `twenty-five`, `quatre-vingt-dix`, `two hundred`.
 pub(super) fn number(folded: &str) -> Option<i64> {
-    NUMBERS.iter().find(|(word, _)| *word == folded).map(|(_, number)| *number)
+    let words: Vec<&str> =
+        folded.split(['-', ' ']).filter(|word| !matches!(*word, "" | "and" | "et")).collect();
+    let value = |word: &str| NUMBERS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
+    if let [word] = words.as_slice() {
+        return value(word);
+    }
+    let within = |word: &str| WITHIN.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
+    let (mut total, mut group) = (0, 0);
+    for word in &words {
+        match value(word).or_else(|| within(word))? {
+            1_000 => (total, group) = (total + group.max(1) * 1_000, 0),
+            100 => group = group.max(1) * 100,
+            // Four twenties are eighty.
+            20 if group % 100 == 4 => group += 76,
+            number => group += number,
+        }
+    }
+    (!words.is_empty()).then_some(total + group)
+}
+
+/// A pattern for numbers in words.
+pub(super) fn number_pattern() -> String {
+    let names =
+        |list: &[(&'static str, i64)]| list.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
+    let (alone, within) = (names(NUMBERS), names(WITHIN));
+    format!(
+        r"(?i)\b(?:{alone})(?:-(?:et-)?(?:{alone}|{within})| et (?:un|une|onze)| (?:hundred|thousand|cents?|mille)(?: and (?:{alone}))?)*\b"
+    )
 }
 
 /// Words of one kind: one may stand where another of the same kind stood.
@@ -87,7 +114,7 @@ pub(super) enum Kind {
     Code,
 }
 
-/// Numbers in words. `one`, `un` and `neuf` are left out: they are other words more often.
+/// Numbers in words. `one`, `un` and `neuf` are left out: alone they are other words more often.
 const NUMBERS: &[(&str, i64)] = &[
     ("two", 2),
     ("three", 3),
@@ -100,13 +127,23 @@ const NUMBERS: &[(&str, i64)] = &[
     ("ten", 10),
     ("eleven", 11),
     ("twelve", 12),
+    ("thirteen", 13),
+    ("fourteen", 14),
     ("fifteen", 15),
+    ("sixteen", 16),
+    ("seventeen", 17),
+    ("eighteen", 18),
+    ("nineteen", 19),
     ("twenty", 20),
     ("thirty", 30),
     ("forty", 40),
     ("fifty", 50),
     ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
     ("hundred", 100),
+    ("thousand", 1_000),
     ("deux", 2),
     ("trois", 3),
     ("quatre", 4),
@@ -116,11 +153,20 @@ const NUMBERS: &[(&str, i64)] = &[
     ("dix", 10),
     ("onze", 11),
     ("douze", 12),
+    ("treize", 13),
+    ("quatorze", 14),
     ("quinze", 15),
+    ("seize", 16),
     ("vingt", 20),
+    ("vingts", 20),
     ("trente", 30),
     ("quarante", 40),
     ("cinquante", 50),
     ("soixante", 60),
     ("cent", 100),
+    ("cents", 100),
+    ("mille", 1_000),
 ];
+
+/// Words that are numbers within longer ones: `twenty-one`, `dix-neuf`.
+const WITHIN: &[(&str, i64)] = &[("one", 1), ("un", 1), ("une", 1), ("neuf", 9)];

@@ -132,9 +132,6 @@ const MONTHS: &str = "january|february|march|april|may|june|july|august|septembe
     septembre|octobre|novembre|décembre|decembre";
 const DAYS: &str = "monday|tuesday|wednesday|thursday|friday|saturday|sunday|lundi|mardi|mercredi|jeudi|vendredi|\
     samedi|dimanche";
-const NUMBER_WORDS: &str = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|\
-    fifty|sixty|hundred|deux|trois|quatre|cinq|sept|huit|dix|onze|douze|quinze|vingt|trente|quarante|cinquante|\
-    soixante|cent";
 
 /// The letters, by the blocks that have them and hardly anything else: each class of Unicode's own takes a hundred kilobytes
 /// in every pattern that has it.
@@ -162,7 +159,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
     let month_day = format!(
         r"(?i)\b(?:(?:{MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|\d{{1,2}}(?:st|nd|rd|th|er)? (?:of )?(?:{MONTHS})\b(?:,? \d{{4}}\b)?|(?:{MONTHS}) \d{{4}}\b)"
     );
-    let number_word = format!(r"(?i)\b(?:{NUMBER_WORDS})\b");
+    let number_word = kinds::number_pattern();
     [
         (Class::Quoted, r#""([^"\n]+)"|“([^”\n]+)”|«\s*([^»\n]+?)\s*»|`([^`\n]+)`|‘([^’\n]+)’"#),
         (Class::Quoted, r"(?:^|[\s(\[:])('[^'\n]+')"),

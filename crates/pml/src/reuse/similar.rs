@@ -96,8 +96,8 @@ pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
         && mine.asks == theirs.asks
         && mine.states == theirs.states;
     let read_into = strict == Strict::Writes && !told;
-    // With two things to do, the order says what is done to what.
-    let ordered = strict == Strict::Writes || (mine.joins && theirs.joins);
+    // With two things to do, the order says what is done to what; and `is the tree clean` asks what `clean the tree` does.
+    let ordered = strict == Strict::Writes || (mine.joins && theirs.joins) || mine.states != theirs.states;
     if heavy || read_into || (ordered && order_differs(&mine, &theirs)) || number_flips(&mine, &theirs) {
         return 0.8 * overlap;
     }
@@ -213,10 +213,12 @@ fn order_differs(mine: &Outline, theirs: &Outline) -> bool {
 }
 
 fn opposed(mine: &[&Said], theirs: &[&Said]) -> bool {
-    let has = |side: &[&Said], key: &str| side.iter().any(|said| said.key == key);
-    table::OPPOSITES
-        .iter()
-        .any(|(one, other)| (has(mine, one) && has(theirs, other)) || (has(mine, other) && has(theirs, one)))
+    mine.iter().any(|said| theirs.iter().any(|other| opposites(&said.key, &other.key)))
+}
+
+/// Whether two concepts contradict each other.
+pub(super) fn opposites(one: &str, other: &str) -> bool {
+    table::OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
 }
 
 /// Whether what `said` adds to `mine` is meant by `theirs` as well.

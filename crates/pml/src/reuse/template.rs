@@ -214,7 +214,8 @@ fn in_words(tokens: &[Token], text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn raw(token: &Token) -> &str {
+/// A piece as it is written, without quotation marks.
+pub(super) fn raw(token: &Token) -> &str {
     match token {
         Token::Word(word) => &word.raw,
         Token::Literal(literal) => &literal.text,
@@ -248,7 +249,8 @@ fn made(tokens: &[Token], value: &Value) -> Option<Link> {
     (!of.is_empty()).then_some(Link::Made { of, exactly })
 }
 
-fn leaves(value: &Value) -> Vec<&Value> {
+/// The values within a value that are neither lists nor objects.
+pub(super) fn leaves(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().flat_map(leaves).collect(),
         Value::Object(fields) => fields.values().flat_map(leaves).collect(),
@@ -257,7 +259,7 @@ fn leaves(value: &Value) -> Vec<&Value> {
 }
 
 /// Whether one of both is part of the other, so that another literal would have given another value.
-fn contains(leaf: &Value, literal: &Literal) -> bool {
+pub(super) fn contains(leaf: &Value, literal: &Literal) -> bool {
     let Some(text) = leaf.as_str().map(fold) else { return false };
     let said = fold(literal.bare());
     let parts = |whole: &str, part: &str| {

@@ -190,8 +190,7 @@ fn member(allowed: &[Value], text: &str) -> Option<Value> {
 }
 
 fn opposite(a: &str, b: &str) -> bool {
-    let (a, b) = (words::concept(a), words::concept(b));
-    table::OPPOSITES.iter().any(|(one, other)| (a == *one && b == *other) || (a == *other && b == *one))
+    super::similar::opposites(&words::concept(a), &words::concept(b))
 }
 
 /// `value` as the schema has it: numbers as text or text as numbers where the type says so. `None` where

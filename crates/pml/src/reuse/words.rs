@@ -172,6 +172,11 @@ fn meaning(raw: &str, folded: &str) -> (Part, String) {
     (part, name.to_owned())
 }
 
+/// What a folded word does in a request.
+pub(super) fn part_of(folded: &str) -> Part {
+    meaning(folded, folded).0
+}
+
 /// What a word stands for: the name of its group, else its stem. `fermé` is not `ferme`: what has been done
 /// is marked, so that it is no request to do it.
 pub(super) fn concept(word: &str) -> String {

@@ -20,6 +20,10 @@ fn run(client: &mut Client, code: &str) -> Value {
 /// Runs a program once and gives what was learned of it a name.
 #[track_caller]
 fn learn(home: &Home, client: &mut Client, name: &str, code: &str, context: &Value) -> String {
+    // One that calls nothing is remembered only where it asks for that; it is said on the first line, so that lines stay.
+    let asks = ["mcp.", "capabilities.", "pml.hint"].iter().any(|word| code.contains(word));
+    let hint = if asks { "" } else { "pml.hint({}); " };
+    let code = format!("{hint}{code}");
     let done = execute(client, &json!({ "type": "code", "code": code }), context);
     let id =
         done["capabilityId"].as_str().unwrap_or_else(|| panic!("nothing was learned: {done}")).to_owned();
@@ -195,7 +199,7 @@ fn what_cannot_be_called_is_refused_before_anything_runs() {
     )));
 
     // One that fails three times in a row is degraded.
-    let shaky = "if (args.fail) throw new Error('no');\nreturn 'yes';";
+    let shaky = "pml.hint({}); if (args.fail) throw new Error('no');\nreturn 'yes';";
     let id = learn(&home, &mut client, "shaky", shaky, &json!({ "fail": false }));
     for _ in 0..3 {
         execute(&mut client, &json!({ "type": "code", "code": shaky }), &json!({ "fail": true }));

@@ -40,6 +40,8 @@ fn every_attribute_of_a_tool_is_explained() {
         open_world     yes         no rule says otherwise, and what its server says of it is not believed
         scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
         isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
+        closed         no          no rule says that it is
+        cache_ttl      none        no rule gives one
         rule: `notes:search_*` in [permissions] at ~/pml.toml:14
         rule: `notes` in [permissions] at ~/pml.toml:13
         annotations: readOnlyHint true; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
@@ -59,6 +61,8 @@ fn every_attribute_of_a_tool_is_explained() {
         open_world     yes         no rule says otherwise, and what its server says of it is not believed
         scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
         isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
+        closed         no          no rule says that it is
+        cache_ttl      none        no rule gives one
         rule: `notes:fail` in [permissions] at ~/pml.toml:15
         rule: `notes` in [permissions] at ~/pml.toml:13
         annotations: none; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
@@ -102,6 +106,8 @@ fn a_tool_that_is_held_back_is_explained_too() {
         open_world     yes         no rule says otherwise, and what its server says of it is not believed
         scope          filesystem  `notes` in [permissions] says so                                                                      ~/pml.toml:13
         isolated       yes         `notes` in [permissions] says so                                                                      ~/pml.toml:13
+        closed         no          no rule says that it is
+        cache_ttl      none        no rule gives one
         rule: `notes:search_*` in [permissions] at ~/pml.toml:14
         rule: `notes` in [permissions] at ~/pml.toml:13
         annotations: readOnlyHint false; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter

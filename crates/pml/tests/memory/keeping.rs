@@ -11,7 +11,7 @@ const READ: &str = "const file = await mcp.fs.read({ path: 'a.txt' }); return fi
 /// A place where the program has run once and worked.
 fn place() -> Place {
     let mut place = Place::start(ALL);
-    std::fs::write(place.home.path("a.txt"), "text").unwrap();
+    place.write_settled("a.txt", "text");
     assert_eq!(hit(&mut place), None, "it is new");
     place
 }
@@ -132,7 +132,6 @@ fn results_of_what_changes_something_are_never_kept() {
             "`fs:write` may change something",
         ),
         ("rollDice", "return Math.random()", "it uses `random`"),
-        ("tellTime", "return mcp.time.now({})", "what `time:now` gives changes by itself"),
     ] {
         let code = format!("pml.hint({{ name: '{name}', description: 'x' }}); {code}");
         let told = place.run("do it", &code, &json!({}));
@@ -148,6 +147,31 @@ fn results_of_what_changes_something_are_never_kept() {
 }
 
 #[test]
+fn what_a_tool_gives_is_kept_only_where_it_is_said_for_how_long() {
+    let mut place = Place::start(ALL);
+    let code = "pml.hint({ name: 'tellTime', description: 'x' }); return mcp.time.now({})";
+    for _ in 0..2 {
+        let told = place.run_with("what time is it", code, &json!({}), &json!({}));
+        assert_eq!((told["status"].as_str(), told.get("cacheHit")), (Some("success"), None), "{told}");
+    }
+    place.settled();
+    let refused = place.home.run(&["capabilities", "cache", "tellTime", "--on"]);
+    assert!(refused.code == 2 && refused.stderr.contains("`time:now`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cache_ttl"), "{}", refused.stderr);
+    let rule = "\"time:now\" = { cache_ttl = \"10m\" }\n[builtin.fs]";
+    place.home.configure(&ALL.replace("[builtin.fs]", rule));
+    place.restart();
+    let told = place.run_with("what time is it", code, &json!({}), &json!({}));
+    assert_eq!(told.get("cacheHit"), None, "{told}");
+    let again = place.run_with("what time is it", code, &json!({}), &json!({}));
+    assert_eq!(
+        (again["cacheHit"].as_str(), &again["result"]),
+        (Some("execution"), &told["result"]),
+        "{again}"
+    );
+}
+
+#[test]
 fn results_that_somebody_drops_are_gone_from_gateways_that_run() {
     let mut place = place();
     assert_eq!(hit(&mut place).as_deref(), Some("execution"));
@@ -159,7 +183,7 @@ fn results_that_somebody_drops_are_gone_from_gateways_that_run() {
 #[test]
 fn no_more_results_are_kept_than_wanted() {
     let mut place = place();
-    std::fs::write(place.home.path("b.txt"), "other").unwrap();
+    place.write_settled("b.txt", "other");
     set(&place.home, &["--max-entries", "1"]);
     let by_name = |place: &mut Place, path: &str| {
         let told = place.gateway.call(
@@ -220,7 +244,7 @@ fn shown(place: &mut Place, intent: &str) -> Value {
 /// The program ran for an intent that does not say which file it is about.
 fn measured(config: &str) -> Place {
     let mut place = Place::start(config);
-    std::fs::write(place.home.path("a.txt"), "text").unwrap();
+    place.write_settled("a.txt", "text");
     let told =
         place.run_with("measure part 3 of the report", LENGTH, &json!({ "path": "a.txt" }), &json!({}));
     assert_eq!(told["result"], 4, "{told}");
@@ -253,6 +277,15 @@ fn what_came_of_nearly_the_same_intent_is_shown_and_never_given() {
     place.run("write", "await mcp.fs.write({ path: 'b.txt', content: 'x' })", &json!({}));
     let written = wish(&mut place, "measure part 3 of the report");
     assert_eq!(written.get("cacheHit"), None, "something was written: {written}");
+}
+
+#[test]
+fn what_is_shown_for_nearly_the_same_intent_is_of_the_file_as_it_is() {
+    let mut place = measured(&format!("{ALL}[memory]\nearlier_results = true\n"));
+    shown(&mut place, "please measure part 3 of the report");
+    std::fs::write(place.home.path("a.txt"), "much longer").unwrap();
+    let told = wish(&mut place, "please measure part 3 of the report");
+    assert_eq!(told.get("cacheHit"), None, "the file is another one: {told}");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod cached;
 mod canaries;
 mod capabilities;
+mod fixed;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
 mod gateway;
@@ -22,3 +23,4 @@ mod nested;
 mod place;
 mod recalled;
 mod tools;
+mod unfinished;

@@ -76,6 +76,20 @@ impl Place {
         self.gateway.call("pml_execute", &json!({ "intent": intent, "options": { "cache": false } }))
     }
 
+    /// What a call of one of our tools says as text.
+    #[track_caller]
+    pub fn text(&mut self, tool: &str, arguments: &Value) -> String {
+        let request = self.gateway.begin("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let answer = self.gateway.answer(request, std::time::Duration::from_secs(60)).unwrap();
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Writes a file, and waits until it is old enough for what is read of it to be kept.
+    pub fn write_settled(&self, name: &str, text: &str) {
+        std::fs::write(self.home.path(name), text).unwrap();
+        settle();
+    }
+
     /// The database.
     pub fn store(&self) -> Store {
         Store::open(&self.home.path("pml.db")).unwrap()
@@ -116,6 +130,11 @@ impl Place {
         let run = RunId::parse(told["workflowId"].as_str().unwrap_or_else(|| panic!("{told}"))).unwrap();
         self.store().trace(&Principal::local(), &TraceId::of(&run)).unwrap().unwrap()
     }
+}
+
+/// Waits until files that were just written are old enough for what is read of them to be kept.
+pub fn settle() {
+    std::thread::sleep(std::time::Duration::from_millis(2_200));
 }
 
 /// Asks the API of a gateway; the status and what it says.

@@ -26,7 +26,7 @@ pub fn place() -> Place {
     std::fs::write(home.path("weather.py"), server(TOOLS)).unwrap();
     std::fs::write(home.path("version"), "1").unwrap();
     home.configure(&format!(
-        "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\", read_only = true }}\n",
+        "[servers.weather]\ncommand = {:?}\nargs = [{:?}]\ncwd = {:?}\ndefinitions = \"follow\"\n[permissions]\n\"*\" = {{ approval_mode = \"auto\", read_only = true, cache_ttl = \"1h\" }}\n",
         python("python"),
         home.path("weather.py"),
         home.path("")

@@ -37,6 +37,8 @@ pub(super) struct TraceRow {
     parent: Option<String>,
     pub(super) cached: bool,
     pub(super) exploratory: bool,
+    /// Its intent counts for its capability.
+    pub(super) tells: bool,
     first_tool: Option<String>,
     last_tool: Option<String>,
     priority: Option<f64>,
@@ -47,7 +49,7 @@ pub(super) struct TraceRow {
 const COLUMNS: &str =
     "trace.seq, trace.id, trace.principal, trace.session, trace.capability, trace.own, trace.intent, trace.status,
     trace.error, trace.duration_ms, trace.created_at, trace.parent, trace.cached, trace.exploratory, trace.first_tool,
-    trace.last_tool, trace.priority, trace_body.lesson";
+    trace.last_tool, trace.priority, trace_body.lesson, trace.tells";
 
 /// Gives also those that are damaged: learning has to get past them.
 fn select() -> String {
@@ -84,7 +86,7 @@ pub(super) fn rows_of(
 }
 
 fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
-    let sound: Option<bool> = row.get(18)?;
+    let sound: Option<bool> = row.get(19)?;
     Ok((row.get(0)?, if sound == Some(true) { Some(trace_row(row)?) } else { None }))
 }
 
@@ -108,6 +110,7 @@ fn trace_row(row: &Row<'_>) -> rusqlite::Result<TraceRow> {
         last_tool: row.get(15)?,
         priority: row.get(16)?,
         lesson: row.get(17)?,
+        tells: row.get(18)?,
     })
 }
 

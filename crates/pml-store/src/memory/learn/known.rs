@@ -89,7 +89,9 @@ impl Known {
         };
         let effect = self.count(trace, worked);
         if tells_intent(trace.status, trace.cached, trace.exploratory) {
-            self.add_intent(&trace.intent, trace.created_at);
+            if trace.tells {
+                self.add_intent(&trace.intent, trace.created_at);
+            }
             self.add_examples(&lesson.values);
         }
         (self.go(trace, lesson, worked), effect)
@@ -189,7 +191,9 @@ impl Known {
                 version,
             ])?;
         let mut upsert = connection.prepare_cached(
-            "INSERT INTO capability_intent (capability, text, count, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO capability_intent (capability, text, count, first_at, last_at)
+             SELECT ?1, ?2, ?3, ?4, ?5
+             WHERE NOT EXISTS (SELECT 1 FROM forgotten_intent WHERE capability = ?1 AND text = ?2)
              ON CONFLICT DO UPDATE SET count = count + excluded.count, first_at = min(first_at, excluded.first_at),
                 last_at = max(last_at, excluded.last_at)",
         )?;

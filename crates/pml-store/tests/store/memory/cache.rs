@@ -26,7 +26,8 @@ fn keep(store: &Store, key: &CacheKey, result: &str, now: i64) {
 /// The same; with `intent` it is found by that.
 fn keep_for(store: &Store, key: &CacheKey, result: &str, now: i64, intent: Option<&str>) {
     let (reply, answer) = sync_channel(1);
-    let new = NewResult { result: &raw(result), intent, at: now, expires_at: now + 100, most: 3 };
+    let new =
+        NewResult { result: &raw(result), intent, stamps: "[1]", at: now, expires_at: now + 100, most: 3 };
     store.cache(key, &new, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
@@ -47,6 +48,7 @@ fn a_result_counts_until_it_expires_or_something_was_written() {
     keep(store, &key("p", "a", "e1"), r#"{"n": 1.50}"#, 10);
     let kept = store.cached(&key("p", "a", "e1"), 109).unwrap().unwrap();
     assert_eq!((kept.result.get(), kept.at, kept.hit_count), (r#"{"n": 1.50}"#, 10, 0));
+    assert_eq!(kept.stamps, "[1]");
     store.flush().unwrap();
     assert_eq!(store.cached(&key("p", "a", "e1"), 109).unwrap().unwrap().hit_count, 1);
     assert_eq!(found(store, &key("p", "a", "e1"), 110), None);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::own::{Own, Root};
-use super::{MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
+use super::{Link, MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
 use crate::builtin::tool::{Failure, Quoted, READS, Spec, Stop, failure, object};
 
 /// The most entries one call gives.
@@ -108,6 +108,9 @@ pub(super) fn list(root: &Root, arguments: &List, stop: &Stop) -> Result<Listed,
     let walk = walk(root, &own, &start, depth, stop, |path, found| {
         if entries.len() == limit {
             return ControlFlow::Break(());
+        }
+        if found.is_file() {
+            stop.saw(path, Link::Itself, Some(found));
         }
         let size = found.is_file().then(|| found.len());
         entries.push(Entry { path: shown(path), r#type: kind(&found.file_type()), size });
@@ -217,7 +220,7 @@ pub(super) fn search(root: &Root, arguments: &Search, stop: &Stop) -> Result<Sea
         }
         match &needle {
             None => matches.push(Match { path: shown(path), line: None, text: None }),
-            Some(needle) => match text_of(root, &own, path) {
+            Some(needle) => match text_of(root, &own, path, stop) {
                 // One match more than the limit tells that there are more.
                 Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
                 None => unsearched += 1,
@@ -278,8 +281,12 @@ impl Needle {
 }
 
 /// The text of a file; nothing when it is binary, too large or not readable.
-fn text_of(root: &Root, own: &Own<'_>, path: &Path) -> Option<String> {
-    let (mut file, _) = open(&root.dir, own, path, OpenOptions::new().read(true)).ok()?;
+fn text_of(root: &Root, own: &Own<'_>, path: &Path, stop: &Stop) -> Option<String> {
+    let Ok((mut file, found)) = open(&root.dir, own, path, OpenOptions::new().read(true)) else {
+        stop.cannot_tell();
+        return None;
+    };
+    stop.saw(path, Link::Followed, Some(&found));
     let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
     let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
     (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -307,16 +314,24 @@ fn walk(
 ) -> Result<Walk, Failure> {
     own.check(start)?;
     let (mut visited, mut skipped) = (0, 0);
-    let mut open = entries(root, own, start, &mut skipped).map_err(|error| problem("list", start, &error))?;
+    let mut open = entries(root, own, start, &mut skipped, stop).map_err(|error| problem("list", start, &error))?;
     while let Some((path, found)) = open.pop() {
         visited += 1;
-        if visited > MAX_VISITED || stop.is_due() || visit(&path, &found).is_break() {
+        if visited > MAX_VISITED || stop.is_due() {
+            // How far it came depends on the machine.
+            stop.cannot_tell();
+            return Ok(Walk { truncated: true, skipped });
+        }
+        if visit(&path, &found).is_break() {
             return Ok(Walk { truncated: true, skipped });
         }
         if found.is_dir() && matches!(depth, Depth::All) {
-            match entries(root, own, &path, &mut skipped) {
+            match entries(root, own, &path, &mut skipped, stop) {
                 Ok(below) => open.extend(below),
-                Err(_) => skipped += 1,
+                Err(_) => {
+                    stop.cannot_tell();
+                    skipped += 1;
+                }
             }
         }
     }
@@ -330,6 +345,7 @@ fn entries(
     own: &Own<'_>,
     path: &Path,
     skipped: &mut usize,
+    stop: &Stop,
 ) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let directory = root.dir.open_dir(path)?;
     // The path may lead elsewhere than when it was looked at.
@@ -337,6 +353,7 @@ fn entries(
     if own.is(&opened) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
+    stop.saw(path, Link::Followed, Some(&opened));
     let mut entries = Vec::new();
     for entry in directory.entries()?.take(MAX_VISITED + 1) {
         let name = entry?.file_name();

@@ -345,7 +345,7 @@ async fn only_public_addresses_of_a_name_are_connected_to() {
 #[tokio::test]
 async fn a_name_that_resolves_inside_is_refused_at_the_connection() {
     let web = Arc::new(Web::new(&["*".to_owned()], flipping("10.0.0.7", "10.0.0.7")).unwrap());
-    let server = Server { name: "http", description: "", tools: web.tools() };
+    let server = Server { name: "http", description: "", tools: web.tools(), root: None };
     let error = ask(&server, "get", "http://inside.example/").await.unwrap_err();
     assert_eq!(
         error,

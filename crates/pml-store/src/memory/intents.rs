@@ -1,0 +1,173 @@
+//! Which intents a capability is found by: those that its runs told of, less those that were found not to fit.
+//!
+//! An intent that is taken back also stops counting in the traces it came from, so that learning everything anew does
+//! not bring it back.
+
+use pml_model::{CapabilityId, Principal};
+use rusqlite::{Connection, params};
+use serde_json::{Map, Value};
+
+use super::cache::{self, Dropped};
+use super::capability::{capability_id, resolve};
+use super::lesson::Lesson;
+use super::touch;
+use crate::catalogue::unexpected;
+use crate::{Error, Store};
+
+/// How many runs of one intent are compared; those beyond were given much the same.
+const RUNS: u32 = 20;
+
+/// An intent that a capability was run for, with all that is needed to check it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServedIntent {
+    /// In the words of whoever asked.
+    pub text: String,
+    /// It was served by the procedure itself, not by one that was merged into it.
+    pub own: bool,
+    /// The version of the analysis with which it was last checked; 0 where it was not.
+    pub checked: u32,
+    /// What the parameters were in runs for it, each once.
+    pub values: Vec<Map<String, Value>>,
+}
+
+impl Store {
+    /// Takes back that `text` is served by a capability: it is no longer found by it, and later runs for the same do not
+    /// change that. Says whether it was found by it.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn forget_intent(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        text: &str,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let (principal, id, text) = (principal.clone(), id.clone(), text.to_owned());
+        self.write(move |connection| {
+            let Some((number, _)) = resolve(connection, &principal, &id)? else { return Ok(false) };
+            if !remove(connection, number, &text)? {
+                return Ok(false);
+            }
+            connection
+                .prepare_cached("INSERT OR IGNORE INTO forgotten_intent (capability, text) VALUES (?1, ?2)")?
+                .execute(params![number, text])?;
+            touch(connection, number)?;
+            let because = "an intent of it was forgotten";
+            cache::drop_results(connection, &principal, Dropped::Capability(&id), because, now)?;
+            Ok(true)
+        })
+    }
+
+    /// Capabilities of anybody with intents that were not checked with this version of the analysis.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn with_unchecked_intents(
+        &self,
+        version: u32,
+        limit: u32,
+    ) -> Result<Vec<(Principal, CapabilityId)>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT principal, id FROM capability WHERE number IN (
+                        SELECT DISTINCT capability FROM capability_intent WHERE checked < ?1 LIMIT ?2)
+                     ORDER BY number",
+                )?
+                .query_map([version, limit], |row| Ok((Principal(row.get(0)?), capability_id(row, 1)?)))?
+                .collect()
+        })
+    }
+
+    /// The intents of a capability, those it served first at the front.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn served_intents(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+    ) -> Result<Vec<ServedIntent>, Error> {
+        self.read(|connection| {
+            let Some((number, _)) = resolve(connection, principal, id)? else { return Ok(Vec::new()) };
+            let rows: Vec<(String, bool, u32)> = connection
+                .prepare_cached(
+                    "SELECT text, checked,
+                        NOT EXISTS (SELECT 1 FROM trace WHERE capability = ?1 AND intent = text AND own = 0)
+                        OR EXISTS (SELECT 1 FROM trace WHERE capability = ?1 AND intent = text AND own = 1)
+                     FROM capability_intent WHERE capability = ?1 ORDER BY first_at, text",
+                )?
+                .query_map([number], |row| Ok((row.get(0)?, row.get(2)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<_>>()?;
+            rows.into_iter()
+                .map(|(text, own, checked)| {
+                    let values = values(connection, number, &text)?;
+                    Ok(ServedIntent { text, own, checked, values })
+                })
+                .collect()
+        })
+    }
+
+    /// Notes that these intents of a capability were checked with this version of the analysis, and takes back those
+    /// that do not fit. Doing so twice is doing it once.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn settle_intents(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        version: u32,
+        fit: Vec<String>,
+        unfit: Vec<String>,
+    ) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(move |connection| {
+            let Some((number, _)) = resolve(connection, &principal, &id)? else { return Ok(()) };
+            for text in &fit {
+                connection
+                    .prepare_cached(
+                        "UPDATE capability_intent SET checked = ?3 WHERE capability = ?1 AND text = ?2 AND checked < ?3",
+                    )?
+                    .execute(params![number, text, version])?;
+            }
+            let mut removed = false;
+            for text in &unfit {
+                removed |= remove(connection, number, text)?;
+            }
+            if removed { touch(connection, number) } else { Ok(()) }
+        })
+    }
+}
+
+/// Takes an intent away, in the traces that told of it too. Says whether it was there.
+fn remove(connection: &Connection, capability: i64, text: &str) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("UPDATE trace SET tells = 0 WHERE capability = ?1 AND intent = ?2 AND tells = 1")?
+        .execute(params![capability, text])?;
+    let removed = connection
+        .prepare_cached("DELETE FROM capability_intent WHERE capability = ?1 AND text = ?2")?
+        .execute(params![capability, text])?;
+    Ok(removed > 0)
+}
+
+/// What the parameters were in runs for an intent.
+fn values(connection: &Connection, capability: i64, text: &str) -> rusqlite::Result<Vec<Map<String, Value>>> {
+    let lessons: Vec<String> = connection
+        .prepare_cached(
+            "SELECT lesson FROM trace JOIN trace_body ON trace_body.seq = trace.seq
+             WHERE capability = ?1 AND intent = ?2 AND tells = 1 AND NOT cached AND parent IS NULL
+             ORDER BY trace.seq LIMIT ?3",
+        )?
+        .query_map(params![capability, text, RUNS], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut found: Vec<Map<String, Value>> = Vec::new();
+    for lesson in lessons {
+        let Lesson { values, .. } = serde_json::from_str(&lesson).map_err(|error| unexpected(0, error))?;
+        if !found.contains(&values) {
+            found.push(values);
+        }
+    }
+    Ok(found)
+}
