@@ -192,12 +192,11 @@ async fn by_intent(
     let mut found: Vec<(Candidate, Binding)> = found.into_iter().zip(bindings).collect();
     found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
     found.truncate(SUGGESTED);
-    let because = match found.first() {
-        None => "nothing that was learned serves this; complete the suggested DAG, or write a program over these tools"
-            .to_owned(),
+    let kept_from = match found.first() {
+        None => None,
         Some((best, binding)) => match kept_from(app, best, binding, found.get(1).map(|next| &next.0)) {
             None => return run(&best.known.clone(), binding, asked),
-            Some(because) => because,
+            because => because,
         },
     };
     let given = context(&asked)?;
@@ -224,6 +223,16 @@ async fn by_intent(
         Some(_) if confidence >= LIKELY => None,
         _ => composed,
     };
+    let because = kept_from.unwrap_or_else(|| {
+        let todo = match (&suggested_dag, tools.is_empty()) {
+            (Some(_), _) => "complete the suggested DAG, or write a program over these tools",
+            (None, false) => "write a program over these tools",
+            (None, true) => {
+                "no tool has to do with it either; say it in other words, or add a server that can do it"
+            }
+        };
+        format!("nothing that was learned serves this; {todo}")
+    });
     let suggested = Suggested { because, confidence, earlier, candidates, tools, suggested_dag };
     Ok(Recalled::Suggested(Box::new(suggested)))
 }
