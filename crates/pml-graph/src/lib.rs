@@ -9,7 +9,6 @@ pub mod everyday;
 pub mod french;
 pub mod graph;
 mod kernel;
-pub mod lens;
 pub mod lexical;
 mod linear;
 mod measure;

@@ -3,7 +3,6 @@
 //! Evidence of different kinds is measured in different units; here it is brought to one, so that it can be
 //! added up.
 
-use crate::lens::Seen;
 use crate::lexical::Index;
 use crate::rank::Dense;
 use crate::request::Request;
@@ -60,12 +59,6 @@ impl Measure {
         Some(Measure { whole, parts: parts? })
     }
 
-    /// The same as it is seen through a lens.
-    pub(crate) fn of_seen(seen: &Seen, parts: usize) -> Measure {
-        let parts = if seen.parts.len() == parts { seen.parts.clone() } else { Vec::new() };
-        Measure { whole: seen.whole.clone(), parts }
-    }
-
     /// How much the whole counts.
     pub(crate) fn whole_weight(&self) -> f32 {
         1.0 / (self.parts.len().max(1) as f32).sqrt()
@@ -101,10 +94,10 @@ impl Measure {
         deviation
     }
 
-    /// Takes from each item a share of what is said to be `usual` for it; less where there are many parts, each of
-    /// which is less like the usual request.
-    pub(crate) fn take_usual(&mut self, usual: &[f32], share: f32) {
-        let weight = -share * self.whole_weight();
+    /// Takes from each item what is said to be `usual` for it; less where there are many parts, each of which is less like
+    /// the usual request.
+    pub(crate) fn take_usual(&mut self, usual: &[f32]) {
+        let weight = -self.whole_weight();
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             add_weighted(numbers, usual, weight);
         }

@@ -1,11 +1,12 @@
 //! What past intents say about a new one.
 //!
 //! A run that succeeded says which items (tools, or capabilities) served an intent. [`Past`] grows by one
-//! such trace at a time and answers, for a request, with a [`Hint`] per item. A hint speaks for an item as
-//! well as against it: a request that is no more like the item's past intents than any request is lowers
-//! it. That is what keeps learning from hurting: nothing is said for or against an item without traces, and
-//! items with traces pass it only if the request is one of theirs. What past intents say of all items, with
-//! traces or without, is told by a [`Lens`](crate::lens::Lens).
+//! such trace at a time and answers, for a request, with a [`Hint`] per item.
+//!
+//! Learning must not hurt, so a hint is used in two ways that cannot. Items with traces are put in order among
+//! themselves: a hint speaks for an item or against it, but they share the places that they have without memory, so no
+//! item without traces moves, and an item that alone has traces keeps its place. Beyond that an item only gains, and only
+//! where an intent that it served is nearer to the request than [`RELATED`] and than any description is.
 //!
 //! Vectors are handed in, and may be missing; then the words of past intents speak alone. Items are
 //! numbered by the caller. Nothing here knows what a description says.
@@ -20,8 +21,10 @@ use std::ops::Range;
 use learned::{Learned, Told};
 use words::{Heard, Words};
 
-use crate::lens::Seen;
 use crate::vectors::Vectors;
+
+/// Intents with a lower cosine have nothing to do with each other.
+pub const RELATED: f32 = 0.5;
 
 /// How much what the learned vectors say counts.
 const PULL: f32 = 0.8;
@@ -90,8 +93,13 @@ pub struct Hint {
     pub traces: u32,
     /// What share of the description's say is given up, from 0 to below 1.
     pub trust: f32,
-    /// What is added, in standard deviations of the scores of the catalogue; negative if it speaks against.
+    /// What is added, in standard deviations of the scores of the catalogue, where items with traces are compared with
+    /// each other; negative if it speaks against.
     pub evidence: f32,
+    /// What the item gains beside items without traces for each unit of the cosine of the nearest intent.
+    pub weight: f32,
+    /// The same by the words of past intents, where they speak alone.
+    pub words: f32,
     /// The cosine of the nearest intent the item has served; 0 if there is none to compare with.
     pub nearest: f32,
 }
@@ -101,15 +109,24 @@ pub struct Hint {
 pub struct Advice {
     /// About each item, in catalogue order.
     pub hints: Vec<Hint>,
-    /// How like each item the request is without what requests and items always differ in, where that is known.
-    pub seen: Option<Seen>,
 }
 
 impl Hint {
-    /// The score of an item whose description alone gives it `standard`, in standard deviations from the
-    /// mean of the catalogue.
+    /// What an item is worth beside others with traces, whose description alone gives it `standard`, in standard
+    /// deviations from the mean of the catalogue.
     pub fn apply(&self, standard: f32) -> f32 {
         standard * (1.0 - self.trust) + self.evidence
+    }
+
+    /// What the item gains beside all others, never less than 0, where the description that is most like the request has the
+    /// cosine `described`.
+    pub fn gain(&self, described: f32) -> f32 {
+        self.weight * (self.nearest - described.max(RELATED)).max(0.0) + self.words
+    }
+
+    /// Whether the item has served a request like this one.
+    pub(crate) fn is_related(&self) -> bool {
+        self.nearest >= RELATED || self.words > 0.0
     }
 }
 
@@ -227,6 +244,8 @@ fn known(told: Told, heard: Heard, parts: f32) -> Hint {
         traces: told.traces,
         trust: TRUST * grown(traces, HALF_TRUST) * parts.powf(-FADING_TRUST),
         evidence: (PULL * told.pull + alike) * parts.powf(-FADING),
+        weight: NEAREST * grown(traces, HALF_NEAR) * parts.powf(-FADING),
+        words: 0.0,
         nearest: told.nearest.max(0.0),
     }
 }
@@ -235,7 +254,7 @@ fn known(told: Told, heard: Heard, parts: f32) -> Hint {
 /// for one thing can be said in many words.
 fn spoken(heard: Heard, traces: u32) -> Hint {
     let share = (heard.share - COMMON_WORDS).max(0.0);
-    Hint { evidence: grown(traces as f32, HALF_NEAR) * WORDS * share, ..Hint::default() }
+    Hint { words: grown(traces as f32, HALF_NEAR) * WORDS * share, ..Hint::default() }
 }
 
 /// From 0 to 1 with the number of traces, and a half at `half`.

@@ -128,9 +128,20 @@ pub fn rank(request: &str, evidence: &Evidence<'_>) -> Vec<Ranked> {
     judged(request, evidence).map(|(ranked, _)| ranked).unwrap_or_default()
 }
 
+/// The same for the items that are `eligible` alone. The others keep their place in the statistics of the catalogue, but the
+/// score of the first is the probability that it is right given that none of them is.
+pub fn rank_among(request: &str, evidence: &Evidence<'_>, eligible: impl Fn(usize) -> bool) -> Vec<Ranked> {
+    scored(ordered(request, evidence, eligible)).map(|(ranked, _)| ranked).unwrap_or_default()
+}
+
 /// The same with what tells how sure the first item is; `None` where nothing is found.
 pub fn judged(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Ranked>, Signs)> {
-    let (ranked, signs) = ordered(request, evidence)?;
+    scored(ordered(request, evidence, |_| true))
+}
+
+/// Turns what items are worth into scores.
+fn scored(found: Option<(Vec<Valued>, Signs)>) -> Option<(Vec<Ranked>, Signs)> {
+    let (ranked, signs) = found?;
     let highest = ranked[0].value;
     let sure = signs.probability();
     let mut lowest = f32::INFINITY;
@@ -142,14 +153,19 @@ pub fn judged(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Ranked>, Si
 }
 
 /// The items found, in order, and what tells how sure the first is; `None` where there are none.
-pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Valued>, Signs)> {
+pub(crate) fn ordered(
+    request: &str,
+    evidence: &Evidence<'_>,
+    eligible: impl Fn(usize) -> bool,
+) -> Option<(Vec<Valued>, Signs)> {
     let request = Request::read(request, evidence.lexical);
     if request.terms.is_empty() {
         return None;
     }
     let fit = Fit::measure(&request, evidence);
     let mut values = fit.values();
-    let spoken_for = past_speaks(&mut values, evidence.hints());
+    let described = fit.likeness.iter().flatten().copied().fold(0.0, f32::max);
+    let spoken_for = past_speaks(&mut values, evidence.hints(), described);
     let (mean, deviation) = spread_of(&values);
     let clear = |item: usize| fit.found[item] || spoken_for[item];
     if !(0..values.len()).any(clear) {
@@ -159,17 +175,20 @@ pub(crate) fn ordered(request: &str, evidence: &Evidence<'_>) -> Option<(Vec<Val
     let faint = |item: usize| fit.likeness.as_ref().is_some_and(|likeness| likeness[item] >= FAINT);
     let stands_out =
         |item: usize| values[item] - mean >= STANDING_OUT * deviation && read(item) && faint(item);
-    let found = (0..values.len()).filter(|item| clear(*item) || stands_out(*item));
+    let found = (0..values.len()).filter(|item| eligible(*item) && (clear(*item) || stands_out(*item)));
     let mut ranked: Vec<Valued> = found.map(|item| Valued { item, value: values[item] }).collect();
     ranked.sort_unstable_by(|a, b| b.value.total_cmp(&a.value).then(a.item.cmp(&b.item)));
     let first = ranked.first()?.item;
     let second = ranked.get(1).map_or(mean, |second| second.value);
+    let by_words = &fit.by_words;
+    let better_by_words =
+        |item: usize| by_words[item] > by_words[first] || (by_words[item] == by_words[first] && item < first);
     let signs = Signs {
         deviation,
         lead: (values[first] - second) / deviation,
         covered: request.answered_by(first, evidence.lexical) as f32,
         likeness: fit.likeness.as_ref().map(|likeness| likeness[first]),
-        first_by_words: fit.by_words == Some(first),
+        first_by_words: (0..values.len()).all(|item| !eligible(item) || !better_by_words(item)),
         parts: request.parts,
     };
     let top = ranked.len().min(RERANKED);
@@ -187,16 +206,23 @@ pub fn standard(request: &str, evidence: &Evidence<'_>) -> Vec<f32> {
     values
 }
 
-/// Lets what past requests say change what items are worth; tells for which of them it speaks.
-fn past_speaks(values: &mut [f32], past: Option<&[Hint]>) -> Vec<bool> {
-    let Some(past) = past.filter(|past| past.len() == values.len()) else { return vec![false; values.len()] };
+/// Lets what past requests say change what items are worth; tells for which of them it speaks. Items that have served
+/// requests share out among themselves what they are worth together, so that the others stay where they are; then each may
+/// gain. `described` is the cosine of the description that is most like the request.
+fn past_speaks(values: &mut [f32], past: Option<&[Hint]>, described: f32) -> Vec<bool> {
+    let mut spoken_for = vec![false; values.len()];
+    let Some(past) = past.filter(|past| past.len() == values.len()) else { return spoken_for };
     let (mean, deviation) = spread_of(values);
-    let mut spoken_for = Vec::with_capacity(values.len());
-    for (value, hint) in values.iter_mut().zip(past) {
-        let before = (*value - mean) / deviation;
-        let after = hint.apply(before);
-        *value = mean + deviation * after;
-        spoken_for.push(after > before + SPOKEN_FOR);
+    let served = || (0..past.len()).filter(|item| past[*item].traces > 0);
+    let mut shares: Vec<f32> = served().map(|item| values[item]).collect();
+    shares.sort_unstable_by(|a, b| b.total_cmp(a));
+    let mut by_past: Vec<(usize, f32)> =
+        served().map(|item| (item, past[item].apply((values[item] - mean) / deviation))).collect();
+    by_past.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    for ((item, _), share) in by_past.into_iter().zip(shares) {
+        let gain = past[item].gain(described);
+        values[item] = share + deviation * gain;
+        spoken_for[item] = gain > SPOKEN_FOR;
     }
     spoken_for
 }
@@ -217,8 +243,8 @@ struct Fit {
     names: Vec<f32>,
     /// Whether it has to do with the request at all.
     found: Vec<bool>,
-    /// The item that fits best by words alone.
-    by_words: Option<usize>,
+    /// How well it fits by words alone.
+    by_words: Vec<f32>,
     /// How similar it is to the request or to a part of it, as a cosine; `None` where that is not known.
     likeness: Option<Vec<f32>>,
 }
@@ -229,7 +255,7 @@ impl Fit {
         let mut all = Measure::of_words(request, index);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
         let deviation = all.scale(0.0, |_| true);
-        let by_words = first_of(&all.sums());
+        let by_words = all.sums();
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
         let likeness =
             dense.and_then(|dense| Measure::of_meaning(&dense, request.parts)).map(|mut meaning| {
@@ -239,13 +265,8 @@ impl Fit {
                     // What is only assumed finds nothing.
                     *found |= likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has(item));
                 }
-                let seen = evidence.past.and_then(|past| past.seen.as_ref());
-                let seen = seen.filter(|seen| seen.whole.len() == index.len());
-                if let Some(seen) = seen {
-                    meaning = Measure::of_seen(seen, request.parts);
-                }
                 if let Some(usual) = dense.and_then(|dense| usual(dense.items)) {
-                    meaning.take_usual(&usual, 1.0 - seen.map_or(0.0, |seen| seen.centred));
+                    meaning.take_usual(&usual);
                 }
                 meaning.level();
                 meaning.scale(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has(item)));
@@ -366,11 +387,6 @@ impl Answer {
     }
 }
 
-/// The item with the largest value; the first of equal ones.
-fn first_of(values: &[f32]) -> Option<usize> {
-    (!values.is_empty()).then(|| largest(values).0)
-}
-
 /// The largest of `answers` and where it is; the first of equal ones.
 fn largest(answers: &[f32]) -> (usize, f32) {
     let answers = answers.iter().copied().enumerate();
@@ -403,7 +419,7 @@ pub fn reasons(request: &str, evidence: &Evidence<'_>, item: usize) -> Vec<Reaso
         Reason::Output(output),
     ];
     let mut reasons: Vec<Reason> = reasons.into_iter().filter(|reason| !reason.words().is_empty()).collect();
-    let served = evidence.hints().and_then(|hints| hints.get(item)).filter(|hint| hint.evidence > SPOKEN_FOR);
+    let served = evidence.hints().and_then(|hints| hints.get(item)).filter(|hint| hint.is_related());
     reasons.extend(served.map(|hint| Reason::Served(hint.traces)));
     // What nothing else speaks for was found by what it means, however faintly.
     let least = if reasons.is_empty() { FAINT } else { ALIKE };

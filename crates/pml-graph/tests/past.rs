@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pml_graph::everyday::Everyday;
-use pml_graph::lens::Differences;
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::{Advice, Hint, Intent, Past, Trace};
 use pml_graph::rank::{Dense, Evidence, rank, reasons, standard};
@@ -25,7 +24,7 @@ fn index() -> Index {
 }
 
 fn advice(hints: &[Hint]) -> Advice {
-    Advice { hints: hints.to_vec(), seen: None }
+    Advice { hints: hints.to_vec() }
 }
 
 fn order(request: &str, past: Option<&[Hint]>) -> Vec<usize> {
@@ -43,7 +42,7 @@ fn an_item_is_found_by_what_it_served_though_no_word_is_its_own() {
     let request = "do I need an umbrella in Lyon";
     assert!(!order(request, None).contains(&0));
     let hints = past.hints(&Intent { text: request, vector: None, parts: &[] }, 4);
-    assert!(hints[0].evidence > 0.0, "{hints:?}");
+    assert!(hints[0].gain(0.0) > 0.0, "{hints:?}");
     assert_eq!(order(request, Some(&hints)).first(), Some(&0));
     let index = index();
     let why = reasons(request, &Evidence { lexical: &index, dense: None, past: Some(&advice(&hints)) }, 0);
@@ -77,55 +76,62 @@ const ITEMS: [[f32; 4]; 4] =
     [[0.9, 0.4, 0.0, 0.0], [0.0, 0.9, 0.4, 0.0], [0.0, 0.0, 0.4, 0.9], [0.0, 0.0, 0.9, 0.4]];
 const REQUEST: [f32; 4] = [0.7, 0.7, 0.0, 0.0];
 
-/// In which order the first two of `items` are found, where `heard` such requests were served by the last.
-fn order_of_two(items: &mut Vectors, heard: u32, vector: [f32; 4]) -> Vec<usize> {
+/// In which order `items` are found for a request with this vector, with these hints.
+fn order_by_meaning(items: &mut Vectors, request: [f32; 4], hints: &[Hint]) -> Vec<usize> {
     let index =
         Index::build(["one", "two", "three", "four"].map(|name| Document { name, ..Document::default() }));
     ITEMS.iter().for_each(|item| items.push(Some(item)));
-    let mut differences = Differences::default();
-    (0..heard).for_each(|_| differences.learn(&vector, &[3], items));
-    let seen = differences.lens(items).and_then(|lens| lens.see(&REQUEST, &[]));
-    let past = Advice { hints: Vec::new(), seen };
-    let dense = Dense { items, whole: &REQUEST, parts: &[] };
+    let past = advice(hints);
+    let dense = Dense { items, whole: &request, parts: &[] };
     let evidence = Evidence { lexical: &index, dense: Some(dense), past: Some(&past) };
-    let found = rank("an old request", &evidence).into_iter().map(|found| found.item);
-    found.filter(|item| *item < 2).collect()
+    rank("an old request", &evidence).into_iter().map(|found| found.item).collect()
 }
 
 #[test]
-fn an_item_that_is_like_all_past_requests_is_no_more_meant_for_it() {
-    let put_so = [0.95, 0.0, 0.0, 0.3];
-    assert_eq!(order_of_two(&mut Vectors::default(), 0, put_so), [0, 1]);
-    assert_eq!(order_of_two(&mut Vectors::default(), 200, put_so), [1, 0]);
-}
-
-#[test]
-fn an_item_that_is_like_what_is_asked_every_day_is_no_more_meant_for_it_until_past_requests_say_otherwise() {
-    let everyday = |request: &[f32]| Vectors::with_everyday(Arc::new(Everyday::of(&[request])));
-    let put_so = [0.95, 0.0, 0.0, 0.3];
-    assert_eq!(order_of_two(&mut everyday(&put_so), 0, put_so), [1, 0]);
-    let put_otherwise = [0.0, 0.9, 0.0, 0.4];
-    assert_eq!(order_of_two(&mut everyday(&put_so), 1, put_otherwise), [1, 0]);
-    assert_eq!(order_of_two(&mut everyday(&put_so), 400, put_otherwise), [0, 1]);
-    // Requests that another model has read say nothing.
-    assert_eq!(order_of_two(&mut everyday(&[1.0, 0.0]), 0, put_so), [0, 1]);
-}
-
-#[test]
-fn beside_what_is_like_the_request_an_item_is_found_by_standing_out() {
-    let index = Index::build(["one"; 30].map(|name| Document { name, ..Document::default() }));
-    let found = |first: f32, second: f32| {
-        let mut items = Vectors::default();
-        (0..28).for_each(|_| items.push(Some(&[-0.05, 1.0])));
-        [first, second].iter().for_each(|like| items.push(Some(&[*like, 1.0])));
-        let dense = Dense { items: &items, whole: &[1.0, 0.0], parts: &[] };
-        let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
-        let reasons = reasons("another thing", &evidence, 29).iter().map(ToString::to_string).collect();
-        let found = rank("another thing", &evidence).into_iter().map(|found| found.item);
-        (found.collect::<Vec<_>>(), reasons)
+fn an_item_that_is_like_what_is_asked_every_day_is_no_more_meant_for_it() {
+    let first_two = |items: &mut Vectors| -> Vec<usize> {
+        order_by_meaning(items, REQUEST, &[]).into_iter().filter(|item| *item < 2).collect()
     };
-    let because = |why: &str| vec![why.to_owned()];
-    assert_eq!(found(0.2, 0.1), (vec![28, 29], because("is a little like what is asked (0.10)")));
-    assert_eq!(found(0.2, 0.02), (vec![28], Vec::new()));
-    assert_eq!(found(0.1, 0.1).0, Vec::<usize>::new(), "nothing is like the request");
+    assert_eq!(first_two(&mut Vectors::default()), [0, 1]);
+    let everyday = |request: &[f32]| Vectors::with_everyday(Arc::new(Everyday::of(&[request])));
+    assert_eq!(first_two(&mut everyday(&[0.95, 0.0, 0.0, 0.3])), [1, 0]);
+    // Requests that another model has read say nothing.
+    assert_eq!(first_two(&mut everyday(&[0.9, 0.1])), [0, 1]);
+}
+
+/// What the past says after each of these items has served one intent with that vector.
+fn hints_after(served: &[(u32, [f32; 4])], request: [f32; 4]) -> Vec<Hint> {
+    let mut past = Past::default();
+    for (item, vector) in served {
+        let intent = Intent { text: "something else", vector: Some(vector), parts: &[] };
+        let likeness: Vec<f32> =
+            ITEMS.iter().map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect();
+        past.push(&Trace { items: &[*item], intent, likeness: &likeness });
+    }
+    past.hints(&Intent { text: "an old request", vector: Some(&request), parts: &[] }, ITEMS.len())
+}
+
+#[test]
+fn other_intents_never_lower_an_item_below_one_without_traces() {
+    let without = order_by_meaning(&mut Vectors::default(), REQUEST, &[Hint::default(); 4]);
+    let unrelated = [0.0, 0.0, 0.1, 0.99];
+    for served in [vec![(0, unrelated)], vec![(0, unrelated); 20], vec![(3, unrelated); 20]] {
+        let hints = hints_after(&served, REQUEST);
+        assert!(hints.iter().all(|hint| hint.gain(0.0) == 0.0), "{hints:?}");
+        assert_eq!(order_by_meaning(&mut Vectors::default(), REQUEST, &hints), without, "{served:?}");
+    }
+    // Where several have served other intents, what they are worth is shared among them, and the rest stays.
+    let served = [(0, unrelated), (1, [0.6, 0.6, 0.3, 0.0])];
+    let order = order_by_meaning(&mut Vectors::default(), REQUEST, &hints_after(&served, REQUEST));
+    let place = |order: &[usize], item: usize| order.iter().position(|found| *found == item);
+    assert_eq!([2, 3].map(|item| place(&order, item)), [2, 3].map(|item| place(&without, item)));
+}
+
+#[test]
+fn an_item_gains_where_an_intent_it_served_is_nearer_than_any_description() {
+    let request = [0.5, 0.5, 0.5, 0.5];
+    let hints = hints_after(&[(2, request); 3], request);
+    assert_eq!(order_by_meaning(&mut Vectors::default(), request, &hints).first(), Some(&2));
+    assert!(hints[2].gain(0.8) < hints[2].gain(0.2) && hints[2].gain(1.0) == 0.0, "{hints:?}");
+    assert_eq!(hints[2].gain(0.0), hints[2].gain(0.4), "what is not related does not count the more");
 }

@@ -53,6 +53,7 @@ const TABLES: &[Table] = &[
             "revoked_at",
             "uses",
             "used_at",
+            "maker",
             "mark",
         ],
         key_counts: true,
@@ -115,7 +116,7 @@ const TABLES: &[Table] = &[
         name: "capability_intent",
         mark: "mark",
         key: &["capability", "text"],
-        columns: &["count", "first_at", "last_at"],
+        columns: &["count", "first_at", "last_at", "checked"],
         key_counts: true,
     },
     Table {
@@ -153,7 +154,7 @@ const TABLES: &[Table] = &[
         name: "cached_result",
         mark: "mark",
         key: &["principal", "capability", "parameters"],
-        columns: &["epoch", "result", "at", "expires_at", "intent"],
+        columns: &["epoch", "result", "at", "expires_at", "intent", "stamps"],
         key_counts: true,
     },
 ];

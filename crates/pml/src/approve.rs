@@ -14,6 +14,7 @@
 //! that says itself that it changes things does so, and only a rule with its full name outweighs that.
 
 pub(crate) mod differs;
+mod effect;
 mod explain;
 pub(crate) mod question;
 pub mod words;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use pml_model::{Annotations, ToolId};
 
+pub use effect::Effect;
 pub use explain::{Attribute, Explanation};
 
 use crate::config::{Approval, BUILT_IN, Config, Rule, Scope, Subject};

@@ -5,6 +5,8 @@
 //! missing. Pure, but for the examples it is handed.
 
 mod clauses;
+pub(crate) mod deprecated;
+pub(crate) mod effect;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -244,8 +246,8 @@ pub(crate) fn suggest(
             continue;
         }
         let after = literal.map_or(given.at.end, |literal| literal.span.end);
-        let other_unit = units::differ(&intent[after..], &schema);
-        let wanted = Wanted { name: &given.parameter, schema: &schema };
+        let other_unit = units::differ(&intent[after..], &given.parameter, &schema);
+        let wanted = Wanted { name: &given.parameter, schema: &schema, named: given.named };
         if let Some(value) = wanted.value(literal, &intent[given.at.clone()]).filter(|_| !other_unit) {
             task.arguments.insert(given.parameter.clone(), literally(value));
             unplaced.retain(|literal| !overlaps(&literal.span, &given.at));
@@ -279,9 +281,9 @@ pub(crate) fn suggest(
     }
 }
 
-/// What parameters are called that take values of a kind.
+/// Words in the names of parameters that take values of a kind.
 const CALLED: &[(Class, &[&str])] = &[
-    (Class::Path, &["path", "file", "filename", "filepath", "directory", "folder"]),
+    (Class::Path, &["path", "file", "filename", "filepath", "directory", "folder", "dir"]),
     (Class::Url, &["url", "uri", "link"]),
     (Class::Email, &["email", "recipient"]),
     (Class::Zone, &["timezone", "tz", "zone"]),
@@ -289,13 +291,13 @@ const CALLED: &[(Class, &[&str])] = &[
     (Class::Handle, &["user", "username"]),
 ];
 
-/// Gives a value to the one required parameter that is called after its kind; says whether there is just one.
+/// Gives a value to the one required parameter whose name has a word for its kind; says whether there is just one.
 fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
     let Some((_, names)) = CALLED.iter().find(|(class, _)| *class == literal.class) else { return false };
     let mut places = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
         for name in task.required() {
-            let called = names.contains(&name.to_lowercase().as_str());
+            let called = words(name).iter().any(|word| names.contains(&word.as_str()));
             if called && !task.arguments.contains_key(name) {
                 places.push((number, name.to_owned()));
             }
@@ -304,7 +306,8 @@ fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
     let [(number, name)] = places.as_slice() else { return false };
     let task = &mut tasks[*number];
     let schema = task.schema["properties"][name].clone();
-    match (Wanted { name, schema: &schema }).value(Some(literal), &literal.text) {
+    let wanted = Wanted { name, schema: &schema, named: false };
+    match wanted.value(Some(literal), &literal.text) {
         Some(value) => task.arguments.insert(name.clone(), literally(value)).is_none(),
         None => false,
     }
@@ -511,4 +514,27 @@ fn known(
         output_schema: schema_of(tool),
         examples: examples_of(tool),
     }
+}
+
+/// The words of a text or a name, in lower case, cut where case shows a new word.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for c in text.chars() {
+        // An apostrophe belongs to the word it shortens: `what's`, `I'd`.
+        if matches!(c, '\'' | '’') {
+            continue;
+        }
+        if c.is_alphanumeric() {
+            let begins = !before.is_alphanumeric() || (c.is_uppercase() && before.is_lowercase());
+            if begins {
+                words.push(String::new());
+            }
+            if let Some(word) = words.last_mut() {
+                word.extend(c.to_lowercase());
+            }
+        }
+        before = c;
+    }
+    words
 }

@@ -24,6 +24,8 @@ pub enum Look {
     Path,
     /// A number to call.
     Phone,
+    /// A time zone, such as `Europe/Paris`.
+    Zone,
     /// A word written like a name.
     Proper,
 }
@@ -88,7 +90,30 @@ fn chunk_end(text: &str, at: usize) -> usize {
     at + text[at..end].trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '"', '\'']).len()
 }
 
+/// What time zones of the IANA database begin with.
+const AREAS: [&str; 11] = [
+    "Africa",
+    "America",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Europe",
+    "Indian",
+    "Pacific",
+    "Etc",
+];
+
+fn is_zone(chunk: &str) -> bool {
+    chunk.split_once('/').is_some_and(|(area, place)| AREAS.contains(&area) && !place.is_empty())
+        || matches!(chunk, "UTC" | "GMT")
+}
+
 fn chunk_look(chunk: &str) -> Option<Look> {
+    if is_zone(chunk) {
+        return Some(Look::Zone);
+    }
     if chunk.contains("://") || chunk.starts_with("www.") {
         return Some(Look::Url);
     }
@@ -251,6 +276,8 @@ pub(super) fn suits(look: Look, input: &Input) -> f32 {
         Look::Email if has(&["email", "mail"]) => 1.0,
         Look::Url if has(&["url", "uri", "link", "websit"]) => 1.0,
         Look::Path if has(&["path", "file"]) => 1.0,
+        Look::Zone if has(&["timezon", "zone", "tz"]) => 1.0,
+        Look::Zone => 0.0,
         Look::Phone if has(&["phone", "number", "mobil"]) => 1.0,
         Look::Path => 0.3,
         Look::Date | Look::Email | Look::Url | Look::Phone => 0.2,

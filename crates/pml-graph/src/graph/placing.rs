@@ -51,12 +51,16 @@ const MONEY: &[&str] = &[
 const SHARE: &[&str] = &["rate", "percent", "percentag"];
 const TIME: &[&str] = &["term", "period", "durat", "tenur", "year", "month", "week", "day", "hour", "minut"];
 
+const FIRSTS: &[&str] = &["first", "head", "top", "oldest", "earliest"];
+const LASTS: &[&str] = &["last", "tail", "latest", "newest", "recent", "bottom"];
+
 /// How much the surroundings of the value at `at` speak for `input`, or against it.
 pub(super) fn placed(text: &str, at: &Range<usize>, input: &Input) -> f32 {
     let before = last_word(&text[..at.start]);
     let makes = before == "by" && any(input, MAKERS);
     agreement(end_of(text, at, &before), end_meant(input))
         + agreement(measure_of(text, at), measure_meant(input))
+        + agreement(side_of(text, at, &before), side_meant(input))
         + if makes { AGREE } else { 0.0 }
 }
 
@@ -96,6 +100,40 @@ fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
                 .any(|word| after.starts_with(word))
                 .then_some(End::Start)
         }
+    }
+}
+
+/// Whether "so many" are counted from the beginning or from the end.
+fn side_meant(input: &Input) -> Option<End> {
+    let has = |words: &[&str]| {
+        input
+            .words
+            .iter()
+            .map(String::as_str)
+            .chain(input.description.iter())
+            .any(|word| words.contains(&word))
+    };
+    match (has(FIRSTS), has(LASTS)) {
+        (true, false) => Some(End::Start),
+        (false, true) => Some(End::Finish),
+        _ => None,
+    }
+}
+
+fn side_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
+    let after: String = text[at.end..]
+        .trim_start()
+        .chars()
+        .take_while(|c| c.is_alphabetic())
+        .collect::<String>()
+        .to_lowercase();
+    match (before, after.as_str()) {
+        ("first" | "top" | "premiers" | "premières", _) | (_, "first" | "premiers" | "premières") => {
+            Some(End::Start)
+        }
+        ("last" | "latest" | "recent" | "newest" | "derniers" | "dernières", _)
+        | (_, "last" | "latest" | "newest" | "derniers" | "dernières") => Some(End::Finish),
+        _ => None,
     }
 }
 
@@ -171,6 +209,14 @@ mod tests {
         assert_eq!(speaks("between 2022-01-01 and <2022-12-31>", &dates), [-0.6, 0.5, 0.0]);
         assert_eq!(speaks("translate it to <Spanish>", &["source_language", "target_language"]), [-0.6, 0.5]);
         assert_eq!(speaks("the song 'Happy' by <Pharrell Williams>", &["artist", "title"]), [0.5, 0.0]);
+    }
+
+    #[test]
+    fn sides_are_told_by_first_and_last() {
+        let counted = ["head", "tail", "limit"];
+        assert_eq!(speaks("the last <5> lines of a.txt", &counted), [-0.6, 0.5, 0.0]);
+        assert_eq!(speaks("the first <5> lines of a.txt", &counted), [0.5, -0.6, 0.0]);
+        assert_eq!(speaks("les <5> dernières lignes", &counted), [-0.6, 0.5, 0.0]);
     }
 
     #[test]

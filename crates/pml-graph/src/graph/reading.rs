@@ -24,6 +24,8 @@ pub struct Given {
     pub look: Look,
     /// How sure that is: 1 and more where the parameter is named next to the value.
     pub score: f32,
+    /// Whether a word of the parameter's name stands next to the value.
+    pub named: bool,
 }
 
 /// What a value needs to be taken for a parameter's.
@@ -108,7 +110,7 @@ fn answers(
     let refers = |one: &Literal| {
         one.look == Look::Proper && super::fields::words(&text[one.at.clone()]).iter().all(known)
     };
-    let mut pairs: Vec<(f32, &Literal, &Input)> = Vec::new();
+    let mut pairs: Vec<(f32, &Literal, &Input, bool)> = Vec::new();
     let mut before = None;
     for literal in here.iter().filter(|one| !refers(one)) {
         let aside = literals::follows_preposition(text, &literal.at, before);
@@ -120,25 +122,44 @@ fn answers(
                 // What the verb is about goes where anything goes; what follows a preposition does not.
                 let role = if names::is_generic(input) == aside { 0.0 } else { 0.2 };
                 let required = if input.required { 0.1 } else { 0.0 };
-                let score = suits
-                    + literals::named_nearby(text, &literal.at, input)
-                    + placing::placed(text, &literal.at, input)
-                    + role
-                    + required;
-                pairs.push((score, literal, input));
+                let named = literals::named_nearby(text, &literal.at, input);
+                let score = suits + named + placing::placed(text, &literal.at, input) + role + required;
+                pairs.push((score, literal, input, named > 0.0));
             }
         }
     }
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut given: Vec<Given> = Vec::new();
-    for (score, literal, input) in pairs.into_iter().filter(|pair| pair.0 >= GIVEN_BAR) {
-        if given.iter().all(|one| one.at != literal.at && one.parameter != input.name) {
-            let parameter = input.name.clone();
-            given.push(Given { call, parameter, at: literal.at.clone(), look: literal.look, score });
+    pairs.retain(|pair| pair.0 >= GIVEN_BAR);
+    for (score, literal, input, named) in &pairs {
+        let open =
+            |at: &Range<usize>, name: &str| given.iter().all(|one| one.at != *at && one.parameter != name);
+        if open(&literal.at, &input.name) && !is_ambiguous(&pairs, (*score, literal), open) {
+            let (parameter, at) = (input.name.clone(), literal.at.clone());
+            given.push(Given { call, parameter, at, look: literal.look, score: *score, named: *named });
         }
     }
     given.extend(chosen(text, span, call, tool, &given));
     given
+}
+
+/// Whether a value fits more parameters alike than there are such values, so that any choice would be a guess: one number,
+/// and both `head` and `tail` would take it. Two numbers for two parameters go there in order.
+fn is_ambiguous(
+    pairs: &[(f32, &Literal, &Input, bool)],
+    (score, literal): (f32, &Literal),
+    open: impl Fn(&Range<usize>, &str) -> bool,
+) -> bool {
+    let same = |pair: &&(f32, &Literal, &Input, bool)| {
+        (pair.0 - score).abs() < 1e-6 && open(&pair.1.at, &pair.2.name)
+    };
+    let of_value = |pair: &&(f32, &Literal, &Input, bool)| pair.1.at == literal.at;
+    let inputs: HashSet<&str> =
+        pairs.iter().filter(same).filter(of_value).map(|pair| pair.2.name.as_str()).collect();
+    let rivals =
+        pairs.iter().filter(|pair| inputs.contains(pair.2.name.as_str()) && open(&pair.1.at, &pair.2.name));
+    let values: HashSet<usize> = rivals.map(|pair| pair.1.at.start).collect();
+    inputs.len() > values.len()
 }
 
 /// Paths and addresses that stand in another call's part than that of the parameter made for them: "read
@@ -161,7 +182,7 @@ fn elsewhere(literals: &[Literal], spans: &[Range<usize>], tools: &[&Tool], give
             open.min_by_key(|(call, input)| (!input.required, spans[*call].start.abs_diff(literal.at.start)));
         if let Some((call, input)) = nearest {
             let (parameter, at) = (input.name.clone(), literal.at.clone());
-            found.push(Given { call, parameter, at, look: literal.look, score: 1.0 });
+            found.push(Given { call, parameter, at, look: literal.look, score: 1.0, named: false });
         }
     }
     found
@@ -179,7 +200,7 @@ fn chosen(text: &str, span: &Range<usize>, call: usize, tool: &Tool, given: &[Gi
             });
             found.map(|(at, found)| span.start + at..span.start + at + found.len())
         })?;
-        Some(Given { call, parameter: input.name.clone(), at, look: Look::Quoted, score: 1.0 })
+        Some(Given { call, parameter: input.name.clone(), at, look: Look::Quoted, score: 1.0, named: true })
     };
     open.filter_map(named).collect()
 }

@@ -68,7 +68,23 @@ const NAMED: usize = 5;
 /// # Panics
 /// If a match of the request is a tool that the memory was not made for.
 pub fn suggest(memory: &Memory, request: &Request<'_>) -> Option<Suggestion> {
-    let mut recall = Recall::new(memory, request);
+    let alone = chosen(Recall::unaided(memory, request));
+    let recall = Recall::new(memory, request);
+    if recall.near.is_empty() {
+        return alone;
+    }
+    let aided = chosen(recall);
+    // Earlier intents that only seem related make every tool less likely. Where what they say comes to less than what the
+    // catalogue says by itself, it is not followed.
+    let Some(alone) = alone else { return aided };
+    match aided {
+        Some(aided) if aided.confidence >= alone.confidence => Some(aided),
+        aided => Some(Suggestion { known: aided.map(|aided| aided.known).unwrap_or_default(), ..alone }),
+    }
+}
+
+/// The best graph by these beliefs.
+fn chosen(mut recall: Recall<'_>) -> Option<Suggestion> {
     let repeated = Repeated::collect(&recall);
     let mut judge = Judge::new(&mut recall);
     let longest = repeated.graphs.iter().map(|known| known.graph.tools.len()).max().unwrap_or(USUAL_LENGTH);

@@ -1,11 +1,13 @@
 //! How alike intents are, and how much each earlier one has to say about a new one.
 //!
 //! This is kernel ridge regression over the nearest traces. Unlike votes weighted by similarity alone,
-//! ten copies of one trace do not outvote another that is as near.
+//! ten copies of one trace do not outvote another that is as near. Intents that are not [`RELATED`] are not asked, and
+//! likeness counts from there: a hundred that are somewhat alike would otherwise add up to more than one that is meant.
 
 use super::Request;
 use super::memory::{Match, Memory, Past, profile};
 use crate::linear;
+use crate::past::RELATED;
 
 /// How many traces are asked.
 const NEAREST: usize = 100;
@@ -74,10 +76,14 @@ pub(super) fn nearest(memory: &Memory, request: &Request<'_>) -> Vec<Near> {
     let mut offered = vec![0.0_f32; memory.tools.len()];
     profile.iter().for_each(|found| offered[found.tool as usize] = found.value);
     let mut near: Vec<Near> = (memory.traces.iter().enumerate())
-        .map(|(trace, past)| {
-            let means = row.as_ref().zip(past.row.as_ref()).map_or(0.0, |(a, b)| a.cosine(b));
+        .filter_map(|(trace, past)| {
+            let cosine = row.as_ref().zip(past.row.as_ref()).map(|(a, b)| a.cosine(b));
+            if row.is_some() && cosine.is_none_or(|cosine| cosine < RELATED) {
+                return None;
+            }
+            let means = cosine.map_or(0.0, beyond_related);
             let same: f32 = past.profile.iter().map(|found| found.value * offered[found.tool as usize]).sum();
-            Near { trace, similarity: meaning * means + (1.0 - meaning) * same, weight: 0.0 }
+            Some(Near { trace, similarity: meaning * means + (1.0 - meaning) * same, weight: 0.0 })
         })
         .collect();
     let by_similarity =
@@ -109,8 +115,13 @@ fn weigh(near: &mut [Near], memory: &Memory, meaning: f32) {
     near.iter_mut().zip(weights).for_each(|(near, weight)| near.weight = weight as f32);
 }
 
+/// How much more alike two intents are than such as have nothing to do with each other, from 0 to 1.
+fn beyond_related(cosine: f32) -> f32 {
+    ((cosine - RELATED) / (1.0 - RELATED)).max(0.0)
+}
+
 fn likeness(a: &Past, b: &Past, meaning: f32) -> f32 {
-    let means = a.row.as_ref().zip(b.row.as_ref()).map_or(0.0, |(a, b)| a.cosine(b));
+    let means = a.row.as_ref().zip(b.row.as_ref()).map_or(0.0, |(a, b)| beyond_related(a.cosine(b)));
     meaning * means + (1.0 - meaning) * overlap(&a.profile, &b.profile)
 }
 

@@ -231,8 +231,9 @@ impl Memory {
     }
 
     /// How much more often `term` stands in intents that `tool` serves than in others, as a logarithm and
-    /// at least 0. A tool's own words count as if some intents had been seen.
-    pub(super) fn speaks_for(&self, term: Option<u32>, tool: u32) -> f32 {
+    /// at least 0. A tool's own words count as if some intents had been seen; where nothing is `aided` by traces, they are all
+    /// that counts.
+    pub(super) fn speaks_for(&self, term: Option<u32>, tool: u32, aided: bool) -> f32 {
         let Some(term) = term else { return 0.0 };
         let known = &self.tools[tool as usize];
         let own = if self.is_named(Some(term), tool) {
@@ -242,9 +243,11 @@ impl Memory {
         } else {
             0.0
         };
-        let usual = (self.term_uses[term as usize] as f32 + 0.5) / (self.traces.len() as f32 + 1.0);
-        let together = self.together.get(&(term, tool)).map_or(0.0, |times| *times as f32);
-        let here = (together + own + USUAL * usual) / (known.uses as f32 + own + USUAL);
+        let seen = |times: f32| if aided { times } else { 0.0 };
+        let usual =
+            (seen(self.term_uses[term as usize] as f32) + 0.5) / (seen(self.traces.len() as f32) + 1.0);
+        let together = seen(self.together.get(&(term, tool)).map_or(0.0, |times| *times as f32));
+        let here = (together + own + USUAL * usual) / (seen(known.uses as f32) + own + USUAL);
         (here / usual).ln().max(0.0)
     }
 

@@ -21,6 +21,8 @@ const OWN_NAME: f32 = 3.0;
 /// The order of tools in what serves a request.
 pub(super) struct Order<'m> {
     memory: &'m Memory,
+    /// Whether earlier traces are asked.
+    aided: bool,
     terms: Vec<Option<u32>>,
     /// Per tool, how strongly each word of the request speaks for it.
     spoken: HashMap<u32, Vec<f32>>,
@@ -28,7 +30,12 @@ pub(super) struct Order<'m> {
 
 impl<'m> Order<'m> {
     pub(super) fn new(memory: &'m Memory, intent: &str) -> Order<'m> {
-        Order { memory, terms: memory.terms(intent), spoken: HashMap::new() }
+        Order { memory, aided: true, terms: memory.terms(intent), spoken: HashMap::new() }
+    }
+
+    /// The order by the words of the request and the tools alone.
+    pub(super) fn unaided(memory: &'m Memory, intent: &str) -> Order<'m> {
+        Order { aided: false, ..Order::new(memory, intent) }
     }
 
     /// How likely `first` comes before `second`.
@@ -36,11 +43,15 @@ impl<'m> Order<'m> {
         if first == second {
             return 0.5;
         }
+        let spoken = SPOKEN * (self.words_between(first, second) / FAR).tanh();
+        if !self.aided {
+            return sigmoid(spoken);
+        }
         let earlier = self.memory.earliness(first) - self.memory.earliness(second);
         let thought = THOUGHT * sigmoid(EARLINESS * earlier);
         let for_it = self.memory.times_before(first, second) + thought;
         let against = self.memory.times_before(second, first) + THOUGHT - thought;
-        sigmoid((for_it / against).ln() + SPOKEN * (self.words_between(first, second) / FAR).tanh())
+        sigmoid((for_it / against).ln() + spoken)
     }
 
     /// How many words after `first` the request speaks of `second`; 0 where it does not tell them apart.
@@ -59,8 +70,8 @@ impl<'m> Order<'m> {
     }
 
     fn listen(&mut self, tool: u32) {
-        let (memory, terms) = (self.memory, &self.terms);
-        let speak = || terms.iter().map(|term| memory.speaks_for(*term, tool)).collect();
+        let (memory, terms, aided) = (self.memory, &self.terms, self.aided);
+        let speak = || terms.iter().map(|term| memory.speaks_for(*term, tool, aided)).collect();
         self.spoken.entry(tool).or_insert_with(speak);
     }
 }

@@ -44,7 +44,16 @@ pub(crate) struct Recall<'m> {
 impl<'m> Recall<'m> {
     /// Asks the memory about `request`.
     pub(crate) fn new(memory: &'m Memory, request: &Request<'_>) -> Recall<'m> {
-        let near = kernel::nearest(memory, request);
+        let order = Order::new(memory, request.intent);
+        Recall::by(memory, request, kernel::nearest(memory, request), order)
+    }
+
+    /// What is believed where no earlier intent is asked.
+    pub(super) fn unaided(memory: &'m Memory, request: &Request<'_>) -> Recall<'m> {
+        Recall::by(memory, request, Vec::new(), Order::unaided(memory, request.intent))
+    }
+
+    fn by(memory: &'m Memory, request: &Request<'_>, near: Vec<Near>, order: Order<'m>) -> Recall<'m> {
         let evidence = evidence(memory, &near, request.matches);
         let mut tools: Vec<u32> = evidence.keys().copied().collect();
         tools.sort_unstable_by(|a, b| evidence[b].total_cmp(&evidence[a]).then(a.cmp(b)));
@@ -62,7 +71,6 @@ impl<'m> Recall<'m> {
         }
         let unlinked = if all > 0.0 { unlinked / all } else { 0.0 };
         let offered = request.matches.iter().map(|found| (found.tool, found.value)).collect();
-        let order = Order::new(memory, request.intent);
         Recall { memory, near, tools, chances, votes, offered, order, unlinked }
     }
 

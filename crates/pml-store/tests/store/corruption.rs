@@ -73,7 +73,7 @@ fn filled() -> Fixture {
     for number in 0..20 {
         let (reply, answer) = sync_channel(1);
         let result = raw(&format!("{{\"answer\":{number}}}"));
-        let new = NewResult { result: &result, intent: None, at: 1, expires_at: 9000, most: 9 };
+        let new = NewResult { result: &result, intent: None, stamps: "[]", at: 1, expires_at: 9000, most: 9 };
         store.cache(&cache_key(number), &new, move |stored| reply.send(stored).unwrap());
         answer.recv().unwrap().unwrap();
     }

@@ -249,18 +249,18 @@ pub(crate) fn find(
     Ok(Page { results, total, suggestions })
 }
 
-/// The tools that are most likely wanted, best first, with how likely each is.
+/// The tools that are most likely wanted among those that are `eligible`, best first, with how likely each is.
 pub(crate) fn best<'s>(
     snapshot: &'s Snapshot,
     vectors: Option<&Vectors>,
     wanted: &Wanted,
     past: Option<&Advice>,
     most: usize,
-    visible: impl Fn(&Tool) -> bool,
+    eligible: impl Fn(&Tool) -> bool,
 ) -> Vec<(&'s Tool, f64)> {
-    let ranked = rank::rank(&wanted.text, &evidence(snapshot, vectors, wanted, past)).into_iter();
-    let tools = ranked.map(|found| (&snapshot.tools[found.item], found.score));
-    tools.filter(|(tool, _)| visible(tool)).take(most).collect()
+    let evidence = evidence(snapshot, vectors, wanted, past);
+    let ranked = rank::rank_among(&wanted.text, &evidence, |item| eligible(&snapshot.tools[item]));
+    ranked.into_iter().take(most).map(|found| (&snapshot.tools[found.item], found.score)).collect()
 }
 
 /// What is known of the tools of a snapshot, with a request in mind.

@@ -5,14 +5,9 @@ use std::sync::Arc;
 
 use pml_model::structure::NodeId;
 use pml_model::trace::{Status, Trace};
-<<<<<<< HEAD
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
-use pml_store::Memory;
-=======
-use pml_model::{Digest, Principal, RunId, TraceId};
 use pml_store::{IntentFit, Memory};
 use serde_json::{Map, Value};
->>>>>>> recall
 
 use super::frames::Frame;
 use super::observe::Observer;
@@ -21,12 +16,8 @@ use super::report::Report;
 use crate::app::App;
 use crate::cache;
 use crate::capability::{self, Learn};
-<<<<<<< HEAD
-use crate::sanitise::{Sanitiser, is_common};
-=======
 use crate::memory::intents;
-use crate::sanitise::Sanitiser;
->>>>>>> recall
+use crate::sanitise::{Sanitiser, is_common};
 use crate::trace::{About, OfTask};
 
 /// A run that is over.
@@ -57,7 +48,7 @@ pub(super) async fn is_known(app: &Arc<App>, principal: &Principal, plan: &Plan)
 pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
     let learn = over.plan.learn.as_ref()?;
     let digest = |tool: &str| definition(over.plan, tool);
-    let (mut trace, nested, sanitiser) = traces(over, &digest, &app.memory.sanitiser());
+    let (mut trace, mut nested, sanitiser) = traces(over, &digest, &app.memory.sanitiser());
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {
@@ -74,7 +65,6 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         None => IntentFit::Unchecked,
     };
     trace.capability_id = ((known && keeps) || procedure.is_some()).then_some(id);
-    let mut nested = parts(over, &digest, &sanitiser);
     if cut_off {
         trace.status = Status::Partial;
         nested.iter_mut().for_each(|part| part.capability_id = None);
@@ -84,17 +74,29 @@ pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memo
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
         values: capability::values(over.plan, learn, &sanitiser),
-<<<<<<< HEAD
-=======
         intent,
         untaught: cut_off,
->>>>>>> recall
         nested,
         trace: Box::new(trace),
     }))
 }
 
-<<<<<<< HEAD
+/// Whether a run called a tool or a capability, or could have.
+fn calls_something(over: &Over<'_>) -> bool {
+    over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.report.tasks.is_empty()
+}
+
+/// What a run was given, in the words in which an intent may say it.
+fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
+    let mut given = capability::values(plan, learn, sanitiser);
+    // Examples are small; what is compared may be of any size.
+    let all: Map<String, Value> = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
+    for (name, value) in all {
+        given.entry(name).or_insert(value);
+    }
+    given
+}
+
 /// The trace of the run, those of the capabilities it called, and what takes its secrets out of everything else that is
 /// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
 /// may come back under no name in a result or an error.
@@ -133,22 +135,6 @@ fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
         approved: over.approved,
         sanitiser,
     })
-=======
-/// Whether a run called a tool or a capability, or could have.
-fn calls_something(over: &Over<'_>) -> bool {
-    over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.report.tasks.is_empty()
-}
-
-/// What a run was given, in the words in which an intent may say it.
-fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
-    let mut given = capability::values(plan, learn, sanitiser);
-    // Examples are small; what is compared may be of any size.
-    let all: Map<String, Value> = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
-    for (name, value) in all {
-        given.entry(name).or_insert(value);
-    }
-    given
->>>>>>> recall
 }
 
 /// The traces of the capabilities that were called.

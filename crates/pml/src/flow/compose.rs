@@ -1,5 +1,9 @@
 //! Puts a DAG together for an intent that nothing learned serves.
+//!
+//! Each step of the intent gets a tool whose effect agrees with it: a step that only reads is never given one that is known to
+//! change something. What is too unlikely is not suggested at all.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pml_graph::graph::fields;
@@ -8,11 +12,11 @@ use pml_store::{Order, Traces};
 use serde_json::{Map, Value};
 
 use crate::app::{App, blocking};
-use crate::approve::Mode;
+use crate::approve::{Effect, Mode};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
 use crate::network::{fields_of, output_of};
-use crate::suggest::{self, Example, Step, SuggestedDag};
+use crate::suggest::{self, Example, Step, SuggestedDag, deprecated, effect};
 
 /// How many tools are looked at for each step.
 const LOOKED_AT: usize = 4;
@@ -20,8 +24,10 @@ const LOOKED_AT: usize = 4;
 const ALSO: f64 = 0.2;
 /// How sure it must be that earlier requests show the way.
 const LEARNED: f64 = 0.5;
-/// What is less likely than this is no suggestion.
-const LEAST: f64 = 0.05;
+/// What is less likely than this is no suggestion: a step, and the DAG as a whole. The scores are probabilities, and what is
+/// wrong three times of four costs an agent more than the list of tools, which it gets anyway.
+const LEAST_STEP: f64 = 0.25;
+const LEAST: f64 = 0.1;
 /// How much of what a call gave is shown.
 const SHOWN_BYTES: usize = 500;
 
@@ -37,14 +43,24 @@ pub(super) async fn compose(
     let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
     let vectors = app.meaning.of_tools(&snapshot);
     let clauses = suggest::clauses(text);
-    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, &snapshot, text, visible).await;
+    let effects: Vec<Option<Effect>> = clauses.iter().map(|clause| effect::asked(clause)).collect();
+    let policy = app.policy();
+    let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
+    let fits = |tool: &Tool| {
+        visible(&tool.id) && (!only_reads || effect::of_tool(&policy, tool) != Some(Effect::Writes))
+    };
+    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, &snapshot, text, &fits).await;
     let found_before = !chosen.is_empty();
-    for clause in clauses.into_iter().filter(|_| !found_before) {
+    for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
         let wanted = app.meaning.wanted(&clause).await;
         let past = app.memory.advice(&snapshot, &wanted);
-        let seen = |tool: &Tool| visible(&tool.id);
-        let found = discover::best(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, seen);
-        if found.first().is_some_and(|(_, score)| *score >= LEAST) {
+        let suits = |tool: &Tool| effect::suits(asked, effect::of_tool(&policy, tool));
+        let eligible = |tool: &Tool| visible(&tool.id) && suits(tool).is_some();
+        let mut found =
+            discover::best(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, eligible);
+        found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
+        let found = without_deprecated(&snapshot, found, eligible);
+        if found.first().is_some_and(|(_, score)| *score >= LEAST_STEP) {
             chosen.push((clause, found));
         }
     }
@@ -67,7 +83,7 @@ pub(super) async fn compose(
             others: also(found, place),
         })
         .collect();
-    if steps.is_empty() {
+    if steps.is_empty() || steps.iter().map(|step| step.score).product::<f64>() < LEAST {
         return None;
     }
     let mut examples = Vec::new();
@@ -79,6 +95,37 @@ pub(super) async fn compose(
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
     Some(suggest::suggest(intent, context, &steps, |tool| output_of(tool, &observed), examples_of))
+}
+
+/// The same with deprecated tools last: one whose description names another gives that one its score, any other loses some.
+fn without_deprecated<'s>(
+    snapshot: &'s Snapshot,
+    found: Vec<(&'s Tool, f64)>,
+    eligible: impl Fn(&Tool) -> bool,
+) -> Vec<(&'s Tool, f64)> {
+    let mut kept: Vec<(&Tool, f64)> = Vec::with_capacity(found.len());
+    let mut last: Vec<(&Tool, f64)> = Vec::new();
+    for (tool, score) in found {
+        if !deprecated::is_deprecated(tool) {
+            kept.push((tool, score));
+            continue;
+        }
+        let replacement = deprecated::replacement(snapshot, tool).filter(|other| eligible(other));
+        kept.extend(replacement.map(|other| (other, score)));
+        last.push((tool, score * deprecated::LEFT));
+    }
+    kept.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let mut seen = HashSet::new();
+    kept.retain(|(tool, _)| seen.insert(&tool.id));
+    let best = kept.first().map_or(0.0, |(_, score)| *score);
+    // Nothing else would do: a deprecated tool is better than none.
+    if best < LEAST_STEP {
+        last.extend(kept);
+        last.sort_by(|one, other| other.1.total_cmp(&one.1));
+        return last;
+    }
+    kept.extend(last);
+    kept
 }
 
 /// The others that would do for a step.
@@ -93,7 +140,7 @@ async fn learned<'s>(
     app: &Arc<App>,
     snapshot: &'s Arc<Snapshot>,
     text: &str,
-    visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
+    fits: &(dyn Fn(&Tool) -> bool + Send + Sync),
 ) -> Vec<(String, Vec<(&'s Tool, f64)>)> {
     let wanted = app.meaning.wanted(text).await;
     let vectors = app.meaning.of_tools(snapshot);
@@ -106,7 +153,7 @@ async fn learned<'s>(
         return Vec::new();
     };
     let tools: Vec<&Tool> = ids.iter().filter_map(|id| snapshot.tool(id).ok()).collect();
-    if tools.len() != ids.len() || !tools.iter().all(|tool| visible(&tool.id)) {
+    if tools.len() != ids.len() || !tools.iter().all(|tool| fits(tool)) {
         return Vec::new();
     }
     // All together are as sure as is said.

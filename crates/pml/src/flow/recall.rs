@@ -217,17 +217,16 @@ async fn by_intent(
     found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
     found.truncate(SUGGESTED);
     let (found, mut contradictions) = without_contradiction_first(found, &asked);
-    let because = match found.first() {
-        None => "nothing that was learned serves this; complete the suggested DAG, or write a program over these tools"
-            .to_owned(),
+    let kept_from = match found.first() {
+        None => None,
         Some((best, binding)) => {
             // One that does something else for sure is no rival.
             let next = found.get(1).filter(|_| contradictions[1].is_none()).map(|next| &next.0);
             match &contradictions[0] {
-                Some(contradiction) => refused(&best.known, contradiction),
+                Some(contradiction) => Some(refused(&best.known, contradiction)),
                 None => match kept_from(app, best, binding, next) {
                     None => return run(&best.known.clone(), binding, asked),
-                    Some(because) => because,
+                    because => because,
                 },
             }
         }
@@ -254,6 +253,16 @@ async fn by_intent(
         Some(_) if confidence >= LIKELY => None,
         _ => composed,
     };
+    let because = kept_from.unwrap_or_else(|| {
+        let todo = match (&suggested_dag, tools.is_empty()) {
+            (Some(_), _) => "complete the suggested DAG, or write a program over these tools",
+            (None, false) => "write a program over these tools",
+            (None, true) => {
+                "no tool has to do with it either; say it in other words, or add a server that can do it"
+            }
+        };
+        format!("nothing that was learned serves this; {todo}")
+    });
     let suggested = Suggested { because, confidence, earlier, candidates, tools, suggested_dag };
     Ok(Recalled::Suggested(Box::new(suggested)))
 }

@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
-use pml_graph::lens::{Differences, Lens, Seen};
 use pml_graph::lexical::{Document, Index};
 use pml_graph::next::{Next, Prediction, Reason, next};
 use pml_graph::past::workflow::{Workflow, scores};
@@ -27,10 +26,6 @@ const MOST_COMPARISONS: usize = 4_000_000;
 const AT_ONCE: usize = 8;
 /// How many intents of one capability count.
 const MOST_INTENTS: usize = 5;
-/// How many times as many intents there have to be, and how many more, for what they all differ from tools in to be looked at
-/// again: it hardly changes with a few, and everything is learned anew with it.
-const LOOKED_AT_AGAIN: f32 = 1.25;
-const MORE: usize = 8;
 
 /// What served requests before.
 #[derive(Debug)]
@@ -39,10 +34,7 @@ pub(crate) struct Experience {
     principal: Principal,
     /// Which model read it all.
     model: u64,
-    /// What requests and tools always differ in, and how many intents there were and how many tools had been read when that
-    /// was learned.
-    lens: Option<Lens>,
-    lens_of: usize,
+    /// How many tools had been read when it was learned.
     tools_read: usize,
     past: Past,
     procedures: procedure::Memory,
@@ -66,8 +58,6 @@ impl Experience {
             snapshot,
             principal,
             model,
-            lens: None,
-            lens_of: 0,
             tools_read: 0,
             past: Past::default(),
             procedures,
@@ -81,14 +71,6 @@ impl Experience {
 
     /// From all these lessons.
     fn of(mut self, lessons: &[Lesson], vectors: &Vectors) -> Experience {
-        let mut differences = Differences::default();
-        for lesson in lessons {
-            if let (Some(calls), Some(vector)) = (self.calls(lesson), &lesson.vector) {
-                differences.learn(vector, &calls, vectors);
-            }
-        }
-        self.lens = differences.lens(vectors);
-        self.lens_of = lessons.len();
         self.tools_read = vectors.known();
         lessons.iter().for_each(|lesson| self.take(lesson, vectors));
         self.index();
@@ -146,19 +128,12 @@ impl Experience {
         let meant = wanted.meant.as_ref();
         let parts = meant.map_or(&[][..], |meant| &meant.parts);
         let intent = Intent { text: &wanted.text, vector: meant.map(|meant| &*meant.whole), parts };
-        Some(Advice { hints: self.past.hints(&intent, snapshot.tools.len()), seen: self.seen(wanted) })
-    }
-
-    /// How like each tool the request is, seen without what requests and tools always differ in.
-    fn seen(&self, wanted: &Wanted) -> Option<Seen> {
-        let meant = wanted.meant.as_ref()?;
-        self.lens.as_ref()?.see(&meant.whole, &meant.parts)
+        Some(Advice { hints: self.past.hints(&intent, snapshot.tools.len()) })
     }
 
     /// How well each tool fits the request by words and meaning alone.
     fn standard(&self, vectors: &Vectors, wanted: &Wanted) -> Vec<f32> {
-        let past = Advice { hints: Vec::new(), seen: self.seen(wanted) };
-        rank::standard(&wanted.text, &discover::evidence(&self.snapshot, Some(vectors), wanted, Some(&past)))
+        rank::standard(&wanted.text, &discover::evidence(&self.snapshot, Some(vectors), wanted, None))
     }
 
     /// The tools that match a request best, by words and meaning alone.
@@ -282,7 +257,6 @@ pub(crate) fn bring_up_to_date(
             && of.model == model
             && of.principal == *principal
             && of.tools_read == vectors.known()
-            && lessons.len() <= (LOOKED_AT_AGAIN * of.lens_of as f32) as usize + MORE
             // What was forgotten has no say any more.
             && of.known.iter().all(|known| there.contains(known))
     });

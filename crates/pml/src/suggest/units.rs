@@ -26,13 +26,15 @@ const KINDS: &[&[&[&str]]] = &[
     &[&["byte"], &["kilobyte", "kb"], &["megabyte", "mb"], &["gigabyte", "gb"]],
 ];
 
-/// Whether the unit that `after` begins with is another than the one that the description of a parameter names.
-pub(super) fn differ(after: &str, schema: &Value) -> bool {
+/// Whether the unit that `after` begins with is another than the one that the name or the description of a parameter names.
+pub(super) fn differ(after: &str, name: &str, schema: &Value) -> bool {
     // A unit stands next to its number, which the next sentence does not.
     let said = words(pml_graph::tokens::beginning(after, 20)).next();
     let description = schema["description"].as_str().unwrap_or_default();
     let Some((kind, unit)) = said.and_then(|word| unit(&word)) else { return false };
-    let named: Vec<(usize, usize)> = words(description).filter_map(|word| self::unit(&word)).collect();
+    let own = super::words(name).into_iter();
+    let named: Vec<(usize, usize)> =
+        own.chain(words(description)).filter_map(|word| self::unit(&word)).collect();
     let mut alike = named.iter().filter(|(of, _)| *of == kind).peekable();
     alike.peek().is_some() && alike.all(|(_, named)| *named != unit)
 }
@@ -59,13 +61,18 @@ mod tests {
     #[test]
     fn units_of_one_kind_have_to_be_the_same() {
         let schema = |description: &str| json!({ "description": description });
-        assert!(differ(" minutes of audio", &schema("how long, in seconds")));
-        assert!(differ("km radius", &schema("The radius in meters")));
-        assert!(!differ(" minutes", &schema("how long, in minutes")));
-        assert!(!differ(" minutes", &schema("how long")));
-        assert!(!differ(" kg", &schema("how long, in seconds")));
-        assert!(differ(" minutes avant l’été", &schema("in seconds")), "wherever the twentieth byte falls");
-        assert!(!differ(" apples", &schema("in seconds")));
-        assert!(!differ(" min", &schema("in minutes or seconds")));
+        assert!(differ(" minutes of audio", "x", &schema("how long, in seconds")));
+        assert!(differ("km radius", "x", &schema("The radius in meters")));
+        assert!(!differ(" minutes", "x", &schema("how long, in minutes")));
+        assert!(!differ(" minutes", "x", &schema("how long")));
+        assert!(!differ(" kg", "x", &schema("how long, in seconds")));
+        assert!(
+            differ(" minutes avant l’été", "x", &schema("in seconds")),
+            "wherever the twentieth byte falls"
+        );
+        assert!(!differ(" apples", "x", &schema("in seconds")));
+        assert!(differ(" minutes", "timeoutMs", &schema("")));
+        assert!(!differ(" seconds", "duration_seconds", &schema("")));
+        assert!(!differ(" min", "x", &schema("in minutes or seconds")));
     }
 }

@@ -1,32 +1,117 @@
 //! What an intent says, as a value that a parameter takes.
+//!
+//! A value goes only where type, format and limits of the schema allow it and where it is the kind of thing that the
+//! parameter is called after: a number is no message, a time zone is no time of day. What does not fit is left open, which
+//! is a question to the agent; a wrong value would be an answer.
 
+use jsonschema::PatternOptions;
 use serde_json::Value;
 
-use crate::reuse::{self, Literal};
+use crate::reuse::{self, Class, Literal};
 
 /// A parameter that wants a value.
 pub(super) struct Wanted<'p> {
     pub(super) name: &'p str,
     pub(super) schema: &'p Value,
+    /// The parameter's name stands next to the value in the intent: "revision 5".
+    pub(super) named: bool,
 }
+
+/// The kind of thing that a parameter is called after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Zone,
+    /// A time of day, a date or both.
+    Time,
+    Email,
+    Url,
+    Path,
+    /// Whatever somebody writes: a message, a title.
+    Content,
+    /// Something that numbers stand for: an id, a count.
+    Numbered,
+    Other,
+}
+
+/// Words in the names of parameters of each kind, and what they take.
+const NAMES: &[(Kind, &str)] = &[
+    (Kind::Zone, "timezone timezones zone tz"),
+    (Kind::Email, "email mail emails"),
+    (Kind::Url, "url uri link href website webpage"),
+    (Kind::Path, "path file filename filepath dir directory folder paths"),
+    (Kind::Time, "time date datetime timestamp day hour clock birthday birthdate deadline"),
+    (
+        Kind::Numbered,
+        "id ids number no num code zip zipcode postal phone version year port issue ticket pr sku isbn account amount \
+         quantity count page size level rating age price limit pin index rank score",
+    ),
+    (
+        Kind::Content,
+        "message text content contents body title subject query description comment note notes caption summary prompt \
+         question answer name label reason topic keyword keywords search phrase sentence term",
+    ),
+];
 
 impl Wanted<'_> {
     /// The value that is said, or what is written where it is none of a kind; nothing where it does not fit.
     pub(super) fn value(&self, literal: Option<&Literal>, written: &str) -> Option<Value> {
         let text = literal.map_or_else(|| unquoted(written), |literal| literal.text.as_str());
         if let Some(choices) = self.schema["enum"].as_array() {
-            let same =
-                |choice: &&Value| choice.as_str().is_some_and(|choice| choice.eq_ignore_ascii_case(text));
+            let same = |choice: &&Value| {
+                let word = choice.as_str().is_some_and(|choice| choice.eq_ignore_ascii_case(text));
+                word || literal.is_some_and(|literal| literal.value == **choice)
+            };
             return choices.iter().find(same).cloned();
         }
-        match self.schema["type"].as_str() {
-            Some("integer") => literal?.value.as_i64().map(Value::from),
-            Some("number") => self.number(literal?),
-            Some("string") => self.text(text),
-            Some(_) => None,
+        let types = types(self.schema);
+        let number = literal.filter(|literal| literal.value.is_number());
+        let value = match (types.as_slice(), number) {
+            (types, Some(number)) if types.contains(&"number") => self.number(number),
+            (types, Some(number)) if types.contains(&"integer") => number.value.as_i64().map(Value::from),
+            (types, _) if types.contains(&"string") => self.text(literal, text),
             // Anything is taken: as it was written.
-            None => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
+            ([], _) => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
+            _ => None,
+        };
+        value.filter(|value| self.suits(literal, value) && fits(self.schema, value))
+    }
+
+    /// Whether the parameter is called after the kind of thing that the value is.
+    fn suits(&self, literal: Option<&Literal>, value: &Value) -> bool {
+        let Some(class) = literal.map(|literal| literal.class) else {
+            return !matches!(self.kind(), Kind::Zone | Kind::Time | Kind::Email | Kind::Url);
+        };
+        let named_after = match self.kind() {
+            Kind::Zone => class == Class::Zone,
+            Kind::Time => matches!(class, Class::Date) || value.is_number(),
+            Kind::Email => class == Class::Email,
+            Kind::Url => matches!(class, Class::Url | Class::Host),
+            Kind::Path => matches!(class, Class::Path | Class::Quoted | Class::Name | Class::Handle),
+            Kind::Content => !matches!(class, Class::Number | Class::Ordinal | Class::Date),
+            Kind::Numbered => true,
+            // A number that is written into a text means something only by the word next to it.
+            Kind::Other => value.is_number() || !matches!(class, Class::Number | Class::Ordinal),
+        };
+        let zone_elsewhere = class == Class::Zone && self.kind() != Kind::Zone;
+        let said = self.named && matches!(self.kind(), Kind::Content | Kind::Other);
+        (named_after || said) && !zone_elsewhere
+    }
+
+    /// What the parameter is called after; what its format says counts first, then the last word of its name.
+    fn kind(&self) -> Kind {
+        match self.schema["format"].as_str() {
+            Some("date" | "time" | "date-time") => return Kind::Time,
+            Some("email" | "idn-email") => return Kind::Email,
+            Some("uri" | "url" | "iri") => return Kind::Url,
+            _ => {}
         }
+        if self.says(&["iana"]) {
+            return Kind::Zone;
+        }
+        let words = super::words(self.name);
+        let of = |word: &String| NAMES.iter().find(|(_, names)| names.split(' ').any(|name| name == word));
+        // `time_zone` is no time, and `zone` is its last word.
+        words.iter().rev().find_map(of).map_or(Kind::Other, |(kind, _)| *kind)
     }
 
     /// A number; `5 %` is 0.05 where a decimal is asked for.
@@ -34,12 +119,18 @@ impl Wanted<'_> {
         let decimal = self.says(&["decimal", "fraction"]);
         match literal.value.as_f64() {
             Some(number) if decimal && literal.text.ends_with('%') => Some(Value::from(number / 100.0)),
-            _ => literal.value.is_number().then(|| literal.value.clone()),
+            _ => Some(literal.value.clone()),
         }
     }
 
-    /// A text; where a day is wanted, that day as programs write it, and nothing where a time is wanted as well.
-    fn text(&self, text: &str) -> Option<Value> {
+    /// A text; where a day is wanted, that day as programs write it, and nothing where a time is wanted as well. Where a
+    /// time of day is wanted, nothing else.
+    fn text(&self, literal: Option<&Literal>, text: &str) -> Option<Value> {
+        let clock = self.schema["format"] == "time" || (self.says(&["hh:mm"]) && !self.says(&["yyyy"]));
+        if clock {
+            let is_date = literal.is_some_and(|literal| literal.class == Class::Date);
+            return is_date.then(|| clock_time(text)).flatten().map(Value::from);
+        }
         let wants_time = self.schema["format"] == "date-time" || self.says(&["hh:mm"]);
         let wants_day = self.schema["format"] == "date" || self.says(&["yyyy-mm-dd"]);
         let day = reuse::day(text);
@@ -57,6 +148,50 @@ impl Wanted<'_> {
     }
 }
 
+/// The types that a schema allows, beside null; none where it does not say.
+fn types(schema: &Value) -> Vec<&str> {
+    let mut types: Vec<&str> = Vec::new();
+    match &schema["type"] {
+        Value::String(one) => types.push(one),
+        Value::Array(several) => types.extend(several.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    for member in ["anyOf", "oneOf"] {
+        let several = schema[member].as_array().into_iter().flatten();
+        types.extend(several.flat_map(self::types));
+    }
+    types.retain(|one| *one != "null");
+    types
+}
+
+/// A time of day as `15:30`; nothing for what is no time of day, or more than that.
+fn clock_time(text: &str) -> Option<String> {
+    let lower = text.trim().to_lowercase();
+    let (digits, afternoon) = match (lower.strip_suffix("am"), lower.strip_suffix("pm")) {
+        (Some(digits), _) => (digits.trim_end(), Some(false)),
+        (_, Some(digits)) => (digits.trim_end(), Some(true)),
+        _ => (lower.as_str(), None),
+    };
+    let (hour, minute) = digits.split_once([':', 'h']).unwrap_or((digits, ""));
+    let hour: u32 = hour.parse().ok()?;
+    let minute: u32 = if minute.is_empty() { 0 } else { minute.get(..2)?.parse().ok()? };
+    let hour = match afternoon {
+        Some(afternoon) if (1..=12).contains(&hour) => hour % 12 + if afternoon { 12 } else { 0 },
+        Some(_) => return None,
+        None => hour,
+    };
+    (hour < 24 && minute < 60).then(|| format!("{hour:02}:{minute:02}"))
+}
+
+/// Whether a value keeps to a parameter's schema: limits, pattern, format. A schema that cannot be used forbids nothing.
+fn fits(schema: &Value, value: &Value) -> bool {
+    let made = jsonschema::options()
+        .with_pattern_options(PatternOptions::regex())
+        .should_validate_formats(true)
+        .build(schema);
+    made.map_or(true, |validator| validator.is_valid(value))
+}
+
 /// `text` without the quotes around it.
 fn unquoted(text: &str) -> &str {
     let pairs = [('\'', '\''), ('"', '"'), ('“', '”'), ('«', '»'), ('`', '`')];
@@ -72,12 +207,15 @@ mod tests {
 
     fn said(intent: &str, name: &str, schema: &Value) -> Option<Value> {
         let literals = reuse::literals(intent);
-        Wanted { name, schema }.value(literals.first(), intent)
+        Wanted { name, schema, named: false }.value(literals.first(), intent)
+    }
+
+    fn string(description: &str) -> Value {
+        json!({ "type": "string", "description": description })
     }
 
     #[test]
     fn dates_are_written_as_they_are_wanted() {
-        let string = |description: &str| json!({ "type": "string", "description": description });
         assert_eq!(said("due January 31, 2025", "due_date", &string("")), Some(json!("2025-01-31")));
         assert_eq!(said("on January 31, 2025", "when", &string("")), Some(json!("January 31, 2025")));
         assert_eq!(said("on January 31, 2025", "when", &string("as YYYY-MM-DD")), Some(json!("2025-01-31")));
@@ -94,7 +232,73 @@ mod tests {
 
     #[test]
     fn quotes_are_no_part_of_a_text() {
-        let wanted = Wanted { name: "text", schema: &json!({ "type": "string" }) };
+        let wanted = Wanted { name: "text", schema: &json!({ "type": "string" }), named: false };
         assert_eq!(wanted.value(None, "'he don't like it'"), Some(json!("he don't like it")));
+    }
+
+    #[test]
+    fn a_value_goes_only_where_the_parameter_is_called_after_its_kind() {
+        let plain = string("");
+        for (intent, name) in [
+            ("the last 5 commits", "message"),
+            ("the last 5 commits", "revision"),
+            ("now in Europe/Paris", "time"),
+            ("now in Europe/Paris", "city"),
+            ("at 15:00", "timezone"),
+            ("meet tomorrow", "message"),
+            ("write to ann@example.org", "url"),
+            ("see https://example.org/a", "email"),
+            ("the 3 newest", "path"),
+        ] {
+            assert_eq!(said(intent, name, &plain), None, "{intent} as {name}");
+        }
+        for (intent, name, expected) in [
+            ("issue 42", "issue_number", "42"),
+            ("now in Europe/Paris", "timezone", "Europe/Paris"),
+            ("now in Asia/Tokyo", "source_time_zone", "Asia/Tokyo"),
+            ("write to ann@example.org", "email", "ann@example.org"),
+            ("say 'hello there'", "message", "hello there"),
+            ("read notes/a.txt", "file_path", "notes/a.txt"),
+        ] {
+            assert_eq!(said(intent, name, &plain), Some(json!(expected)), "{intent} as {name}");
+        }
+        let literals = reuse::literals("revision 5");
+        let revision = Wanted { name: "revision", schema: &plain, named: true };
+        assert_eq!(revision.value(literals.first(), "5"), Some(json!("5")), "the word next to it says so");
+    }
+
+    #[test]
+    fn a_time_of_day_is_written_as_clocks_show_it() {
+        let time = string("Time to convert in 24-hour format (HH:MM)");
+        for (intent, expected) in [
+            ("at 15:30", Some("15:30")),
+            ("at 3 pm", Some("15:00")),
+            ("à 9h05", Some("09:05")),
+            ("on 2025-01-31", None),
+            ("tomorrow", None),
+            ("in Asia/Tokyo", None),
+        ] {
+            assert_eq!(said(intent, "time", &time), expected.map(Value::from), "{intent}");
+        }
+    }
+
+    #[test]
+    fn limits_patterns_and_types_of_the_schema_hold() {
+        let limited = json!({ "type": "integer", "minimum": 1, "maximum": 10 });
+        assert_eq!(said("5 links", "count", &limited), Some(json!(5)));
+        assert_eq!(said("50 links", "count", &limited), None);
+        assert_eq!(said("2.5 links", "count", &limited), None);
+        let pattern = json!({ "type": "string", "pattern": "^[A-Z]+-[0-9]+$" });
+        assert_eq!(said("close ABC-12", "key", &pattern), Some(json!("ABC-12")));
+        assert_eq!(said("close v1.2.3", "key", &pattern), None);
+        let optional = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+        assert_eq!(said("from 'main'", "base_branch", &optional), Some(json!("main")));
+        let either = json!({ "type": ["integer", "null"] });
+        assert_eq!(said("the first 7", "limit", &either), Some(json!(7)));
+        let choice = json!({ "enum": [10, 20] });
+        assert_eq!(said("show 20 rows", "rows", &choice), Some(json!(20)));
+        assert_eq!(said("show 30 rows", "rows", &choice), None);
+        let address = json!({ "type": "string", "format": "uri" });
+        assert_eq!(said("of example.org", "data", &address), None, "no scheme");
     }
 }

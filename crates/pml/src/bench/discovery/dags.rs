@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use pml_graph::lens::{Differences, Lens};
-use pml_graph::past::Advice;
 use pml_graph::procedure::{Match, Memory, Request as Asked, ToolText, Trace, matches, suggest};
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_graph::vectors::Vectors;
@@ -59,7 +57,6 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
 /// What executions taught.
 pub(super) struct Learned {
     pub(super) memory: Memory,
-    lens: Option<Lens>,
 }
 
 impl Learned {
@@ -73,12 +70,7 @@ impl Learned {
             name: &tool.name,
             description: tool.description.as_deref().unwrap_or_default(),
         }));
-        let mut differences = Differences::default();
-        for row in rows {
-            let (whole, _) = bench.reader.request(&row.query)?;
-            differences.learn(&whole, &calls(set, row), vectors);
-        }
-        let mut learned = Learned { memory, lens: differences.lens(vectors) };
+        let mut learned = Learned { memory };
         for row in rows {
             learned.learn(&mut bench.reader, set, vectors, row)?;
         }
@@ -95,9 +87,7 @@ impl Learned {
     ) -> Result<Read, Problem> {
         let (whole, parts) = reader.request(query)?;
         let dense = Dense { items, whole: &whole, parts: &parts };
-        let seen = self.lens.as_ref().and_then(|lens| lens.see(&whole, &parts));
-        let advice = Advice { hints: Vec::new(), seen };
-        let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: Some(&advice) };
+        let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: None };
         Ok(Read { matches: matches(&rank::standard(query, &evidence)), vector: whole.into() })
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pml_graph::lens::{Differences, Lens};
 use pml_graph::lexical::{Document, Index};
 use pml_graph::past::workflow::{Workflow, scores};
 use pml_graph::past::{Advice, Intent, Past, Trace};
@@ -19,9 +18,9 @@ use crate::problem::Problem;
 
 /// How many executions of each tool are known, and what has to be reached then.
 const STEPS: [(u32, Option<f64>); 7] =
-    [(0, Some(0.76)), (1, Some(0.80)), (2, None), (5, Some(0.85)), (10, None), (20, Some(0.89)), (50, None)];
+    [(0, Some(0.76)), (1, Some(0.79)), (2, None), (5, Some(0.84)), (10, None), (20, Some(0.88)), (50, None)];
 /// How many halves are tried.
-const HALVES: u64 = 4;
+pub(super) const HALVES: u64 = 4;
 /// How much requests for tools nothing is known of may lose.
 const HARM: f64 = -0.005;
 /// How often the right workflow must come first where one execution of each is known.
@@ -29,19 +28,20 @@ const FIRST: f64 = 0.75;
 
 pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
     let mut figures = tools(bench)?;
+    figures.extend(super::harm::measure(bench)?);
     figures.push(workflows(bench)?);
     Ok(figures)
 }
 
 /// A set with all its texts read.
-struct ReadSet {
-    set: Set,
-    vectors: Vectors,
+pub(super) struct ReadSet {
+    pub(super) set: Set,
+    pub(super) vectors: Vectors,
     of: HashMap<String, Vector>,
 }
 
 impl ReadSet {
-    fn read(bench: &mut Bench<'_>, name: &str) -> Result<ReadSet, Problem> {
+    pub(super) fn read(bench: &mut Bench<'_>, name: &str) -> Result<ReadSet, Problem> {
         let set = Set::read(bench.data, name)?;
         let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
         let texts: Vec<String> = set.requests.iter().map(|row| row.query.clone()).collect();
@@ -49,8 +49,8 @@ impl ReadSet {
         Ok(ReadSet { set, vectors, of: texts.into_iter().zip(read).collect() })
     }
 
-    fn past<'r>(&self, traces: impl Iterator<Item = &'r Request>) -> Known {
-        let (mut past, mut differences) = (Past::default(), Differences::default());
+    pub(super) fn past<'r>(&self, traces: impl Iterator<Item = &'r Request>) -> Past {
+        let mut past = Past::default();
         for row in traces {
             let Some(item) = row.gold.first().and_then(|id| self.set.place(id)) else { continue };
             let vector = &self.of[&row.query];
@@ -58,21 +58,20 @@ impl ReadSet {
             let items = [item as u32];
             let intent = Intent { text: &row.query, vector: Some(vector), parts: &[] };
             past.push(&Trace { items: &items, intent, likeness: &likeness });
-            differences.learn(vector, &items, &self.vectors);
         }
-        Known { past, lens: differences.lens(&self.vectors) }
+        past
     }
 
-    fn ranked(
+    pub(super) fn ranked(
         &self,
         reader: &mut Reader,
-        past: Option<&Known>,
+        past: Option<&Past>,
         row: &Request,
     ) -> Result<Vec<usize>, Problem> {
         let (whole, parts) = reader.request(&row.query)?;
         let dense = Dense { items: &self.vectors, whole: &whole, parts: &parts };
         let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
-        let advice = past.map(|known| known.advice(&intent, self.set.tools.len()));
+        let advice = past.map(|past| Advice { hints: past.hints(&intent, self.set.tools.len()) });
         let evidence = Evidence { lexical: &self.set.index, dense: Some(dense), past: advice.as_ref() };
         Ok(rank::rank(&row.query, &evidence).into_iter().map(|ranked| ranked.item).collect())
     }
@@ -80,7 +79,7 @@ impl ReadSet {
     fn ndcg(
         &self,
         reader: &mut Reader,
-        past: Option<&Known>,
+        past: Option<&Past>,
         rows: &[&Request],
     ) -> Result<(f64, Vec<serde_json::Value>), Problem> {
         let (mut sum, mut predictions) = (0.0, Vec::new());
@@ -91,21 +90,6 @@ impl ReadSet {
             predictions.push(json!({ "id": row.id, "ranked": &ids[..ids.len().min(50)] }));
         }
         Ok((sum / rows.len().max(1) as f64, predictions))
-    }
-}
-
-/// What was executed, as ranking learns from it.
-pub(super) struct Known {
-    pub(super) past: Past,
-    pub(super) lens: Option<Lens>,
-}
-
-impl Known {
-    /// What it says about a request with a vector.
-    pub(super) fn advice(&self, request: &Intent<'_>, items: usize) -> Advice {
-        let lens = self.lens.as_ref().zip(request.vector);
-        let seen = lens.and_then(|(lens, whole)| lens.see(whole, request.parts));
-        Advice { hints: self.past.hints(request, items), seen }
     }
 }
 
@@ -161,7 +145,7 @@ fn tools(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
 }
 
 /// Half of so many items, another one for each number.
-fn half_of(items: usize, number: u64) -> HashSet<usize> {
+pub(super) fn half_of(items: usize, number: u64) -> HashSet<usize> {
     let mut all: Vec<usize> = (0..items).collect();
     let mut state = 0x9E37_79B9_7F4A_7C15_u64 ^ (number + 1).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     for last in (1..items).rev() {
@@ -180,7 +164,7 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
     let read = ReadSet::read(bench, "traject")?;
     let rows = || read.set.requests.iter().filter(|row| row.kind.as_deref() == Some("sequential"));
     let mut known: Vec<Learned<'_>> = Vec::new();
-    let (mut past, mut differences) = (Past::default(), Differences::default());
+    let mut past = Past::default();
     for row in rows().filter(|row| row.has_role("trace") && row.k == Some(1)) {
         let key = row.intent_key.as_deref().unwrap_or_default();
         let sequence = row.seq.as_deref().unwrap_or_default();
@@ -188,8 +172,6 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         let (_, parts) = bench.reader.request(&row.query)?;
         let intent = Intent { text: &row.query, vector: Some(&read.of[&row.query]), parts: &parts };
         past.push(&Trace { items: &[known.len() as u32], intent, likeness: &[] });
-        let served: Vec<u32> = tools.iter().map(|tool| *tool as u32).collect();
-        differences.learn(&read.of[&row.query], &served, &read.vectors);
         known.push(Learned { key, tools });
     }
     let texts: Vec<(String, String)> = known.iter().map(|workflow| workflow.texts(&read.set)).collect();
@@ -198,7 +180,6 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         description: descriptions,
         ..Document::default()
     }));
-    let lens = differences.lens(&read.vectors);
     let (mut right, mut all) = (0_u32, 0_u32);
     for row in rows().filter(|row| row.has_role("test")) {
         let key = row.intent_key.as_deref().unwrap_or_default();
@@ -207,11 +188,9 @@ fn workflows(bench: &mut Bench<'_>) -> Result<Figure, Problem> {
         }
         let (whole, parts) = bench.reader.request(&row.query)?;
         let dense = Dense { items: &read.vectors, whole: &whole, parts: &parts };
-        let seen = lens.as_ref().and_then(|lens| lens.see(&whole, &parts));
-        let advice = Advice { hints: Vec::new(), seen };
         let fits = rank::standard(
             &row.query,
-            &Evidence { lexical: &read.set.index, dense: Some(dense), past: Some(&advice) },
+            &Evidence { lexical: &read.set.index, dense: Some(dense), past: None },
         );
         let said = rank::standard(&row.query, &Evidence { lexical: &words, dense: None, past: None });
         let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };

@@ -7,6 +7,7 @@ mod arguments;
 mod calibration;
 mod dags;
 mod data;
+mod harm;
 mod latency;
 mod learning;
 mod next;

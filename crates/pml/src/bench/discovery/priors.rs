@@ -8,15 +8,13 @@ use std::collections::HashMap;
 use pml_graph::graph::closeness::closeness;
 use pml_graph::graph::insights::Insights;
 use pml_graph::graph::{EdgeType, Graph, NodeKind};
-use pml_graph::lens::Differences;
-use pml_graph::past::{Intent, Past, Trace};
+use pml_graph::past::{Advice, Intent, Past, Trace};
 use pml_graph::rank::{self, Dense, Evidence, Ranked};
 use pml_graph::vectors::Vectors;
 use pml_model::capability::reliability;
 
 use super::super::Figure;
 use super::data::{self, Moment, Set};
-use super::learning::Known;
 use super::score;
 use super::{Bench, retrieval};
 use crate::discover::Prior;
@@ -57,8 +55,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
 }
 
 /// What is known from the executions of a set.
-fn known(bench: &mut Bench<'_>, set: &Set, vectors: &Vectors) -> Result<(Graph, Known), Problem> {
-    let (mut graph, mut past, mut differences) = (Graph::default(), Past::default(), Differences::default());
+fn known(bench: &mut Bench<'_>, set: &Set, vectors: &Vectors) -> Result<(Graph, Past), Problem> {
+    let (mut graph, mut past) = (Graph::default(), Past::default());
     set.tools.iter().for_each(|tool| graph.insert(&tool.id, NodeKind::Tool));
     for row in set.requests.iter().filter(|row| row.has_role("trace")) {
         let steps = row.seq.as_deref().unwrap_or_default();
@@ -74,9 +72,8 @@ fn known(bench: &mut Bench<'_>, set: &Set, vectors: &Vectors) -> Result<(Graph, 
         let likeness = vectors.similarities(&whole).unwrap_or_default();
         let intent = Intent { text: &row.query, vector: Some(&whole), parts: &parts };
         past.push(&Trace { items: &items, intent, likeness: &likeness });
-        differences.learn(&whole, &items, vectors);
     }
-    Ok((graph, Known { past, lens: differences.lens(vectors) }))
+    Ok((graph, past))
 }
 
 /// How well the next tool is found by the request alone, with what was just used, and with what was used in another
@@ -84,14 +81,14 @@ fn known(bench: &mut Bench<'_>, set: &Set, vectors: &Vectors) -> Result<(Graph, 
 fn what_was_used(bench: &mut Bench<'_>, name: &str) -> Result<Figure, Problem> {
     let set = Set::read(bench.data, name)?;
     let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
-    let (graph, known) = known(bench, &set, &vectors)?;
+    let (graph, past) = known(bench, &set, &vectors)?;
     let insights = Insights::of(&graph);
     let moments: Vec<Moment> = data::moments(bench.data, name)?;
     let mut scores = [Vec::new(), Vec::new(), Vec::new()];
     for (at, moment) in moments.iter().enumerate() {
         let (whole, parts) = bench.reader.request(&moment.query)?;
         let intent = Intent { text: &moment.query, vector: Some(&whole), parts: &parts };
-        let advice = known.advice(&intent, set.tools.len());
+        let advice = Advice { hints: past.hints(&intent, set.tools.len()) };
         let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
         let evidence = Evidence { lexical: &set.index, dense: Some(dense), past: Some(&advice) };
         // What was used is not looked for again.

@@ -25,8 +25,8 @@ const MAX_OWN: usize = 100_000;
 type Id = (u64, u64);
 
 /// The directory `fs` works below, and what is out of its reach.
-pub(super) struct Root {
-    pub(super) dir: Dir,
+pub(in crate::builtin) struct Root {
+    pub(in crate::builtin) dir: Dir,
     own: OwnFiles,
     /// The root and the directories above it.
     above: HashSet<Id>,

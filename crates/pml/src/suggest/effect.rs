@@ -1,0 +1,303 @@
+//! Whether a step of a request asks to read or to change something, and whether a tool does the one or the other.
+//!
+//! A request that only reads must never be answered with a tool that is known to change something, however alike the words
+//! are: "show the last commits" is not `git_commit`. Both sides are told by verbs. A verb that can mean either ("convert",
+//! "run") says nothing, and what says nothing excludes nothing. French requests come here in their English gloss.
+
+use super::words;
+use crate::approve::{Effect, Policy};
+use crate::catalogue::Tool;
+
+/// What is left of the score of a tool of which nobody knows whether it changes something, where the request only reads, and
+/// of one that only reads, where the request changes something.
+const UNKNOWN: f64 = 0.85;
+const ONLY_READS: f64 = 0.5;
+
+/// Verbs that ask for something to be shown, and tell of a tool that it changes nothing. Each stands for its other forms
+/// too, see [`base`].
+const READING: &str = "analyse analyze browse calculate cat check compare compute count describe detect diff display echo \
+    estimate evaluate examine explain explore extract fetch find get grep head identify indicate inspect \
+    know learn list locate look lookup ls measure parse peek predict preview print query read recall \
+    retrieve review scan search see show stat sum summarise summarize tail tell understand validate verify \
+    view visualise visualize watch";
+
+/// Words that a question begins with.
+const ASKING: &str =
+    "what which who whom whose where when why how is are was were does did has am whats wheres whos";
+
+/// Verbs that ask for something to be changed, and tell of a tool that it does that.
+const WRITING: &str = "add append apply approve archive assign attach book buy cancel change checkout clear clone close commit \
+    configure copy create deactivate delete deploy destroy disable dismiss drop duplicate edit email empty \
+    enable erase fill fix forget fork forward init initialise initialize insert install invite kill link \
+    lock mail make mark merge mkdir modify move mv notify overwrite patch pay pin post prepend publish \
+    purchase purge push put rebase record register reject remember remind remove rename reopen replace reply \
+    reserve reset restart restore revert revoke rm save schedule send set share squash stage start stash \
+    stop store submit subscribe switch tag toggle touch transfer trash truncate undo uninstall unlock \
+    unstage unsubscribe update upload upsert wipe write";
+
+/// Writing verbs that are nouns just as often: first in a tool's name they say nothing where a reading verb ends it
+/// (`commit_list`).
+const NOUNS: &str = "book commit copy email fix fork link lock mail mark patch post record schedule share stash store tag \
+    transfer";
+
+/// Words before a verb that belong to no verb: courtesies, and the beginnings of sentences.
+const BEFORE: &str = "please kindly can could would will you i we want wants need needs like wish d ll help me us let lets s \
+    to just now and then also finally next afterwards first hey hi hello so ok okay quickly simply go ahead \
+    try able be have do love id";
+
+/// Words after which a verb may stand in the middle of a step.
+const LEADING: &str = "and then to or also please but";
+
+/// Words that a phrase before the verb begins with: "in the repository, show …".
+const PREPOSITIONS: &str = "in for from on at with using inside within under of about through by via out";
+
+/// Words before a noun, after which nothing is a verb.
+const DETERMINERS: &str = "the a an this that these those my your our its their his her each every last new some any no \
+    all first next of in for from on at with";
+
+/// Words that a request without a verb has near its beginning where it asks to be shown something: "the last commits".
+const SHOWN: &str = "last latest recent current first all status content contents number amount size history difference \
+    differences overview details summary";
+
+/// What "open" is said of when it means to create one.
+const OPENED: &str = "issue ticket pr pull request bug account case order thread";
+
+/// What a step of a request asks for, by its verbs; `None` where they do not tell.
+pub(crate) fn asked(step: &str) -> Option<Effect> {
+    let words = words(step);
+    if let [first, second, ..] = words.as_slice()
+        && matches!(first.as_str(), "do" | "have")
+        && matches!(second.as_str(), "i" | "you" | "we" | "they")
+    {
+        return Some(Effect::Reads);
+    }
+    let mut first = words.iter().position(|word| !has(BEFORE, word))?;
+    if has(PREPOSITIONS, &words[first]) {
+        let is_verb = |at: &usize| {
+            let word = &words[*at];
+            !has(DETERMINERS, &words[at - 1])
+                && (has(READING, word) || has(WRITING, word) || has(ASKING, word))
+        };
+        first = (first + 1..words.len()).find(is_verb)?;
+    }
+    let effect = verb_at(&words, first).or_else(|| {
+        let shown = words[first..].iter().take(3).any(|word| has(SHOWN, word));
+        shown.then_some(Effect::Reads)
+    })?;
+    // A second verb may ask for more than the first: "read it and delete it".
+    let more = (first + 1..words.len()).filter(|at| has(LEADING, &words[at - 1]));
+    let changes = more.into_iter().any(|at| of_verb(&words[at]) == Some(Effect::Writes));
+    match effect {
+        Effect::Reads if changes => None,
+        effect => Some(effect),
+    }
+}
+
+/// What the verb at a place of a step asks for.
+fn verb_at(words: &[String], at: usize) -> Option<Effect> {
+    let next = words.get(at + 1).map_or("", String::as_str);
+    let after = &words[at + 1..];
+    match (words[at].as_str(), next) {
+        // "get rid of", "check out a branch", "take a look".
+        ("get", "rid") | ("check", "out" | "in" | "off") => Some(Effect::Writes),
+        ("take", "a") if after.get(1).is_some_and(|word| word == "look") => Some(Effect::Reads),
+        // "give me the weather", but "give Ann access"; "tell me", but "tell Bob that".
+        ("give", "me" | "us") => Some(Effect::Reads),
+        ("tell", "me" | "us") => Some(Effect::Reads),
+        ("give" | "tell", _) => None,
+        ("open", _) => (!after.iter().any(|word| has(OPENED, word))).then_some(Effect::Reads),
+        ("turn", "on" | "off") => Some(Effect::Writes),
+        ("load", _) => Some(Effect::Reads),
+        // "make a list of the files" shows something, "make a folder" does not.
+        ("make", _) => None,
+        (word, _) if has(ASKING, word) => Some(Effect::Reads),
+        (word, _) => of_verb(word),
+    }
+}
+
+/// The effect of a tool: by the user's rules, by what its server says of it, else by the verb in its name; `None` where
+/// nothing tells.
+pub(crate) fn of_tool(policy: &Policy, tool: &Tool) -> Option<Effect> {
+    policy
+        .effect(&tool.id, &tool.definition.annotations)
+        .or_else(|| of_name(tool.id.server.as_str(), &tool.definition.name))
+}
+
+/// The effect that the name of a tool tells.
+fn of_name(server: &str, name: &str) -> Option<Effect> {
+    let server = words(server);
+    let all = words(name);
+    // Many servers put their own name before each: `git_commit`. What is left may be nothing but that.
+    let own = all.iter().take_while(|word| server.contains(word)).count();
+    let words = if own < all.len() { &all[own..] } else { &all[..] };
+    let joined = |at: usize| at > 0 && matches!(words[at - 1].as_str(), "and" | "or");
+    if (0..words.len()).any(|at| joined(at) && of_verb(&words[at]) == Some(Effect::Writes)) {
+        return Some(Effect::Writes);
+    }
+    let (first, last) = (words.first()?, words.last()?);
+    match (of_verb(first), of_verb(last)) {
+        (Some(Effect::Writes), Some(Effect::Reads)) if has(NOUNS, base(first)) => None,
+        (Some(effect), _) | (None, Some(effect)) => Some(effect),
+        (None, None) => words.iter().find_map(|word| of_verb(word)),
+    }
+}
+
+fn of_verb(word: &str) -> Option<Effect> {
+    let of = |word: &str| match word {
+        word if has(READING, word) => Some(Effect::Reads),
+        word if has(WRITING, word) => Some(Effect::Writes),
+        _ => None,
+    };
+    of(word).or_else(|| of(base(word)))
+}
+
+/// A verb without its ending: `lists` and `listing` are `list`. Endings that change the word are not undone; most names and
+/// requests have the plain verb.
+fn base(word: &str) -> &str {
+    ["ing", "es", "s"]
+        .iter()
+        .find_map(|ending| word.strip_suffix(ending).filter(|base| base.len() > 2))
+        .unwrap_or(word)
+}
+
+/// How well a tool with this effect suits a step, as a factor of its score; `None` where it must not be used.
+pub(crate) fn suits(asked: Option<Effect>, tool: Option<Effect>) -> Option<f64> {
+    match (asked, tool) {
+        (Some(Effect::Reads), Some(Effect::Writes)) => None,
+        (Some(Effect::Reads), None) => Some(UNKNOWN),
+        (Some(Effect::Writes), Some(Effect::Reads)) => Some(ONLY_READS),
+        _ => Some(1.0),
+    }
+}
+
+/// Whether a list has a word.
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READS: Option<Effect> = Some(Effect::Reads);
+    const WRITES: Option<Effect> = Some(Effect::Writes);
+
+    /// French is read by its gloss, as requests are.
+    fn of_request(text: &str) -> Option<Effect> {
+        asked(pml_graph::french::gloss(text).as_deref().unwrap_or(text))
+    }
+
+    #[test]
+    fn requests_that_read_are_known_by_their_verbs() {
+        for text in [
+            "show the last 5 commits of /srv/app",
+            "print there.txt",
+            "What's in my notes?",
+            "could you please list the branches",
+            "I'd like to see the log of today",
+            "open my diary",
+            "load the poem",
+            "take a look at setup.cfg",
+            "how many lines does a.csv have",
+            "give me the weather in Lyon",
+            "tell me what changed since Monday",
+            "check whether the tests pass",
+            "is there a branch called next",
+            "show me the last commit",
+            "compare the two reports",
+            "count the records in orders.csv",
+            "find out who wrote this",
+            "do we have a branch for that",
+            "in the commit history of /srv/app, show who changed a.rs",
+            "the last 3 commits of /srv/app",
+        ] {
+            assert_eq!(of_request(text), READS, "{text}");
+        }
+    }
+
+    #[test]
+    fn french_requests_that_read_are_known_too() {
+        for text in [
+            "affiche les 5 derniers commits du dépôt",
+            "montre-moi le fichier notes.txt",
+            "lis le fichier config.json",
+            "quelle heure est-il à Tokyo",
+            "liste les branches du dépôt",
+            "ouvre mon journal",
+            "combien de fichiers y a-t-il dans ce dossier",
+            "donne-moi le contenu de README.md",
+            "cherche le mot erreur dans les logs",
+            "peux-tu me montrer les différences",
+            "je voudrais voir le statut du dépôt",
+            "compte les lignes de a.csv",
+            "où se trouve le fichier de configuration",
+            "dans le dépôt /srv/app, affiche les dix derniers commits",
+        ] {
+            let gloss = pml_graph::french::gloss(text);
+            assert_eq!(of_request(text), READS, "{text}: {gloss:?}");
+        }
+    }
+
+    #[test]
+    fn requests_that_change_something_or_could_are_no_readings() {
+        for text in [
+            "commit the changes with the message 'fix'",
+            "delete the file old.txt",
+            "write hello to a.txt",
+            "please remember that Ann likes tea",
+            "check out the branch next",
+            "get rid of the temporary files",
+            "can you send it to Bob",
+            "crée un dossier backup",
+            "supprime le fichier old.txt",
+            "écris bonjour dans a.txt",
+            "renomme a.txt en b.txt",
+            "ajoute tous les fichiers à l'index",
+        ] {
+            assert_eq!(of_request(text), WRITES, "{text}: {:?}", pml_graph::french::gloss(text));
+        }
+        for text in [
+            "open an issue about the login page",
+            "convert the picture to PNG",
+            "run the tests",
+            "read the list and delete what is old",
+            "make sure that it works",
+            "tell Bob that I am late",
+            "the usual",
+            "",
+        ] {
+            assert_eq!(of_request(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_tools_tell_what_they_do() {
+        for (server, name, expected) in [
+            ("git", "git_commit", WRITES),
+            ("git", "git_log", None),
+            ("git", "git_show", READS),
+            ("github", "list_commits", READS),
+            ("github", "getCommit", READS),
+            ("github", "commit_list", None),
+            ("tracker", "issue_create", WRITES),
+            ("tracker", "deleteIssue", WRITES),
+            ("db", "get_or_create_user", WRITES),
+            ("text", "search_and_replace", WRITES),
+            ("notes", "notes-update-page", WRITES),
+            ("notes", "page_retrieve", READS),
+            ("shell", "run_command", None),
+            ("read", "read", READS),
+        ] {
+            assert_eq!(of_name(server, name), expected, "{server}:{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_known_to_change_something_is_kept_from_a_reading_request() {
+        assert_eq!(suits(READS, WRITES), None);
+        assert!(suits(READS, None).is_some_and(|factor| factor < 1.0));
+        assert_eq!(suits(READS, READS), Some(1.0));
+        assert_eq!(suits(None, WRITES), Some(1.0));
+        assert!(suits(WRITES, READS).is_some_and(|factor| factor < 1.0));
+    }
+}
