@@ -250,6 +250,11 @@ impl SealedChange {
         if let Some(wish) = &change.wish {
             put_body(connection, number, "wish", wish)?;
         }
+        if change.pause_taken {
+            connection
+                .prepare_cached("DELETE FROM run_body WHERE run = ?1 AND part = 'pause'")?
+                .execute([number])?;
+        }
         match &self.question {
             Some(Some((_, body))) => put_body(connection, number, "question", body),
             Some(None) => connection

@@ -80,6 +80,25 @@ impl Store {
         };
         self.change(Urgency::Durable, move |connection| given.store(connection, number))
     }
+
+    /// Notes that a run which is not over is to wait before its next layer, whichever process works on it.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn want_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.change(Urgency::Soon, move |connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO run_body (run, part, body)
+                     SELECT number, 'pause', x'' FROM run
+                     WHERE principal = ?1 AND id = ?2 AND ended_at IS NULL
+                     ON CONFLICT DO NOTHING",
+                )?
+                .execute([&principal.0, id.as_str()])?;
+            Ok(())
+        })
+    }
 }
 
 /// An answer, sealed.

@@ -48,7 +48,7 @@ pub use plan::{
 };
 pub use report::{Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
-pub use resume::{abort, cancel, resume};
+pub use resume::{abort, cancel, pause, resume};
 
 /// How long a process holds a run without saying so again.
 const LEASE_MS: i64 = 15_000;

@@ -225,7 +225,10 @@ impl Observer {
                     self.hints.insert(task.call, hint.clone());
                 }
             }
-            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => {}
+            Delivered::Timer { .. }
+            | Delivered::Frame { .. }
+            | Delivered::Layer { .. }
+            | Delivered::Pause => {}
         }
     }
 

@@ -160,9 +160,11 @@ fn find(history: &History, task: &str) -> Result<(TaskStatus, String), Problem> 
             let status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
             Ok((status, serde_json::to_string(error).expect("an error is plain data")))
         }
-        Some((_, Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. })) | None => {
-            Err(not_yet(task))
-        }
+        Some((
+            _,
+            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } | Delivered::Pause,
+        ))
+        | None => Err(not_yet(task)),
     }
 }
 

@@ -46,7 +46,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                         "type": "object",
                         "description": "`approved`, and more on a yes: `anyArguments` (calls each tool may make in this run), `remember` \
                              ({only: \"code\"|\"tool\", anyArguments?, days?}); or `calls` for calls in doubt"
-                    }
+                    },
+                    "pause": { "type": "boolean", "description": "wait before the next layer (`decisionPoints: manual`)" }
                 },
                 "required": ["workflow_id"],
                 "additionalProperties": false
@@ -116,6 +117,9 @@ struct Continue {
     reason: Option<String>,
     /// All that can be said, where it is more than yes or no.
     answer: Option<Said>,
+    /// A DAG is to wait before its next layer.
+    #[serde(default)]
+    pause: bool,
 }
 
 impl Continue {
@@ -137,6 +141,9 @@ pub(super) async fn go_on_with(app: &Arc<App>, arguments: &RawValue, request: &I
     let went_on = async {
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
+        if asked.pause {
+            flow::pause(app, &request.client.principal, &id).await?;
+        }
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let answered = answer(app, request, &id, asked).await?;
             let standing = go_on(app, request, &id, &answered).await?;
