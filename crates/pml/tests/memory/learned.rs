@@ -121,6 +121,34 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
 }
 
 #[test]
+fn the_example_of_the_design_runs_and_its_first_result_could_be_read_from() {
+    let mut place = Place::start(ALL);
+    let code = "const { path } = args;\n\
+        const file = await mcp.fs.stat({ path });\n\
+        if (file.exists) {\n\
+          const content = await mcp.fs.read({ path });\n\
+          return content;\n\
+        } else {\n\
+          await mcp.fs.create({ path });\n\
+          await mcp.fs.write({ path, content: \"\" });\n\
+        }";
+    std::fs::write(place.home.path("example.ts"), code).unwrap();
+    let analysed = place.home.run(&["analyse", "example.ts", "--json"]);
+    assert_eq!(analysed.code, 0, "{analysed:?}");
+    let analysed: Value = serde_json::from_str(&analysed.stdout).unwrap();
+    let edges = analysed["structure"]["edges"].as_array().unwrap();
+    let provides = |edge: &&Value| edge["from"] == "n1" && edge["to"] == "n2" && edge["basis"] == "schema";
+    assert!(edges.iter().any(|edge| provides(&edge)), "{edges:?}");
+    std::fs::write(place.home.path("here.txt"), "something").unwrap();
+    for (path, expected) in [("here.txt", "n1 d1 n2"), ("new/one.txt", "n1 d1 n3 n4")] {
+        let told = place.run("have the file", code, &json!({ "path": path }));
+        assert_eq!(told["status"], "success", "{told}");
+        assert_eq!(nodes(&place.trace(&told).body.executed_path), expected);
+    }
+    assert_eq!(std::fs::read_to_string(place.home.path("new/one.txt")).unwrap(), "");
+}
+
+#[test]
 fn large_results_are_not_kept_and_loops_only_in_part() {
     let mut place = Place::start(ALL);
     std::fs::write(place.home.path("large.txt"), "x".repeat(50_000)).unwrap();
