@@ -121,6 +121,27 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
 }
 
 #[test]
+fn a_decision_says_what_was_found() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("here.txt"), "something").unwrap();
+    for (path, exists) in [("here.txt", true), ("new.txt", false)] {
+        let told = place.run("have the file", EXISTS, &json!({ "path": path }));
+        let decisions = serde_json::to_value(&place.trace(&told).body.decisions).unwrap();
+        let expected = json!([{
+            "nodeId": "d1", "condition": "file.exists", "value": exists, "outcome": exists.to_string(), "times": 1,
+        }]);
+        assert_eq!(decisions, expected);
+    }
+    let code = "switch (args.kind) {\n  case 'sum': return mcp.math.evaluate({ expression: '1 + 1' });\n  \
+        case 2: return mcp.math.evaluate({ expression: '2' });\n  default: return mcp.time.now({});\n}";
+    for (kind, value) in [(json!("sum"), json!("sum")), (json!(2), json!(2)), (json!("other"), json!(null))] {
+        let told = place.run("do what is asked", code, &json!({ "kind": kind }));
+        let decided = place.trace(&told).body.decisions;
+        assert_eq!(json!(decided[0].value), value, "{decided:?}");
+    }
+}
+
+#[test]
 fn the_example_of_the_design_runs_and_its_first_result_could_be_read_from() {
     let mut place = Place::start(ALL);
     let code = "const { path } = args;\n\
