@@ -210,7 +210,7 @@ impl Recorder {
             body: Body {
                 executed_path: report.path.nodes.clone(),
                 decisions: decisions(&report.path, about.structure, about.sanitiser),
-                edges: edges::between(&calls),
+                edges: edges::between(&calls, about.structure),
                 task_results,
                 omitted: self.omitted,
                 initial_context: Some(bounded(about.sanitiser.json(about.arguments).value)),

@@ -170,6 +170,39 @@ fn the_example_of_the_design_runs_and_its_first_result_could_be_read_from() {
 }
 
 #[test]
+fn what_a_reference_names_is_a_dependency_however_small() {
+    let mut place = Place::start(ALL);
+    let dependencies = |place: &Place, told: &Value| -> Vec<(u32, u32)> {
+        let trace = place.trace(told);
+        let edges = trace.body.edges.iter().filter(|edge| edge.kind == EdgeKind::Dependency);
+        edges.map(|edge| (edge.from + 1, edge.to + 1)).collect()
+    };
+    let tasks = json!([
+        { "id": "one", "tool": "math:evaluate", "arguments": { "expression": "1 + 1" } },
+        { "id": "other", "tool": "math:evaluate", "arguments": { "expression": "1 + 2" } },
+        { "id": "text", "tool": "json:stringify", "arguments": { "data": { "$ref": "one.value" } } },
+        { "id": "both", "tool": "math:evaluate", "arguments": { "expression": "{{one.value}} * {{other.value}}" } },
+    ]);
+    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+    let told = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "sums", "implementation": implementation, "options": { "cache": false } }),
+    );
+    assert_eq!(told["status"], "success", "{told}");
+    assert_eq!(dependencies(&place, &told), [(1, 3), (1, 4), (2, 4)]);
+
+    let code = "const one = await mcp.math.evaluate({ expression: '1 + 1' });\n\
+        const other = await mcp.math.evaluate({ expression: '2 * 1' });\n\
+        return mcp.json.stringify({ data: one.value });";
+    let told = place.run("a sum as text", code, &json!({}));
+    assert_eq!(
+        dependencies(&place, &told),
+        [(1, 3)],
+        "the other has the same value, and nothing was taken from it"
+    );
+}
+
+#[test]
 fn large_results_are_not_kept_and_loops_only_in_part() {
     let mut place = Place::start(ALL);
     std::fs::write(place.home.path("large.txt"), "x".repeat(50_000)).unwrap();
