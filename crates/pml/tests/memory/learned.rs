@@ -118,6 +118,39 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
     assert_eq!(place.trace(&told).status, Status::Blocked);
     let statistics = place.capability().statistics;
     assert_eq!((statistics.success_count, statistics.failure_count), (1, 0));
+
+    // What is missing or of another type fails in the program itself; what a tool finds invalid comes back as an error.
+    for (intent, code, well, wrong) in [
+        (
+            "read it neatly",
+            "return mcp.fs.read({ path: args.path.trim() })",
+            json!({ "path": "a.txt" }),
+            json!({}),
+        ),
+        (
+            "count them",
+            "const all = args.items.map((item) => item.length); return mcp.math.evaluate({ expression: `${all.length}` })",
+            json!({ "items": ["a"] }),
+            json!({ "items": 7 }),
+        ),
+        (
+            "work it out",
+            "return mcp.math.evaluate({ expression: args.expression })",
+            json!({ "expression": "1 + 1" }),
+            json!({ "expression": "1 + + (" }),
+        ),
+    ] {
+        let id = place.run(intent, code, &well)["capabilityId"].as_str().unwrap().to_owned();
+        let told = place.run(intent, code, &wrong);
+        assert_eq!(told["status"], "failed", "{told}");
+        assert_eq!(place.trace(&told).status, Status::Blocked, "{intent}: {told}");
+        let statistics = place.capability_of(&id).statistics;
+        assert_eq!((statistics.success_count, statistics.failure_count), (1, 0), "{intent}");
+    }
+    // What the program made itself of good arguments is its own failure.
+    let own = "return mcp.math.evaluate({ expression: [args.a, args.b].join(' + + ') + ' (' })";
+    let told = place.run("add them", own, &json!({ "a": 1, "b": 2 }));
+    assert_eq!(place.trace(&told).status, Status::Failed, "{told}");
 }
 
 #[test]
