@@ -358,3 +358,32 @@ fn what_a_program_cannot_keep_of_a_document_is_refused() {
         assert!(message.contains(why), "{refused}");
     }
 }
+
+#[test]
+fn what_a_capability_says_of_itself_does_not_name_who_calls_it() {
+    let mut place = Place::start(ALL);
+    let code = "pml.hint({ name: 'doubler', description: 'doubles a number' });\n\
+        return (await mcp.math.evaluate({ expression: `${args.n} * 2` })).value";
+    let told = place.run("double it", code, &json!({ "n": 1 }));
+    let child = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert_eq!(child.name, "doubler");
+    let tasks = json!([
+        { "id": "first", "capability": "doubler", "arguments": { "n": 2 } },
+        { "id": "second", "tool": "math:evaluate", "arguments": { "expression": "{{first}} + 1" } },
+    ]);
+    let told = run(&mut place, &tasks, &json!({}));
+    let parent = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert!(!parent.name.contains("doubler"), "{}", parent.name);
+    assert!(!parent.procedure.description.contains("doubles a number"), "{}", parent.procedure.description);
+    let told = place.run(
+        "double it and add",
+        "return 1 + await capabilities.doubler({ n: args.n })",
+        &json!({ "n": 3 }),
+    );
+    let parent = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert!(!parent.name.contains("doubler"), "{}", parent.name);
+    // A program that is a task has no name but the one it gives.
+    let tasks = json!([{ "id": "own", "code": "pml.hint({ name: 'tripler' }); return (await mcp.math.evaluate({ expression: '3 * 3' })).value" }]);
+    let told = run(&mut place, &tasks, &json!({}));
+    assert_eq!(place.capability_of(told["capabilityId"].as_str().unwrap()).name, "tripler");
+}

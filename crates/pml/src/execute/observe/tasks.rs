@@ -104,6 +104,8 @@ impl Observer {
     pub(in crate::execute) fn see_in_task(&mut self, task: u32, node: NodeId, seen: &Seen, at: i64) {
         let number = |inner: u32| self.frames.number((task, inner));
         match seen {
+            // A capability that is a task has its name; what it says of itself does not name the DAG.
+            Seen::Hint { .. } if number(0) != 0 => {}
             Seen::Reached { frame, places } => self.frames.reached(number(*frame), places),
             Seen::Console { frame, level, text } => self.print(number(*frame), *level, text),
             Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
