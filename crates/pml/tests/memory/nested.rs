@@ -387,3 +387,36 @@ fn what_a_capability_says_of_itself_does_not_name_who_calls_it() {
     let told = run(&mut place, &tasks, &json!({}));
     assert_eq!(place.capability_of(told["capabilityId"].as_str().unwrap()).name, "tripler");
 }
+
+#[test]
+fn paths_of_capabilities_in_loops_and_of_retries_have_the_order_of_the_structure() {
+    let (mut place, _) = place();
+    let path = |place: &mut Place, code: &str, context: &Value| {
+        let told = place.run("go the way", code, context);
+        assert_eq!(told["status"], "success", "{told}");
+        let trace = place.trace(&told);
+        trace.body.executed_path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let looped = "const all = [];\nfor (const n of args.ns) { all.push(await capabilities.double({ n })); }\nreturn all;";
+    assert_eq!(path(&mut place, looped, &json!({ "ns": [1, 2] })), "l1 n1");
+    let chosen = "for (const n of args.ns) {\n  if (n > 5) { await capabilities.double({ n }); }\n  \
+        else { await mcp.math.evaluate({ expression: `${n}` }); }\n}\nawait capabilities.double({ n: 1 });";
+    assert_eq!(path(&mut place, chosen, &json!({ "ns": [9, 1] })), "l1 d1 n1 n2 n3");
+    assert_eq!(
+        path(&mut place, chosen, &json!({ "ns": [1, 9] })),
+        "l1 d1 n2 n1 n3",
+        "in the order of the first visit"
+    );
+    // Something fails at first and is tried again.
+    let retry = "const retry = async (work, times) => {\n  for (let i = 0; ; i++) {\n    \
+        try { return await work(i); }\n    catch (error) { if (i >= times) throw error; }\n  }\n};\n\
+        return retry((i) => CALL, 3);";
+    let tool = retry.replace("CALL", "mcp.math.evaluate({ expression: args.all[i] })");
+    assert_eq!(path(&mut place, &tool, &json!({ "all": ["1 + 1"] })), "l1 n1");
+    let failing = path(&mut place, &tool, &json!({ "all": ["1 +", "2 +", "1 + 1"] }));
+    assert!(failing.starts_with("l1 t1 n1"), "{failing}");
+    let capability = retry.replace("CALL", "capabilities.double({ n: args.all[i] })");
+    assert_eq!(path(&mut place, &capability, &json!({ "all": [2] })), "l1 n1");
+    let failing = path(&mut place, &capability, &json!({ "all": [500, 2] }));
+    assert!(failing.starts_with("l1 t1 n1"), "{failing}");
+}
