@@ -389,6 +389,88 @@ fn what_a_capability_says_of_itself_does_not_name_who_calls_it() {
 }
 
 #[test]
+fn every_result_of_a_run_can_be_asked_for_by_the_name_it_is_listed_under() {
+    let (mut place, _) = place();
+    let code = "const first = await mcp.math.evaluate({ expression: '1 + 1' });\n\
+        const twice = await capabilities.double({ n: first.value });\n\
+        const all = [];\n\
+        for (const n of [5, 6]) all.push(await capabilities.double({ n }));\n\
+        const failed = await capabilities.double({ n: 200 }).catch((error) => error.message);\n\
+        return { twice, all, failed, long: 'x'.repeat(50) };";
+    let told = place.run("work it out twice", code, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    let id = told["workflowId"].clone();
+    let mut fetch = |task: &str| {
+        place.gateway.call("pml_get_task_result", &json!({ "workflow_id": id, "task_id": task }))
+    };
+    // Every call of a tool, wherever it was made.
+    let mut seen = Vec::new();
+    for task in told["tasks"].as_array().unwrap() {
+        let name = task.get("taskId").unwrap_or(&task["nodeId"]).as_str().unwrap();
+        let page = fetch(name);
+        assert_eq!(page["status"], "success", "{name}: {page}");
+        seen.push((name.to_owned(), page["content"].as_str().unwrap().to_owned()));
+    }
+    let expected = [("n1", 2), ("n2/n1", 4), ("n3/n1#1", 10), ("n3/n1#2", 12)]
+        .map(|(name, value)| (name.to_owned(), format!("{{\"value\":{value}}}")));
+    assert_eq!(seen, expected);
+    // What the capabilities returned themselves.
+    assert_eq!(fetch("n2")["content"], "4");
+    assert_eq!(fetch("n3#1")["content"], "10");
+    assert_eq!(fetch("n3#2")["content"], "12");
+    assert_eq!(fetch("n3")["content"], "12", "the latest where nothing is said");
+    let failed = fetch("n4");
+    assert_eq!(failed["status"], "error", "{failed}");
+    assert!(failed["content"].as_str().unwrap().contains("too much"), "{failed}");
+    // What the run returned, in pages.
+    let whole = fetch("result");
+    let result: Value = serde_json::from_str(whole["content"].as_str().unwrap()).unwrap();
+    assert_eq!(result, told["result"]);
+    let page = place.gateway.call(
+        "pml_get_task_result",
+        &json!({ "workflow_id": id, "task_id": "result", "offset": 3, "limit": 10 }),
+    );
+    assert_eq!(page["content"].as_str(), whole["content"].as_str().map(|whole| &whole[3..13]), "{page}");
+    assert_eq!(page["nextOffset"], 13);
+    let listed = place.gateway.call("pml_get_task_result", &json!({ "workflow_id": id }));
+    let names: Vec<&str> = listed["called"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|called| called["taskId"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["n2", "n3#1", "n3#2", "n4"], "{listed}");
+    let listed: Vec<&str> =
+        listed["tasks"].as_array().unwrap().iter().filter_map(|task| task["taskId"].as_str()).collect();
+    assert_eq!(listed, ["n2/n1", "n3/n1#1", "n3/n1#2"]);
+}
+
+#[test]
+fn the_result_of_a_dag_and_the_calls_of_its_programs_can_be_asked_for() {
+    let (mut place, _) = place();
+    let tasks = json!([
+        { "id": "sum", "tool": "math:evaluate", "arguments": { "expression": "1 + 1" } },
+        { "id": "result", "code": "await mcp.math.evaluate({ expression: '2 + 2' }); await mcp.math.evaluate({ expression: '3 + 3' }); return 'mine'", "dependsOn": ["sum"] },
+    ]);
+    let told = run(&mut place, &tasks, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    let mut fetch = |task: &str| {
+        place
+            .gateway
+            .call("pml_get_task_result", &json!({ "workflow_id": told["workflowId"], "task_id": task }))
+    };
+    assert_eq!(fetch("result")["content"], "\"mine\"", "a task is asked for by its own name");
+    assert_eq!(fetch("$result")["content"], r#"{"result":"mine"}"#);
+    assert_eq!(fetch("sum")["content"], r#"{"value":2}"#);
+    let names: Vec<&str> =
+        told["tasks"].as_array().unwrap().iter().filter_map(|task| task["taskId"].as_str()).collect();
+    let values: Vec<Value> = names.iter().map(|name| fetch(name)["content"].clone()).collect();
+    assert_eq!(values, [r#"{"value":4}"#, r#"{"value":6}"#], "{names:?}");
+    let unknown = fetch("n9");
+    assert_eq!(unknown["error"]["code"], "INVALID_REQUEST", "{unknown}");
+}
+
+#[test]
 fn paths_of_capabilities_in_loops_and_of_retries_have_the_order_of_the_structure() {
     let (mut place, _) = place();
     let path = |place: &mut Place, code: &str, context: &Value| {

@@ -20,6 +20,7 @@ impl Observer {
         for (index, call) in history.calls.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let node = outer(call.node.as_deref());
+            self.nodes.push(call.node.clone());
             self.take_on(number, 0, node, &call.tool, call.at);
             self.lines.push(None);
         }
@@ -161,6 +162,7 @@ impl Observer {
                 self.lines.push(node.and_then(|node| self.line_of_node(node)));
             }
         }
+        self.nodes.push(issued.node.clone());
         self.take_on(issued.call, number, node, &tool, at);
     }
 
@@ -173,6 +175,7 @@ impl Observer {
         self.tasks.push(Task {
             call,
             node_id,
+            task_id: None,
             capability,
             tool: tool.to_owned(),
             status: TaskStatus::Cancelled,
