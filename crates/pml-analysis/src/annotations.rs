@@ -161,6 +161,10 @@ struct Next {
 
 impl<'a> Visit<'a> for Next {
     fn visit_statement(&mut self, it: &Statement<'a>) {
+        // Types do nothing and are gone from what is run: what is written above them is about what follows them.
+        if matches!(it, Statement::TSInterfaceDeclaration(_) | Statement::TSTypeAliasDeclaration(_)) {
+            return;
+        }
         let span = it.span();
         if span.start >= self.from {
             if self.found.is_none_or(|found| span.start < found.start) {
@@ -171,5 +175,39 @@ impl<'a> Visit<'a> for Next {
         if span.end > self.from {
             walk::walk_statement(self, it);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Catalogue, analyse};
+
+    /// What the nodes of a program can lead to, by their ids, and what is complained about.
+    fn branches(source: &str) -> (Vec<String>, Vec<String>) {
+        let analysis = analyse(source, &Catalogue::default()).unwrap();
+        let annotated = analysis.structure.nodes.iter().filter(|node| !node.branches.is_empty());
+        let complaints = analysis.complaints.iter().filter(|one| one.code == super::Code::Annotation);
+        (
+            annotated.map(|node| format!("{}: {}", node.id, node.branches.join(" "))).collect(),
+            complaints.map(|one| one.message.clone()).collect(),
+        )
+    }
+
+    #[test]
+    fn types_between_an_annotation_and_its_statement_are_passed_over() {
+        let call = "await mcp.a.b({});";
+        for types in [
+            "interface Issue { id: number }",
+            "type Id = string | number;",
+            "interface A { x: 1 }\ntype B = A['x'];\ninterface C extends A { y: B }",
+        ] {
+            let source =
+                format!("await mcp.z.z({{}});\n// @pml-branches: [\"ok\", \"retry\"]\n{types}\n{call}");
+            assert_eq!(branches(&source), (vec!["n2: ok retry".to_owned()], Vec::new()), "{types}");
+        }
+        let within = "if (args.x) {\n/* @pml-branches: [a] */\ntype T = 1;\nawait mcp.a.b({}); }";
+        assert_eq!(branches(within), (vec!["n1: a".to_owned()], Vec::new()));
+        let nothing = branches("await mcp.a.b({});\n// @pml-branches: [a]\ninterface A { x: 1 }");
+        assert_eq!(nothing.1, ["`@pml-branches` stands before nothing"]);
     }
 }

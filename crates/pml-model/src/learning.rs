@@ -188,6 +188,7 @@ mod tests {
         Decision {
             node_id: path("d1")[0],
             condition: "file.exists".to_owned(),
+            value: None,
             outcome: outcome.to_owned(),
             times: 1,
         }

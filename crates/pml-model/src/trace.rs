@@ -1,6 +1,7 @@
 //! Traces: what is kept of a run for good, free of secrets, for learning and for people.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::capability::CapabilityId;
@@ -221,6 +222,9 @@ pub struct Decision {
     /// What was tested, as written.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
+    /// What it came to, as far as the outcome tells: the truth of a condition, or the value of the case that was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// `true`, `false`, `case:<value>`, `default`, `error`.
     pub outcome: String,
     /// How often.

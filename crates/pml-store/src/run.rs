@@ -212,6 +212,8 @@ pub struct Change {
     pub error_code: Option<String>,
     /// How many calls it has made.
     pub calls: Option<u32>,
+    /// That somebody wants it to wait before its next layer is known and recorded.
+    pub pause_taken: bool,
     /// No process works on it any more: anyone may claim it.
     pub release: bool,
     /// What is kept of it for good; stored with its end.

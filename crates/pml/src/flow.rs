@@ -516,6 +516,14 @@ fn calls_only_recorded(plan: &Plan, analysis: &pml_analysis::Analysis) -> Result
     ))
 }
 
+/// A DAG run waits before its next layer, wherever it is.
+///
+/// # Errors
+/// There is no such run, it never waits before layers, or that cannot be recorded.
+pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
+    execute::pause(app, principal, id).await
+}
+
 /// A run is ended, wherever it is.
 ///
 /// # Errors

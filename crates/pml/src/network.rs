@@ -127,8 +127,18 @@ impl Woven {
             community: self.insights.communities[node],
             group: groups.get(id.as_str()).copied(),
         });
-        let edges = self.graph.edges().into_iter().map(|edge| self.told(&edge, false));
-        View { nodes: nodes.collect(), edges: edges.collect() }
+        let walked = self.graph.edges().into_iter().map(|edge| self.told(&edge, false));
+        let known = snapshot.ids.iter().flat_map(|to| {
+            let missing = |from: &&str| !self.is_walked(from, to);
+            self.provides.sources(to).into_iter().filter(missing).map(move |from| (from, to.as_str()))
+        });
+        let known = known.map(|(from, to)| self.told(&could_feed(from, to), false));
+        View { nodes: nodes.collect(), edges: walked.chain(known).collect() }
+    }
+
+    /// Whether that the one could feed the other is among the edges that are walked: there are many more than that.
+    fn is_walked(&self, from: &str, to: &str) -> bool {
+        self.graph.between(from, to).iter().any(|edge| edge.kind == EdgeType::Provides)
     }
 
     /// An edge, for people; with the schemas of both ends where they are wanted.
@@ -188,8 +198,26 @@ impl Woven {
             edges: path.nodes.windows(2).filter_map(edge).collect(),
             cost: path.cost,
         };
-        Some(found.into_iter().map(way).collect())
+        let mut ways: Vec<Way> = found.into_iter().map(way).collect();
+        let (from, to) = (snapshot.ids[from].as_str(), snapshot.ids[to].as_str());
+        if self.graph.between(from, to).is_empty() && self.provides.link(from, to).is_some() {
+            // Each tool is walked from to the few that it feeds best; that it could feed this one is asked for now.
+            let edge = could_feed(from, to);
+            ways.push(Way {
+                through: [from, to].map(|id| self.name(id).to_owned()).to_vec(),
+                cost: paths::step(edge.weight()),
+                edges: vec![self.told(&edge, true)],
+            });
+            ways.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+            ways.truncate(WAYS);
+        }
+        Some(ways)
     }
+}
+
+/// That the one tool could feed the other, by what they declare.
+fn could_feed<'e>(from: &'e str, to: &'e str) -> graph::Edge<'e> {
+    graph::Edge { from, to, kind: EdgeType::Provides, source: Source::Inferred, count: 0 }
 }
 
 /// A tool's fields, with what it was seen to give where it does not say.

@@ -9,12 +9,12 @@ mod edges;
 use std::collections::HashMap;
 
 use pml_model::json::raw;
-use pml_model::structure::{NodeId, NodeKind, Structure};
+use pml_model::structure::{DecisionForm, NodeId, NodeKind, Structure};
 use pml_model::trace::{Body, Decision, ErrorType, Failed, Status, TaskResult, Trace};
 use pml_model::{Digest, Principal, RunId, RunState, TraceId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::error_type;
 use crate::execute::{Failure, Path, Report};
@@ -210,7 +210,7 @@ impl Recorder {
             body: Body {
                 executed_path: report.path.nodes.clone(),
                 decisions: decisions(&report.path, about.structure, about.sanitiser),
-                edges: edges::between(&calls),
+                edges: edges::between(&calls, about.structure),
                 task_results,
                 omitted: self.omitted,
                 initial_context: Some(bounded(about.sanitiser.json(about.arguments).value)),
@@ -337,10 +337,27 @@ fn decisions(path: &Path, structure: &Structure, sanitiser: &Sanitiser) -> Vec<D
         .map(|decided| Decision {
             node_id: decided.node,
             condition: condition(decided.node),
+            value: value_of(&decided.outcome, structure.node(decided.node).map(|node| &node.kind))
+                .filter(|value| sanitiser.text(&value.to_string()) == value.to_string()),
             outcome: sanitiser.text(&decided.outcome).into_owned(),
             times: decided.times,
         })
         .collect()
+}
+
+/// What was decided on, as far as its outcome says.
+fn value_of(outcome: &str, kind: Option<&NodeKind>) -> Option<Value> {
+    let nullish = matches!(kind, Some(NodeKind::Decision { form: DecisionForm::Nullish, .. }));
+    match outcome {
+        // Its outcome says whether there is something on the left, and not what.
+        "true" | "false" if nullish => None,
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => {
+            let case = outcome.strip_prefix("case:")?;
+            Some(serde_json::from_str(case).unwrap_or_else(|_| Value::String(case.to_owned())))
+        }
+    }
 }
 
 /// A value, where it is small enough to be kept.

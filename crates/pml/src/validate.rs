@@ -142,6 +142,12 @@ fn expected(definition: &Definition) -> String {
     }
 }
 
+/// Whether `value` is one of those that `schema` describes; a schema that is not valid describes all.
+pub(crate) fn satisfies(schema: &Value, value: &RawValue) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(value.get()) else { return true };
+    compile(&schema.to_string()).map_or(true, |validator| validator.is_valid(&value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,7 +54,8 @@ pub fn best(graph: &Csr, from: usize, to: usize, count: usize) -> Vec<Path> {
     found
 }
 
-fn step(weight: f64) -> f64 {
+/// What one edge of this weight costs.
+pub fn step(weight: f64) -> f64 {
     LENGTH_PENALTY - weight.min(1.0).ln()
 }
 

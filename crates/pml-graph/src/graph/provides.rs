@@ -13,8 +13,10 @@ use super::link::coverage;
 pub use super::link::{Coverage, Link, Mapping};
 use super::names::{self, How, Key, MIN_STRENGTH};
 
-/// How many tools one tool is said to feed, at most.
+/// How many tools one tool is said to feed, at most, where all that it feeds is walked through.
 pub const MOST_OUTGOING: usize = 20;
+/// How many tools that could feed a tool are known of it, whatever else they feed better.
+pub const MOST_INCOMING: usize = 5;
 /// How many are kept, so that a tool that goes does not make all its feeders choose anew.
 const KEPT: usize = 2 * MOST_OUTGOING;
 /// What covering an optional parameter is worth, against a required one.
@@ -173,6 +175,15 @@ impl Provides {
         feeds.iter().map(|fed| (self.entry(fed.tool).tool.id.as_str(), fed.weight))
     }
 
+    /// The tools that could feed this one best, best first, whether or not it is among the best that they feed.
+    pub fn sources(&self, id: &str) -> Vec<&str> {
+        let Some(slot) = self.slot_of.get(id).copied() else { return Vec::new() };
+        let mut givers = self.givers(slot);
+        givers.sort_by(|a, b| self.better(a, b));
+        givers.truncate(MOST_INCOMING);
+        givers.into_iter().map(|giver| self.entry(giver.tool).tool.id.as_str()).collect()
+    }
+
     /// How `from` could feed `to`, whether or not it is among the best.
     pub fn link(&self, from: &str, to: &str) -> Option<Link> {
         self.link_of(*self.slot_of.get(from)?, *self.slot_of.get(to)?)
@@ -288,8 +299,8 @@ impl Provides {
         entry.feeds = feeds;
     }
 
-    /// Puts the tool into the lists of those that feed it, where it is good enough; gives those.
-    fn offer(&mut self, slot: u32) -> Vec<u32> {
+    /// The tools that could feed this one, each with what that is worth.
+    fn givers(&self, slot: u32) -> Vec<Fed> {
         let mut hits = Vec::new();
         let entry = self.entry(slot);
         for ((input, field), keys) in (0..).zip(&entry.tool.inputs).zip(&entry.inputs) {
@@ -304,9 +315,13 @@ impl Provides {
                 }
             }
         }
-        let givers = weigh(hits, |_| &entry.tool);
+        weigh(hits, |_| &entry.tool)
+    }
+
+    /// Puts the tool into the lists of those that feed it, where it is good enough; gives those.
+    fn offer(&mut self, slot: u32) -> Vec<u32> {
         let mut touched = Vec::new();
-        for giver in givers {
+        for giver in self.givers(slot) {
             let fed = Fed { tool: slot, weight: giver.weight };
             let entry = self.entry(giver.tool);
             let beyond = entry.feeds.last().is_some_and(|last| giver.weight < last.weight);

@@ -264,6 +264,11 @@ impl SealedChange {
         if self.question.is_some() {
             open::show(connection, number, &self.shows)?;
         }
+        if change.pause_taken {
+            connection
+                .prepare_cached("DELETE FROM run_body WHERE run = ?1 AND part = 'pause'")?
+                .execute([number])?;
+        }
         match &self.question {
             Some(Some((_, body))) => put_body(connection, number, "question", body),
             Some(None) => connection

@@ -98,6 +98,25 @@ impl Store {
         let logged = |(rule, audit)| Ok::<_, Error>((rule, self.log(vec![audit])?));
         Ok(Some(NewRules { keys, rules: rules.into_iter().map(logged).collect::<Result<_, _>>()? }))
     }
+
+    /// Notes that a run which is not over is to wait before its next layer, whichever process works on it.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn want_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.change(Urgency::Soon, move |connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO run_body (run, part, body)
+                     SELECT number, 'pause', x'' FROM run
+                     WHERE principal = ?1 AND id = ?2 AND ended_at IS NULL
+                     ON CONFLICT DO NOTHING",
+                )?
+                .execute([&principal.0, id.as_str()])?;
+            Ok(())
+        })
+    }
 }
 
 /// Rules to be, with what vouches for them.

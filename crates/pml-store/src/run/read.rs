@@ -130,6 +130,21 @@ impl Store {
         found.map(|answer| answer.open(key, id).map(Heard::Answer)).transpose()
     }
 
+    /// Whether somebody wants the run to wait before its next layer.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn is_pause_wanted(&self, lease: &Lease) -> Result<bool, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT 1 FROM run JOIN run_body ON run_body.run = run.number AND run_body.part = 'pause'
+                     WHERE run.id = ?1",
+                )?
+                .exists([lease.0.run.as_str()])
+        })
+    }
+
     /// The key of a run; `None` once it was destroyed.
     pub(super) fn key(&self, run: &RunRow, wrapped: Option<Vec<u8>>) -> Result<Option<Key>, Error> {
         wrapped.map(|wrapped| self.inner.voucher.master.unwrap(&run.id, &run.principal, wrapped)).transpose()
@@ -248,6 +263,8 @@ impl Sealed {
                 "question" => sealed.question = row.get(1)?,
                 "outcome" => sealed.outcome = row.get(1)?,
                 "wish" => sealed.wish = row.get(1)?,
+                // That it is there is all it says.
+                "pause" => {}
                 other => return Err(unexpected(0, format!("`{other}` is no part of a run"))),
             }
         }

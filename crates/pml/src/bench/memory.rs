@@ -135,6 +135,7 @@ pub(super) fn trace(number: usize, capability: usize) -> Stored {
     let decision = Decision {
         node_id: NodeId { letter: Letter::D, number: 1 },
         condition: "file.exists".to_owned(),
+        value: None,
         outcome: (!number.is_multiple_of(3)).to_string(),
         times: 1,
     };

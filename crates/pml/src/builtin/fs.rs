@@ -103,6 +103,7 @@ struct Stat {
 
 #[derive(Serialize)]
 struct Stated {
+    path: String,
     exists: bool,
     r#type: Option<&'static str>,
     size: Option<u64>,
@@ -121,6 +122,7 @@ fn stat_spec() -> Spec {
         input: object(json!({ "path": path_schema("Path from the root.") }), &["path"]),
         output: object(
             json!({
+                "path": { "type": "string", "description": "The path that was looked at, from the root." },
                 "exists": { "type": "boolean", "description": "Whether there is something at the path." },
                 "type": {
                     "type": ["string", "null"],
@@ -134,7 +136,7 @@ fn stat_spec() -> Spec {
                     "description": "Last change, RFC 3339 in UTC; null when unknown."
                 },
             }),
-            &["exists", "type", "size", "modified"],
+            &["path", "exists", "type", "size", "modified"],
         ),
     }
 }
@@ -148,13 +150,15 @@ fn stat(root: &Root, arguments: &Stat, stop: &Stop) -> Result<Stated, Failure> {
     match found {
         Ok(found) if own.is(&found) => Err(own::refusal(&path)),
         Ok(found) => Ok(Stated {
+            path: walk::shown(&path),
             exists: true,
             r#type: Some(kind(&found.file_type())),
             size: Some(found.len()),
             modified: modified(&found),
         }),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(Stated { exists: false, r#type: None, size: None, modified: None })
+            let path = walk::shown(&path);
+            Ok(Stated { path, exists: false, r#type: None, size: None, modified: None })
         }
         Err(error) => Err(problem("look at", &path, &error)),
     }
@@ -296,6 +300,7 @@ fn not_text(path: &Path) -> Failure {
 #[serde(deny_unknown_fields)]
 struct Create {
     path: String,
+    #[serde(default)]
     content: String,
     #[serde(default)]
     encoding: Encoding,
@@ -321,17 +326,18 @@ fn create_spec() -> Spec {
     Spec {
         name: "create",
         title: "Create a file",
-        description: "Creates a new file with the given content, and the directories it needs. Fails when \
-                      something is there already."
-            .into(),
+        description:
+            "Creates a new file with the given content, or an empty one, and the directories it needs. \
+                      Fails when something is there already."
+                .into(),
         effect: ADDS,
         input: object(
             json!({
                 "path": path_schema("Path of the new file from the root."),
-                "content": { "type": "string", "description": "What to put in; at most 4 MiB." },
+                "content": { "type": "string", "description": "What to put in, nothing unless told; at most 4 MiB." },
                 "encoding": encoding_schema("How `content` is given; `utf8` unless told."),
             }),
-            &["path", "content"],
+            &["path"],
         ),
         output: written_schema(),
     }

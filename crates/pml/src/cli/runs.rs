@@ -40,6 +40,11 @@ pub(super) enum Runs {
         /// The run
         id: String,
     },
+    /// Have a DAG wait before its next layer
+    Pause {
+        /// The run, started with `decisionPoints: "manual"`
+        id: String,
+    },
     /// End a run
     Abort {
         /// The run
@@ -113,6 +118,7 @@ pub(super) async fn run(here: &Here, runs: Runs) -> Result<ExitCode, Problem> {
         Runs::Approve(approve) => answer::approve(here, &app, &approve).await,
         Runs::Deny(deny) => answer::deny(here, &app, &deny).await,
         Runs::Continue { id } => answer::go_on_after_layer(here, &app, &id).await,
+        Runs::Pause { id } => pause(here, &app, &id).await,
         Runs::Abort { id, reason } => abort(here, &app, &id, &reason).await,
         Runs::Replay(replay) => self::replay(here, &app, &replay).await,
         Runs::Export { id, output } => export(here, &app, &id, output.as_deref()).await,
@@ -343,6 +349,18 @@ pub(super) async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+async fn pause(here: &Here, app: &Arc<App>, id: &str) -> Result<ExitCode, Problem> {
+    let id = run_id(id)?;
+    flow::pause(app, &app.principal, &id).await?;
+    let standing = flow::standing(app, &app.principal, &id).await?;
+    if here.json || matches!(standing, Standing::Over(_) | Standing::Waiting { .. }) {
+        tell(here, &id, &standing, None);
+    } else {
+        out::line(format!("{id} waits before its next layer; `pml runs continue {id}` goes on with it"));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn abort(here: &Here, app: &Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {

@@ -253,6 +253,10 @@ impl Dag {
                 let steps = self.schedule.go_on();
                 self.carry_out(steps);
             }
+            Delivered::Pause => {
+                self.taken += 1;
+                self.schedule.pause();
+            }
         }
         self.say_if_quiet();
     }

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
+use super::dag::schedule::Pause;
 use super::dag::{Dag, Frames, Said, Word};
 use super::journal::{CallError, Delivered, Grant, History, Record, Wish};
 use super::observe::{CallSeen, Ending, Observer, faulted};
@@ -125,6 +126,8 @@ pub(super) struct Driver {
     /// What is asked, where the run goes on meanwhile, and when it is next looked whether it is answered.
     asked: Option<(String, Approval)>,
     look_at: Option<Instant>,
+    /// When it is next looked whether somebody wants the run to wait before its next layer.
+    look_for_pause_at: Option<Instant>,
     questions: u32,
     refused: Refused,
     /// A worker has crashed before.
@@ -185,6 +188,7 @@ impl Driver {
             pending: VecDeque::new(),
             ask_by: None,
             asked: None,
+            look_for_pause_at: None,
             look_at: None,
             questions: parts.history.answered,
             refused: Refused::default(),
@@ -291,6 +295,8 @@ impl Driver {
 
     /// Goes on until the run is over, put aside or lost.
     pub(super) async fn drive(mut self) {
+        // What was asked for before counts for the layer that begins now.
+        self.look_for_pause().await;
         loop {
             let event = self.next_event().await;
             match event {
@@ -317,6 +323,7 @@ impl Driver {
                 Some(Heard::Crashed(failure)) => self.once_more(failure).await,
                 Some(Heard::AskNow) => self.ask_meanwhile().await,
                 Some(Heard::Look) => self.look_for_answer().await,
+                Some(Heard::LookForPause) => self.look_for_pause().await,
                 Some(Heard::Lost) => {
                     self.standing.send_replace(Standing::Elsewhere);
                     self.call_off().await;
@@ -385,6 +392,9 @@ impl Driver {
             }
             () = sleep_until(self.look_at), if !stopping => {
                 Some(Heard::Look)
+            }
+            () = sleep_until(self.look_for_pause_at), if !stopping => {
+                Some(Heard::LookForPause)
             }
             () = sleep_until(deadline), if !stopping => self.stop(Ending::Failed(self.out_of_time())),
         }
@@ -528,6 +538,11 @@ impl Driver {
                     | Record::Allowed { .. } => {}
                 }
                 self.unwritten.push(record.entry(now));
+                if let Record::Delivered { what: Delivered::Pause, .. } = record {
+                    // In one commit: a pause that is recorded is no longer asked for.
+                    let taken = Change { pause_taken: true, at: now, ..Change::default() };
+                    self.change_now(taken, Urgency::Soon);
+                }
             }
             Action::Promise { call } => {
                 self.unwritten.push(Record::Sending { call, at: now }.entry(now));
@@ -887,6 +902,26 @@ impl Driver {
         self.tell_standing();
     }
 
+    /// Looks whether somebody wants the run to wait before its next layer; once is enough, because it is put aside then.
+    async fn look_for_pause(&mut self) {
+        if self.plan.dag().is_none_or(|dag| dag.pause != Pause::Manual) {
+            return;
+        }
+        let (store, lease) = (self.app.store.clone(), self.lease.clone());
+        match blocking(move || store.is_pause_wanted(&lease)).await {
+            Ok(true) => {
+                self.look_for_pause_at = None;
+                self.pending.push_front(Event::Pause);
+                return;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(run = %self.lease.run(), %error, "whether a run is to wait could not be read");
+            }
+        }
+        self.look_for_pause_at = Some(Instant::now() + LOOK);
+    }
+
     async fn look_for_answer(&mut self) {
         // Set anew each time, and not by each event: a busy run has events more often than this.
         self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
@@ -1106,6 +1141,8 @@ enum Heard {
     AskNow,
     /// It is time to look for an answer.
     Look,
+    /// It is time to look whether somebody wants the run to wait.
+    LookForPause,
     /// Another process has the run.
     Lost,
 }
@@ -1137,7 +1174,7 @@ pub(super) fn for_worker(what: &Delivered) -> What {
         Delivered::Result { call, value, .. } => What::Result { call: *call, json: value.get().to_owned() },
         Delivered::Error { call, error } => What::Error { call: *call, error: error.for_worker() },
         Delivered::Timer { timer } => What::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) },
-        Delivered::Frame { .. } | Delivered::Layer { .. } => {
+        Delivered::Frame { .. } | Delivered::Layer { .. } | Delivered::Pause => {
             unreachable!("only the tasks of a DAG are given that")
         }
     }

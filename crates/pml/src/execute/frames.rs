@@ -13,11 +13,15 @@ use serde_json::value::RawValue;
 
 use super::path::{Path, Sites, Way};
 use super::plan::{Nested, Plan, source_line};
-use super::report::{Failure, Report, Task};
+use super::report::{Called, Failure, Report, Task, TaskStatus, numbered};
 use crate::trace::{Ended, Recorder, When, Which};
 
 /// How many calls of capabilities leave a trace of their own.
 const MOST_TRACES: usize = 200;
+
+/// What all results of capabilities that are kept with a run have together. They are not in its journal: calling a
+/// capability is no call of a tool.
+const MOST_RESULT_BYTES: usize = 4 << 20;
 
 /// One call of a capability.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub(super) struct Frame {
     /// The node that stands for it in the program's own structure, and its line.
     pub(super) node: Option<NodeId>,
     pub(super) line: Option<u32>,
+    /// Where another capability calls it: the node in that one's structure.
+    #[serde(default)]
+    inner: Option<NodeId>,
     pub(super) arguments: Box<RawValue>,
     pub(super) began: i64,
     pub(super) ended: Option<i64>,
@@ -124,6 +131,26 @@ impl Frames {
         self.all.iter().take(MOST_TRACES)
     }
 
+    /// What they came to, as far as that can be kept.
+    pub(super) fn results(&self, plan: &Plan) -> Vec<Called> {
+        let places: Vec<Option<String>> = self.traced().map(Frame::place).collect();
+        let mut left = MOST_RESULT_BYTES;
+        let called = |(frame, id): (&Frame, Option<String>)| {
+            let (status, result, error) = match &frame.end {
+                Some(Ok(value)) => {
+                    let fits = left.checked_sub(value.get().len());
+                    left = fits.unwrap_or(left);
+                    (TaskStatus::Success, fits.map(|_| value.clone()), None)
+                }
+                Some(Err(failure)) => (TaskStatus::Error, None, Some(failure.clone())),
+                None => (TaskStatus::Cancelled, None, None),
+            };
+            let capability = frame.nested(plan)?.name.clone();
+            Some(Called { task_id: id?, capability, status, result, error })
+        };
+        self.traced().zip(numbered(&places)).filter_map(called).collect()
+    }
+
     /// The number of who calls; the run itself is 0.
     pub(super) fn number(&self, caller: Caller) -> u32 {
         self.numbers.get(&caller).copied().unwrap_or(0)
@@ -139,17 +166,17 @@ impl Frames {
         let number = self.next_number(began.caller);
         let parent = began.parent.map_or(0, |parent| self.number(parent));
         let (which, id) = (Which::Frame(number), nested.id.as_str());
-        let (node, line) = match self.get_mut(parent) {
+        let (node, inner, line) = match self.get_mut(parent) {
             None => {
                 root.recorder.issued(which, root.node, id, began.arguments, when);
-                (root.node, root.line)
+                (root.node, None, root.line)
             }
             Some(parent) => {
                 let site = parent.sites.call(began.point, began.context, &nested.name);
                 let node = site.map(|site| site.node);
                 node.into_iter().for_each(|node| parent.way.capability(node, began.after));
                 parent.recorder.issued(which, node, id, began.arguments, when);
-                (parent.node, parent.line)
+                (parent.node, node, parent.line)
             }
         };
         let place = began.place as usize;
@@ -164,6 +191,7 @@ impl Frames {
             place,
             node,
             line,
+            inner,
             arguments: RawValue::from_string(began.arguments.to_owned())
                 .unwrap_or_else(|_| raw(&Value::Null)),
             began: when.at,
@@ -302,6 +330,15 @@ fn tell_end(recorder: &mut Recorder, number: u32, end: &Result<Box<RawValue>, Fa
 }
 
 impl Frame {
+    /// Where it is called, as its result is asked for.
+    fn place(&self) -> Option<String> {
+        let node = self.node?;
+        Some(match self.inner {
+            Some(inner) => format!("{node}/{inner}"),
+            None => node.to_string(),
+        })
+    }
+
     /// The capability.
     pub(super) fn nested<'p>(&self, plan: &'p Plan) -> Option<&'p Nested> {
         plan.nested.get(self.place)

@@ -63,6 +63,8 @@ pub(super) enum Delivered {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replan: Option<Box<Replan>>,
     },
+    /// Somebody wants a DAG to wait before its next layer.
+    Pause,
 }
 
 /// A part of a result that is not text: the program holds its handle, whoever is shown the result gets the part.
@@ -249,7 +251,7 @@ impl Delivered {
             }
             Delivered::Error { error, .. } => error.message.len(),
             Delivered::Frame { value, .. } => value.as_ref().map_or(0, |value| value.get().len()),
-            Delivered::Timer { .. } | Delivered::Layer { .. } => 0,
+            Delivered::Timer { .. } | Delivered::Layer { .. } | Delivered::Pause => 0,
         }
     }
 
@@ -262,7 +264,10 @@ impl Delivered {
     pub(super) fn call(&self) -> Option<u32> {
         match self {
             Delivered::Result { call, .. } | Delivered::Error { call, .. } => Some(*call),
-            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => None,
+            Delivered::Timer { .. }
+            | Delivered::Frame { .. }
+            | Delivered::Layer { .. }
+            | Delivered::Pause => None,
         }
     }
 }

@@ -46,9 +46,9 @@ pub use path::{Decided, Path, Turns};
 pub use plan::{
     Asks, Bounds, DagPlan, DagTask, Granted, Nested, Plan, Replan, Sees, TaskCode, TaskWork, Understood, Work,
 };
-pub use report::{Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
+pub use report::{Called, Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
-pub use resume::{abort, cancel, resume};
+pub use resume::{abort, cancel, pause, resume};
 
 /// How long a process holds a run without saying so again.
 const LEASE_MS: i64 = 15_000;

@@ -15,7 +15,7 @@ use super::frames::{Began, Frames, Place, Root, ToolCall};
 use super::journal::{CallError, Delivered, Part};
 use super::path::{Path, Sites, Way};
 use super::plan::{Plan, TaskWork, source_line};
-use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, preview};
+use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, numbered, preview};
 use super::run::Issued;
 use crate::trace::{Ended as CallEnded, Recorder, When, Which};
 
@@ -51,6 +51,8 @@ pub(super) struct Observer {
     /// The lines of the source the calls stand at, in their order, and who makes them.
     lines: Vec<Option<u32>>,
     made_by: Vec<u32>,
+    /// The nodes of the calls, within the capabilities that make them too.
+    nodes: Vec<Option<String>>,
     /// The capabilities that are called.
     frames: Frames,
     /// The program has run until it had nothing left to do.
@@ -83,6 +85,7 @@ impl Observer {
             hints: HashMap::new(),
             lines: Vec::new(),
             made_by: Vec::new(),
+            nodes: Vec::new(),
             frames: Frames::default(),
             has_rested: false,
             coming: VecDeque::new(),
@@ -96,8 +99,23 @@ impl Observer {
     }
 
     /// Its calls so far.
-    pub(super) fn tasks(self) -> Vec<Task> {
-        self.tasks
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        let mut tasks = self.tasks.clone();
+        for (task, id) in tasks.iter_mut().zip(numbered(&self.nodes)) {
+            let own = task.node_id.map(|node| node.to_string());
+            task.task_id = id.filter(|id| own.as_ref() != Some(id) || self.is_program(task.node_id));
+            if task.task_id == own {
+                // The node alone stands for the task, which may make further calls.
+                task.task_id = own.map(|own| format!("{own}#1"));
+            }
+        }
+        tasks
+    }
+
+    /// Whether a node is a task of a DAG that is a program: its result is not that of a call.
+    fn is_program(&self, node: Option<NodeId>) -> bool {
+        let mut tasks = self.plan.dag().into_iter().flat_map(|dag| &dag.tasks);
+        tasks.any(|task| Some(task.node) == node && matches!(task.work, TaskWork::Code(_)))
     }
 
     /// What is kept of its calls.
@@ -137,6 +155,7 @@ impl Observer {
         self.tasks.push(Task {
             call: seen.call,
             node_id: place.node,
+            task_id: None,
             capability: called.map(|nested| nested.name.clone()),
             tool,
             status: TaskStatus::Cancelled,
@@ -151,6 +170,7 @@ impl Observer {
             (Some(node), None) => Some(node.to_string()),
             (None, _) => None,
         };
+        self.nodes.push(node.clone());
         Issued::new(seen.call, (seen.frame, seen.handle), node, &seen.arguments, asks)
     }
 
@@ -225,7 +245,10 @@ impl Observer {
                     self.hints.insert(task.call, hint.clone());
                 }
             }
-            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } => {}
+            Delivered::Timer { .. }
+            | Delivered::Frame { .. }
+            | Delivered::Layer { .. }
+            | Delivered::Pause => {}
         }
     }
 
@@ -429,7 +452,7 @@ impl Observer {
             }
             Ending::Suspended => (RunState::Interrupted, None, None),
         };
-        let mut tasks = self.tasks.clone();
+        let mut tasks = self.tasks();
         for task in &mut tasks {
             if in_doubt.contains(&task.call) {
                 task.status = TaskStatus::Unknown;
@@ -447,6 +470,7 @@ impl Observer {
             console: self.console.clone(),
             console_cut: self.console_cut,
             outcomes: Vec::new(),
+            called: self.frames.results(&self.plan),
             hint: self.hint.clone(),
             started_at: self.plan.start,
             ended_at,

@@ -89,6 +89,9 @@ pub(super) struct Way {
     path: Path,
     /// When each node was first come to: what is told of a turn comes after all its calls.
     seen: HashMap<NodeId, Moment>,
+    /// The nodes that call capabilities: they are told of at once, and what was come to before them only later.
+    #[serde(default)]
+    capabilities: HashSet<NodeId>,
 }
 
 /// When something was come to: after how many calls, and whether it is the last of them itself.
@@ -103,6 +106,7 @@ impl Way {
     /// A capability was called after so many calls, and belongs to this node.
     pub(super) fn capability(&mut self, node: NodeId, after: u32) {
         self.visit(node, (after, true));
+        self.capabilities.insert(node);
     }
 
     fn visit(&mut self, node: NodeId, moment: Moment) {
@@ -144,12 +148,52 @@ impl Way {
     pub(super) fn path(&self, structure: &Structure) -> Path {
         let mut path = self.path.clone();
         path.nodes.sort_by_key(|node| self.seen.get(node).copied());
-        in_structure_order_within_forks(&mut path.nodes, structure);
+        let order: HashMap<NodeId, usize> =
+            structure.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
+        self.put_capabilities_behind_what_led_to_them(&mut path.nodes, &order);
+        put_tries_before_their_bodies(&mut path.nodes, &order);
+        in_structure_order_within_forks(&mut path.nodes, &order, structure);
         let place: HashMap<NodeId, usize> =
             path.nodes.iter().enumerate().map(|(index, id)| (*id, index)).collect();
         path.decisions.sort_by_key(|decided| (place.get(&decided.node).copied(), decided.outcome.clone()));
         path.loops.sort_by_key(|turns| place.get(&turns.node).copied());
         path
+    }
+}
+
+impl Way {
+    /// Of what was come to between the same two calls, a capability stands behind all that the structure has before it.
+    fn put_capabilities_behind_what_led_to_them(
+        &self,
+        nodes: &mut Vec<NodeId>,
+        order: &HashMap<NodeId, usize>,
+    ) {
+        let called: Vec<NodeId> =
+            nodes.iter().copied().filter(|node| self.capabilities.contains(node)).collect();
+        for capability in called {
+            let moment = self.seen.get(&capability);
+            nodes.retain(|node| *node != capability);
+            let first = nodes.partition_point(|node| self.seen.get(node) < moment);
+            let together = nodes[first..].iter().take_while(|node| self.seen.get(*node) == moment);
+            let before = together.enumerate().filter(|(_, node)| order.get(*node) < order.get(&capability));
+            let at = before.map(|(index, _)| first + index + 1).last().unwrap_or(first);
+            nodes.insert(at, capability);
+        }
+    }
+}
+
+/// A `try` is told of when its handler is entered, but it was come to before what it tries.
+fn put_tries_before_their_bodies(nodes: &mut [NodeId], order: &HashMap<NodeId, usize>) {
+    let mut tries: Vec<NodeId> = nodes.iter().copied().filter(|node| node.letter == Letter::T).collect();
+    tries.sort_by_key(|node| order.get(node).copied());
+    for own in tries {
+        let behind = |node: &NodeId| order.get(node) > order.get(&own);
+        let now = nodes.iter().position(|node| *node == own);
+        if let (Some(now), Some(first)) = (now, nodes.iter().position(behind))
+            && first < now
+        {
+            nodes[first..=now].rotate_right(1);
+        }
     }
 }
 
@@ -168,9 +212,11 @@ fn outcome(reached: &Reached, site: &Site, sites: &Sites) -> Option<String> {
     }
 }
 
-fn in_structure_order_within_forks(nodes: &mut [NodeId], structure: &Structure) {
-    let place: HashMap<NodeId, usize> =
-        structure.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
+fn in_structure_order_within_forks(
+    nodes: &mut [NodeId],
+    place: &HashMap<NodeId, usize>,
+    structure: &Structure,
+) {
     let forks: Vec<NodeId> = nodes.iter().copied().filter(|id| id.letter == Letter::F).collect();
     for fork in forks {
         let members = members(fork, structure);

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pml_model::structure::NodeId;
-use pml_model::trace::{Status, Trace};
+use pml_model::structure::{Argument, NodeId, Structure};
+use pml_model::trace::{ErrorType, Status, Trace};
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
 use pml_store::{IntentFit, Memory};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::frames::Frame;
@@ -19,6 +20,7 @@ use crate::capability::{self, Learn};
 use crate::memory::intents;
 use crate::sanitise::{Sanitiser, is_common};
 use crate::trace::{About, OfTask};
+use crate::validate;
 
 /// A run that is over.
 pub(super) struct Over<'o> {
@@ -48,7 +50,8 @@ pub(super) async fn is_known(app: &Arc<App>, principal: &Principal, plan: &Plan)
 pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
     let learn = over.plan.learn.as_ref()?;
     let digest = |tool: &str| definition(over.plan, tool);
-    let (mut trace, mut nested, sanitiser) = traces(over, &digest, &app.memory.sanitiser());
+    let (mut trace, mut nested, sanitiser) = traces(app, over, &digest, &app.memory.sanitiser());
+    blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {
@@ -101,18 +104,19 @@ fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value
 /// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
 /// may come back under no name in a result or an error.
 fn traces(
+    app: &App,
     over: &Over<'_>,
     digest: &dyn Fn(&str) -> Digest,
     sanitiser: &Sanitiser,
 ) -> (Trace, Vec<Trace>, Sanitiser) {
     let noting = sanitiser.noting();
-    let (trace, nested) = (whole(over, digest, &noting), parts(over, digest, &noting));
+    let (trace, nested) = (whole(over, digest, &noting), parts(app, over, digest, &noting));
     let secrets = noting.noted();
     if secrets.is_empty() {
         return (trace, nested, noting);
     }
     let wider = sanitiser.with(secrets.iter().cloned());
-    let (trace, nested) = (whole(over, digest, &wider), parts(over, digest, &wider));
+    let (trace, nested) = (whole(over, digest, &wider), parts(app, over, digest, &wider));
     // A password that is a common word may be a word of the program as well, which would not be the same program then.
     let telling = secrets.into_iter().filter(|secret| !is_common(secret));
     (trace, nested, sanitiser.with(telling))
@@ -138,7 +142,7 @@ fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
 }
 
 /// The traces of the capabilities that were called.
-fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
+fn parts(app: &App, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
     let part = |frame: &Frame| {
         let nested = frame.nested(over.plan)?;
         let own = over.observer.made_by(frame.number, &over.report.tasks);
@@ -159,6 +163,9 @@ fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
             approved: over.approved,
             sanitiser,
         });
+        if let Some(known) = app.memory.known(over.principal, &nested.id) {
+            blame_caller(&mut trace, &nested.structure, &known.parameters, &frame.arguments);
+        }
         trace.id = TraceId::part(over.run, frame.number);
         trace.capability_id = frame.capability(over.plan);
         trace.parent_trace_id = Some(match frame.parent {
@@ -168,6 +175,41 @@ fn parts(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
         Some(trace)
     };
     over.observer.frames().traced().filter_map(part).collect()
+}
+
+/// Takes a failure for the caller's where it gave what the procedure does not take: arguments that are missing or of
+/// another type, or a value that went into a call which refused it as invalid, with nothing of the program's own but constants.
+fn blame_caller(trace: &mut Trace, structure: &Structure, parameters: &Value, arguments: &RawValue) {
+    if trace.status != Status::Failed {
+        return;
+    }
+    let refused = || {
+        let error = trace.error.as_ref().filter(|error| error.error_type == ErrorType::Validation)?;
+        let node = NodeId::try_from(error.node_id.clone()?).ok()?;
+        structure.node(node)?.kind.arguments().filter(|argument| is_from_caller(argument))
+    };
+    if !validate::satisfies(parameters, arguments) || refused().is_some() {
+        trace.status = Status::Blocked;
+    }
+}
+
+/// Whether an argument is made of what the caller gave and of what is written, of something of the caller's at least.
+fn is_from_caller(argument: &Argument) -> bool {
+    fn gather(argument: &Argument, given: &mut bool, other: &mut bool) {
+        match argument {
+            Argument::Parameter { .. } => *given = true,
+            Argument::Literal { .. } => {}
+            Argument::Object { fields, spreads, .. } if spreads.is_empty() => {
+                fields.iter().for_each(|field| gather(&field.value, given, other));
+            }
+            Argument::Template { parts } => parts.iter().for_each(|part| gather(part, given, other)),
+            Argument::Array { items } => items.iter().for_each(|item| gather(item, given, other)),
+            _ => *other = true,
+        }
+    }
+    let (mut given, mut other) = (false, false);
+    gather(argument, &mut given, &mut other);
+    given && !other
 }
 
 /// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.

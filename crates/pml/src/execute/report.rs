@@ -1,6 +1,6 @@
 //! What is told of a run when it is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pml_model::question::{LayerResult, Question};
 use pml_model::structure::{ForkForm, NodeId, NodeKind, Structure};
@@ -39,6 +39,9 @@ pub struct Report {
     /// What became of the tasks of a DAG.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcomes: Vec<LayerResult>,
+    /// What the capabilities it called came to, in the order they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<Called>,
     /// Which way it went.
     pub path: Path,
     /// What it printed.
@@ -157,6 +160,7 @@ impl Report {
             error: None,
             tasks: Vec::new(),
             outcomes: Vec::new(),
+            called: Vec::new(),
             path: Path::default(),
             console: Vec::new(),
             console_cut: false,
@@ -260,6 +264,24 @@ impl Failure {
     }
 }
 
+/// What a capability that a run called came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Called {
+    /// What its result is asked for by: the node that calls it, with `#2` for the second call there.
+    pub task_id: String,
+    /// Its name.
+    pub capability: String,
+    /// What became of it.
+    pub status: TaskStatus,
+    /// What it returned; not where it failed, nor where all that capabilities returned is too large to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
 /// One call of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -269,6 +291,10 @@ pub struct Task {
     /// The node of the structure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
+    /// What its result is asked for by, where that is not the node alone: `n2#1` for the first call of several there,
+    /// `n3/n1` for a call that the capability called at `n3` makes at its own node `n1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
     /// `server:tool`.
     pub tool: String,
     /// The name of the capability that made it, where one did.
@@ -382,6 +408,20 @@ impl Progress {
             }
         }
     }
+}
+
+/// The names for these places by which each of those at one place is told from the others.
+pub(super) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
+    let mut all: HashMap<&str, usize> = HashMap::new();
+    places.iter().flatten().for_each(|place| *all.entry(place).or_default() += 1);
+    let mut so_far: HashMap<&str, usize> = HashMap::new();
+    let mut name = |place: Option<&'p str>| {
+        let place = place?;
+        let number = so_far.entry(place).or_default();
+        *number += 1;
+        Some(if all[place] == 1 { place.to_owned() } else { format!("{place}#{number}") })
+    };
+    places.iter().map(|place| name(place.as_deref())).collect()
 }
 
 /// The beginning of a value as it is shown.

@@ -12,7 +12,7 @@ use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
 use super::plan::{Bounds, DagTask, Granted, Nested};
-use super::report::{Task, TaskStatus};
+use super::report::{Called, Report, Task, TaskStatus};
 use super::resume::understood;
 use crate::app::{App, blocking};
 use crate::problem::{Code, Problem};
@@ -26,6 +26,8 @@ pub struct Overview {
     pub tasks: Vec<Task>,
     /// What became of the tasks of a DAG so far.
     pub outcomes: Vec<LayerResult>,
+    /// The capabilities it called, without what they returned; known once the run is over.
+    pub called: Vec<Called>,
     /// What it asks, under its name.
     pub question: Option<(String, Question)>,
 }
@@ -33,7 +35,8 @@ pub struct Overview {
 /// Which part of which result is wanted.
 #[derive(Debug)]
 pub struct Wanted {
-    /// `n2` (the latest call there), `n2#1` (the first), or the number of a call.
+    /// `n2` (the latest call there), `n2#1` (the first), `n3/n1` (a call within the capability that is called at `n3`), the
+    /// number of a call, the name of a task of a DAG, or `result`.
     pub task: String,
     /// From which byte.
     pub offset: usize,
@@ -42,6 +45,9 @@ pub struct Wanted {
     /// Indented, if it is JSON.
     pub pretty: bool,
 }
+
+/// What the run itself returned, unless a task of a DAG is called that; the other one always is.
+const OWN_RESULT: [&str; 2] = ["result", "$result"];
 
 /// A part of a result.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -74,7 +80,15 @@ pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Ov
     let mut observer = Observer::new(Arc::clone(&plan));
     observer.remember(&history);
     let outcomes = Dag::as_it_stood(&plan, &history).map(|dag| dag.outcomes()).unwrap_or_default();
-    Ok(Overview { state: recorded.run.state, tasks: observer.tasks(), outcomes, question: recorded.question })
+    let without_result = |called: Called| Called { result: None, ..called };
+    let called = over(&recorded).map(|report| report.called).unwrap_or_default();
+    Ok(Overview {
+        state: recorded.run.state,
+        tasks: observer.tasks(),
+        outcomes,
+        called: called.into_iter().map(without_result).collect(),
+        question: recorded.question,
+    })
 }
 
 /// The tasks of a DAG run and which of them have run.
@@ -116,15 +130,59 @@ pub async fn result(app: &App, principal: &Principal, id: &RunId, wanted: &Wante
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
     let plan = Arc::new(plan);
-    let (status, text) = match Dag::as_it_stood(&plan, &history) {
-        Some(dag) => of_task(&dag, &wanted.task)?,
-        None => find(&history, &wanted.task)?,
+    let dag = Dag::as_it_stood(&plan, &history);
+    let (status, text) = match &dag {
+        Some(dag) if dag.ids().any(|id| id == wanted.task) => of_task(dag, &wanted.task)?,
+        _ if OWN_RESULT.contains(&wanted.task.as_str()) => own(over(&recorded).as_ref(), &wanted.task)?,
+        // Its calls, where it is no task.
+        Some(dag) if dag.result(&wanted.task).is_none() && number(&history, &wanted.task).is_some() => {
+            find(&history, &[], &wanted.task)?
+        }
+        Some(dag) => of_task(dag, &wanted.task)?,
+        None => {
+            let called = over(&recorded).map(|report| report.called).unwrap_or_default();
+            find(&history, &called, &wanted.task)?
+        }
     };
     let text = match serde_json::from_str::<Value>(&text) {
         Ok(value) if wanted.pretty => serde_json::to_string_pretty(&value).unwrap_or(text),
         _ => text,
     };
     Ok(page(&text, status, wanted))
+}
+
+/// What is told of a run that is over.
+fn over(recorded: &pml_store::Recorded) -> Option<Report> {
+    serde_json::from_slice(recorded.outcome.as_deref()?).ok()
+}
+
+/// What the run itself came to.
+fn own(over: Option<&Report>, task: &str) -> Result<(TaskStatus, String), Problem> {
+    let report = over.ok_or_else(|| not_yet(task))?;
+    match (&report.result, &report.error) {
+        (Some(result), _) => Ok((TaskStatus::Success, result.get().to_owned())),
+        (None, Some(error)) => {
+            Ok((TaskStatus::Error, serde_json::to_string(error).expect("an error is plain data")))
+        }
+        (None, None) => Err(not_yet(task)),
+    }
+}
+
+/// What a capability that was called came to.
+fn of_capability(called: &Called) -> Result<(TaskStatus, String), Problem> {
+    let task = &called.task_id;
+    match (&called.result, &called.error) {
+        (Some(result), _) => Ok((called.status, result.get().to_owned())),
+        (None, Some(error)) => {
+            Ok((called.status, serde_json::to_string(error).expect("an error is plain data")))
+        }
+        (None, None) if called.status == TaskStatus::Success => {
+            let text = format!("what `{}` returned at `{task}` was too large to be kept", called.capability);
+            Err(Problem::new(Code::TooLarge, text)
+                .hint("return it from the program, or ask for the calls within it"))
+        }
+        (None, None) => Err(not_yet(task)),
+    }
 }
 
 fn told(id: &RunId, error: pml_store::Error) -> Problem {
@@ -138,10 +196,17 @@ fn told(id: &RunId, error: pml_store::Error) -> Problem {
     }
 }
 
-/// The result of a task, or its error, as text.
-fn find(history: &History, task: &str) -> Result<(TaskStatus, String), Problem> {
-    let call = number(history, task).ok_or_else(|| {
-        let mut known: Vec<&str> = history.calls.iter().filter_map(|call| call.node.as_deref()).collect();
+/// The result of a call of a tool or of a capability, or its error, as text.
+fn find(history: &History, called: &[Called], task: &str) -> Result<(TaskStatus, String), Problem> {
+    let call = number(history, task);
+    if call.is_none()
+        && let Some(called) = called.iter().rev().find(|called| is_at(&called.task_id, task))
+    {
+        return of_capability(called);
+    }
+    let call = call.ok_or_else(|| {
+        let tools = history.calls.iter().filter_map(|call| call.node.as_deref());
+        let mut known: Vec<&str> = tools.chain(called.iter().map(|called| called.task_id.as_str())).collect();
         known.dedup();
         let hint = match known.is_empty() {
             true => "the run has called nothing yet".to_owned(),
@@ -160,9 +225,11 @@ fn find(history: &History, task: &str) -> Result<(TaskStatus, String), Problem> 
             let status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
             Ok((status, serde_json::to_string(error).expect("an error is plain data")))
         }
-        Some((_, Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. })) | None => {
-            Err(not_yet(task))
-        }
+        Some((
+            _,
+            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } | Delivered::Pause,
+        ))
+        | None => Err(not_yet(task)),
     }
 }
 
@@ -192,6 +259,11 @@ fn of_task(dag: &Dag, task: &str) -> Result<(TaskStatus, String), Problem> {
             .hint(format!("it has {}", known.join(", "))))
         }
     }
+}
+
+/// Whether `id` is `task`, or one of several at that place.
+fn is_at(id: &str, task: &str) -> bool {
+    id == task || id.split_once('#').is_some_and(|(place, _)| place == task)
 }
 
 /// The number of the call that is meant.

@@ -18,8 +18,8 @@ use super::remember;
 use super::report::{Failure, Progress, Standing};
 use super::value::told_result;
 use super::{
-    LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, TOOL_CHANGED, changed_since_asked, go, no_run,
-    standing, take_worker,
+    LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Pause, Resumed, TOOL_CHANGED, changed_since_asked, go,
+    no_run, standing, take_worker,
 };
 use crate::app::{App, blocking, now_ms};
 use crate::approve::Mode;
@@ -422,6 +422,29 @@ pub(super) async fn change(
         Ok(stored) => Ok(stored?),
         Err(_) => Err(Problem::new(Code::Storage, "the database does not answer any more")),
     }
+}
+
+/// Has a DAG wait before its next layer.
+///
+/// # Errors
+/// There is no such run, it never waits before layers, or that cannot be recorded.
+pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
+    if let Standing::Over(_) = standing(app, principal, id).await? {
+        return Ok(());
+    }
+    let (plan, _) = understood(&load(app, principal, id).await?)?;
+    let text = match plan.dag().map(|dag| dag.pause) {
+        Some(Pause::Manual) => {
+            let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+            return Ok(blocking(move || store.want_pause(&whose, &run)).await?);
+        }
+        // It waits there anyway.
+        Some(Pause::PerLayer) => return Ok(()),
+        Some(Pause::None | Pause::OnError) => format!("run `{id}` does not wait before layers"),
+        None => format!("run `{id}` is a program and has no layers to wait before"),
+    };
+    Err(Problem::new(Code::InvalidRequest, text)
+        .hint("run a DAG with `decisionPoints: \"manual\"` to pause it, or end the run with `pml_abort`"))
 }
 
 /// Ends a run.

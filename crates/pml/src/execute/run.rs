@@ -83,6 +83,8 @@ pub(super) enum Event<E> {
     TimerCleared { timer: u64 },
     /// It waits for somebody's word on how to go on.
     Paused,
+    /// Somebody wants it to wait before its next layer.
+    Pause,
     /// A part of it that asks for calls of its own is over, with this.
     FrameOver(Delivered),
     /// The program has taken this many deliveries and has nothing left to do.
@@ -226,7 +228,7 @@ struct Replay {
     timers: HashSet<u64>,
     /// Calls without an end, to be made once the program stands where it stood.
     held: Vec<(Issued, bool)>,
-    /// The ends of parts that came meanwhile.
+    /// The ends of parts that came meanwhile, and whether somebody wants it to wait.
     over: Vec<Delivered>,
 }
 
@@ -345,6 +347,7 @@ impl<E> Run<E> {
                 self.on_timer(timer, (delay_ms, from), now, &mut actions);
             }
             Event::Paused => self.paused = true,
+            Event::Pause => self.on_pause(now, &mut actions),
             Event::FrameOver(what) => self.on_frame_over(what, now, &mut actions),
             Event::TimerCleared { timer } => {
                 self.timers.remove(&timer);
@@ -586,6 +589,18 @@ impl<E> Run<E> {
         self.pump(actions);
     }
 
+    fn on_pause(&mut self, now: i64, actions: &mut Vec<Action<E>>) {
+        if self.ending.is_some() {
+            return;
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.over.push(Delivered::Pause);
+            return;
+        }
+        actions.push(Action::Record(Record::Delivered { at: now, what: Delivered::Pause }));
+        actions.push(self.deliver(now, Delivered::Pause));
+    }
+
     /// A call is not waited for any more.
     fn forget(&mut self, number: u32) -> Option<Call> {
         let call = self.calls.remove(&number)?;
@@ -674,7 +689,10 @@ impl<E> Run<E> {
             }
         }
         for what in replay.over {
-            self.on_frame_over(what, now, actions);
+            match what {
+                Delivered::Pause => self.on_pause(now, actions),
+                over => self.on_frame_over(over, now, actions),
+            }
         }
         self.pump(actions);
     }

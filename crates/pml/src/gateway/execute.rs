@@ -173,7 +173,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         },
                         "detach": { "type": "boolean", "default": false, "description": "answer at once" },
                         "perLayerValidation": { "type": "boolean", "default": false, "description": "dag: show each layer's results before the next" },
-                        "decisionPoints": { "enum": ["none", "per_layer", "on_error"], "default": "none" },
+                        "decisionPoints": { "enum": ["none", "per_layer", "on_error", "manual"], "default": "none" },
                         "learn": { "type": "boolean", "default": true },
                         "cache": { "type": "boolean", "default": true },
                         "idempotencyKey": {

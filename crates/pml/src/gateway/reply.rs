@@ -295,6 +295,9 @@ fn word(task: &Task) -> String {
 /// A call of a run that went well.
 fn brief(task: &Task) -> Value {
     let mut told = json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms });
+    if let Some(id) = &task.task_id {
+        told["taskId"] = id.as_str().into();
+    }
     if let Some(capability) = &task.capability {
         told["capability"] = capability.as_str().into();
     }

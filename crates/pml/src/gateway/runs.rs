@@ -47,7 +47,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                         "type": "object",
                         "description": "`approved`, and on a yes `anyArguments` (calls each tool may make in this run); or `calls` for calls in \
                              doubt. Only people make rules for later runs."
-                    }
+                    },
+                    "pause": { "type": "boolean", "description": "wait before the next layer (`decisionPoints: manual`)" }
                 },
                 "required": ["workflow_id"],
                 "additionalProperties": false
@@ -95,7 +96,11 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                 "type": "object",
                 "properties": {
                     "workflow_id": of_run,
-                    "task_id": { "type": "string", "description": "`nodeId` of a task (`n2`, its second call `n2#2`) or its id in a DAG" },
+                    "task_id": {
+                        "type": "string",
+                        "description": "`taskId` or `nodeId` of a task (`n2`, its second call `n2#2`), its id in a DAG, \
+                             or `result` for the run's own result"
+                    },
                     "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "in bytes" },
                     "limit": { "type": "integer", "minimum": 1, "maximum": MAX_PAGE_BYTES, "default": PAGE_BYTES },
                     "format": { "enum": ["raw", "pretty"], "default": "raw" }
@@ -118,6 +123,9 @@ struct Continue {
     reason: Option<String>,
     /// All that can be said, where it is more than yes or no.
     answer: Option<Said>,
+    /// A DAG is to wait before its next layer.
+    #[serde(default)]
+    pause: bool,
 }
 
 impl Continue {
@@ -144,6 +152,9 @@ pub(super) async fn go_on_with(
     let went_on = async {
         let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
         let id = run_id(&asked.workflow_id)?;
+        if asked.pause {
+            flow::pause(app, &request.client.principal, &id).await?;
+        }
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let reserved = app.runs.reserve(&id);
             let answered = answer(app, request, door, &id, asked).await?;
@@ -394,13 +405,18 @@ async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<Raw
     let overview = flow::overview(app, &request.client.principal, id).await?;
     let tasks = overview.tasks.iter().map(|task| {
         let preview = task.result_preview.as_deref().unwrap_or_default();
-        let node = task.node_id.map(|node| node.to_string()).unwrap_or_default();
-        format!("{node} {} {}", task.tool, crate::approve::words::visible(preview))
+        let node = || task.node_id.map(|node| node.to_string()).unwrap_or_default();
+        let id = task.task_id.clone().unwrap_or_else(node);
+        format!("{id} {} {}", task.tool, crate::approve::words::visible(preview))
     });
-    let text = format!("{id} is {}\n{}", overview.state, tasks.collect::<Vec<_>>().join("\n"));
+    let called = overview.called.iter().map(|called| format!("{} {}", called.task_id, called.capability));
+    let text = format!("{id} is {}\n{}", overview.state, tasks.chain(called).collect::<Vec<_>>().join("\n"));
     let mut body = json!({ "status": overview.state, "workflowId": id, "tasks": overview.tasks });
     if !overview.outcomes.is_empty() {
         body["outcomes"] = serde_json::to_value(&overview.outcomes).unwrap_or(Value::Null);
+    }
+    if !overview.called.is_empty() {
+        body["called"] = serde_json::to_value(&overview.called).unwrap_or(Value::Null);
     }
     if let Some((name, question)) = &overview.question {
         body["questionId"] = json!(name);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use pml_model::structure::{Basis, Link, NodeId, Structure};
 use pml_model::trace::{EdgeKind, TraceEdge};
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ use super::{Call, End};
 const MOST_BYTES: usize = 1 << 20;
 /// How many values of one result are looked for.
 const MOST_VALUES: usize = 5_000;
+/// How many values of a result and of arguments are compared where their reference is known.
+const MOST_LEAVES: usize = 500;
 /// The shortest text that says where it comes from.
 const SHORTEST: usize = 4;
 /// Whole numbers below this are too common.
@@ -78,9 +81,9 @@ fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
     (hash, telling)
 }
 
-/// What followed from what among `calls`.
-pub(super) fn between(calls: &[&Call]) -> Vec<TraceEdge> {
-    let mut edges = by_data(calls);
+/// What followed from what among `calls`, of a program or document of this structure.
+pub(super) fn between(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
+    let mut edges = by_data(calls, structure);
     edges.extend(by_time(calls));
     edges
 }
@@ -104,21 +107,77 @@ fn by_time(calls: &[&Call]) -> Vec<TraceEdge> {
 }
 
 /// Calls whose results went into the arguments of others.
-fn by_data(calls: &[&Call]) -> Vec<TraceEdge> {
+fn by_data(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
     let given: Vec<Values> = calls.iter().map(|call| values(&call.arguments)).collect();
-    if given.iter().all(Values::is_empty) {
-        return Vec::new();
-    }
-    let gave: Vec<Values> = calls.iter().zip(&given).map(|(call, given)| gave(call, given)).collect();
+    let any = given.iter().any(|given| !given.is_empty());
+    let gave: Vec<Values> = match any {
+        true => calls.iter().zip(&given).map(|(call, given)| gave(call, given)).collect(),
+        false => vec![Values::new(); calls.len()],
+    };
+    let named = named(structure);
     let mut edges = Vec::new();
     for (to, later) in calls.iter().enumerate() {
         for (from, earlier) in calls.iter().enumerate() {
-            if earlier.is_before(later) && !gave[from].is_disjoint(&given[to]) {
+            let told = || !gave[from].is_disjoint(&given[to]);
+            let is_named = || {
+                let pair = earlier.node.zip(later.node);
+                pair.is_some_and(|pair| named.contains(&pair)) && is_last(calls, from, later)
+            };
+            if earlier.is_before(later) && (told() || (is_named() && hands_on(earlier, later))) {
                 edges.push(edge(from, to, EdgeKind::Dependency));
             }
         }
     }
     edges
+}
+
+/// The nodes whose results the structure says are handed to others.
+fn named(structure: &Structure) -> HashSet<(NodeId, NodeId)> {
+    let data = |link: &Link| matches!(link, Link::Provides { basis: Basis::Data, .. });
+    structure.edges.iter().filter(|edge| data(&edge.link)).map(|edge| (edge.from, edge.to)).collect()
+}
+
+/// Whether a call is the last of its node that had ended when the other began.
+fn is_last(calls: &[&Call], place: usize, later: &Call) -> bool {
+    let node = calls[place].node;
+    calls[place + 1..].iter().all(|call| call.node != node || !call.is_before(later))
+}
+
+/// Whether anything of a result stands in the arguments of another call, however small. That says something only where the
+/// reference is known.
+fn hands_on(earlier: &Call, later: &Call) -> bool {
+    let Some(End::Result { kept: Some(result), .. }) = &earlier.end else { return false };
+    let (Ok(result), Ok(arguments)) =
+        (serde_json::from_str::<Value>(result.get()), serde_json::from_str::<Value>(&later.arguments))
+    else {
+        return false;
+    };
+    let (mut gave, mut given) = (Vec::new(), Vec::new());
+    leaves(&result, &mut gave);
+    leaves(&arguments, &mut given);
+    given.iter().any(|given| gave.iter().any(|gave| stands_in(gave, given)))
+}
+
+/// The values within a value that have no members, the first few.
+fn leaves<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
+    match value {
+        _ if found.len() >= MOST_LEAVES => {}
+        Value::Array(items) if !items.is_empty() => items.iter().for_each(|item| leaves(item, found)),
+        Value::Object(members) if !members.is_empty() => {
+            members.values().for_each(|member| leaves(member, found))
+        }
+        _ => found.push(value),
+    }
+}
+
+/// Whether a value is another, or a part of its text.
+fn stands_in(gave: &Value, given: &Value) -> bool {
+    gave == given
+        || match (gave, given) {
+            (Value::String(part), Value::String(text)) => !part.is_empty() && text.contains(part.as_str()),
+            (Value::Number(part), Value::String(text)) => text.contains(&part.to_string()),
+            _ => false,
+        }
 }
 
 /// The values that a call brought into the run: not those it was given and only handed back.

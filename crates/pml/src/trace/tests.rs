@@ -10,11 +10,12 @@ use super::*;
 struct Told {
     recorder: Recorder,
     turn: u64,
+    structure: Structure,
 }
 
 impl Told {
     fn new() -> Told {
-        Told { recorder: Recorder::default(), turn: 0 }
+        Told { recorder: Recorder::default(), turn: 0, structure: Structure::default() }
     }
 
     fn asks(mut self, number: u32, arguments: &Value) -> Told {
@@ -32,7 +33,7 @@ impl Told {
     }
 
     fn edges(&self, kind: EdgeKind) -> Vec<(u32, u32)> {
-        let edges = edges::between(&self.recorder.calls.iter().collect::<Vec<_>>());
+        let edges = edges::between(&self.recorder.calls.iter().collect::<Vec<_>>(), &self.structure);
         let numbers = edges.iter().filter(|edge| edge.kind == kind);
         numbers.map(|edge| (edge.from + 1, edge.to + 1)).collect()
     }

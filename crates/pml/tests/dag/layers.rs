@@ -122,3 +122,74 @@ fn results_are_asked_for_by_the_names_of_tasks() {
     let early = of("d");
     assert!(early["error"]["message"].as_str().unwrap().contains("no result yet"), "{early}");
 }
+
+/// Tasks one after the other, the first of which takes a while.
+fn slow_chain() -> Value {
+    json!([
+        { "id": "a", "tool": "tools:echo", "arguments": { "value": 1, "wait": 1500 } },
+        { "id": "b", "tool": "tools:add", "arguments": { "id": "b" }, "dependsOn": ["a"] },
+        { "id": "c", "tool": "tools:add", "arguments": { "id": "c" }, "dependsOn": ["b"] },
+        { "id": "d", "tool": "tools:add", "arguments": { "id": "d" }, "dependsOn": ["c"] },
+    ])
+}
+
+#[test]
+fn a_manual_run_waits_only_where_somebody_asks_for_it() {
+    let mut place = Place::start("");
+    let manual = json!({ "decisionPoints": "manual" });
+    let over = place.run_with(&chain(), &json!({}), &manual);
+    assert_eq!((&over["status"], &over["result"]), (&json!("success"), &json!({ "d": "a!" })), "{over}");
+    let bad = json!([{ "id": "bad", "tool": "tools:fail", "arguments": { "message": "broken" } }]);
+    let over = place.run_with(&bad, &json!({}), &manual);
+    assert_eq!(over["status"], "failed", "a failure is no reason to wait: {over}");
+
+    let detached = json!({ "decisionPoints": "manual", "detach": true });
+    let running = place.run_with(&slow_chain(), &json!({}), &detached);
+    let pause = json!({ "workflow_id": running["workflowId"], "pause": true });
+    let waiting = place.gateway.call("pml_continue", &pause);
+    assert_eq!(waiting["status"], "layer_complete", "{waiting}");
+    assert_eq!((shown(&waiting), &waiting["layer"]["next"]), (vec!["a success".to_owned()], &json!(["b"])));
+    assert!(place.calls("got", "add").iter().all(|given| given["id"] != "b"), "the next layer has not begun");
+    // Going on and asking again takes one layer at a time.
+    let step = json!({ "workflow_id": running["workflowId"], "approved": true, "pause": true });
+    let waiting = place.gateway.call("pml_continue", &step);
+    assert_eq!(
+        (shown(&waiting), &waiting["layer"]["next"]),
+        (vec!["b success".to_owned()], &json!(["c"])),
+        "{waiting}"
+    );
+    let over = place.go_on(&waiting);
+    assert_eq!(over["status"], "success", "and to its end otherwise: {over}");
+    assert_eq!(outcomes(&over), ["a success", "b success", "c success", "d success"]);
+    let again = place.gateway.call("pml_continue", &pause);
+    assert_eq!(again["status"], "success", "one that is over has nothing left to wait for: {again}");
+}
+
+#[test]
+fn a_pause_is_asked_for_on_the_terminal_and_outlives_the_gateway() {
+    let mut place = Place::start("");
+    let detached = json!({ "decisionPoints": "manual", "detach": true });
+    let running = place.run_with(&slow_chain(), &json!({}), &detached);
+    let id = running["workflowId"].as_str().unwrap().to_owned();
+    let asked = place.home.run(&["runs", "pause", &id]);
+    assert_eq!(asked.code, 0, "{asked:?}");
+    let again = Gateway::start(place.home.command(&["stdio"]));
+    std::mem::replace(&mut place.gateway, again).kill();
+    // What was under way is made again, because it changes nothing.
+    place.home.run(&["runs", "resume", &id]);
+    let waiting = place.gateway.call("pml_continue", &json!({ "workflow_id": id }));
+    assert_eq!(waiting["status"], "layer_complete", "{waiting}");
+    assert_eq!(waiting["layer"]["next"], json!(["b"]), "{waiting}");
+    assert_eq!(place.go_on(&waiting)["status"], "success");
+    assert_eq!(place.calls("got", "add").len(), 3, "nothing ran twice");
+}
+
+#[test]
+fn runs_that_never_wait_cannot_be_paused_and_say_so() {
+    let mut place = Place::start("");
+    let running = place.run_with(&slow_chain(), &json!({}), &json!({ "detach": true }));
+    let refused =
+        place.gateway.call("pml_continue", &json!({ "workflow_id": running["workflowId"], "pause": true }));
+    assert_eq!(refused["error"]["code"], "INVALID_REQUEST", "{refused}");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("manual"), "{refused}");
+}

@@ -118,6 +118,121 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
     assert_eq!(place.trace(&told).status, Status::Blocked);
     let statistics = place.capability().statistics;
     assert_eq!((statistics.success_count, statistics.failure_count), (1, 0));
+
+    // What is missing or of another type fails in the program itself; what a tool finds invalid comes back as an error.
+    for (intent, code, well, wrong) in [
+        (
+            "read it neatly",
+            "return mcp.fs.read({ path: args.path.trim() })",
+            json!({ "path": "a.txt" }),
+            json!({}),
+        ),
+        (
+            "count them",
+            "const all = args.items.map((item) => item.length); return mcp.math.evaluate({ expression: `${all.length}` })",
+            json!({ "items": ["a"] }),
+            json!({ "items": 7 }),
+        ),
+        (
+            "work it out",
+            "return mcp.math.evaluate({ expression: args.expression })",
+            json!({ "expression": "1 + 1" }),
+            json!({ "expression": "1 + + (" }),
+        ),
+    ] {
+        let id = place.run(intent, code, &well)["capabilityId"].as_str().unwrap().to_owned();
+        let told = place.run(intent, code, &wrong);
+        assert_eq!(told["status"], "failed", "{told}");
+        assert_eq!(place.trace(&told).status, Status::Blocked, "{intent}: {told}");
+        let statistics = place.capability_of(&id).statistics;
+        assert_eq!((statistics.success_count, statistics.failure_count), (1, 0), "{intent}");
+    }
+    // What the program made itself of good arguments is its own failure.
+    let own = "return mcp.math.evaluate({ expression: [args.a, args.b].join(' + + ') + ' (' })";
+    let told = place.run("add them", own, &json!({ "a": 1, "b": 2 }));
+    assert_eq!(place.trace(&told).status, Status::Failed, "{told}");
+}
+
+#[test]
+fn a_decision_says_what_was_found() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("here.txt"), "something").unwrap();
+    for (path, exists) in [("here.txt", true), ("new.txt", false)] {
+        let told = place.run("have the file", EXISTS, &json!({ "path": path }));
+        let decisions = serde_json::to_value(&place.trace(&told).body.decisions).unwrap();
+        let expected = json!([{
+            "nodeId": "d1", "condition": "file.exists", "value": exists, "outcome": exists.to_string(), "times": 1,
+        }]);
+        assert_eq!(decisions, expected);
+    }
+    let code = "switch (args.kind) {\n  case 'sum': return mcp.math.evaluate({ expression: '1 + 1' });\n  \
+        case 2: return mcp.math.evaluate({ expression: '2' });\n  default: return mcp.time.now({});\n}";
+    for (kind, value) in [(json!("sum"), json!("sum")), (json!(2), json!(2)), (json!("other"), json!(null))] {
+        let told = place.run("do what is asked", code, &json!({ "kind": kind }));
+        let decided = place.trace(&told).body.decisions;
+        assert_eq!(json!(decided[0].value), value, "{decided:?}");
+    }
+}
+
+#[test]
+fn the_example_of_the_design_runs_and_its_first_result_could_be_read_from() {
+    let mut place = Place::start(ALL);
+    let code = "const { path } = args;\n\
+        const file = await mcp.fs.stat({ path });\n\
+        if (file.exists) {\n\
+          const content = await mcp.fs.read({ path });\n\
+          return content;\n\
+        } else {\n\
+          await mcp.fs.create({ path });\n\
+          await mcp.fs.write({ path, content: \"\" });\n\
+        }";
+    std::fs::write(place.home.path("example.ts"), code).unwrap();
+    let analysed = place.home.run(&["analyse", "example.ts", "--json"]);
+    assert_eq!(analysed.code, 0, "{analysed:?}");
+    let analysed: Value = serde_json::from_str(&analysed.stdout).unwrap();
+    let edges = analysed["structure"]["edges"].as_array().unwrap();
+    let provides = |edge: &&Value| edge["from"] == "n1" && edge["to"] == "n2" && edge["basis"] == "schema";
+    assert!(edges.iter().any(|edge| provides(&edge)), "{edges:?}");
+    std::fs::write(place.home.path("here.txt"), "something").unwrap();
+    for (path, expected) in [("here.txt", "n1 d1 n2"), ("new/one.txt", "n1 d1 n3 n4")] {
+        let told = place.run("have the file", code, &json!({ "path": path }));
+        assert_eq!(told["status"], "success", "{told}");
+        assert_eq!(nodes(&place.trace(&told).body.executed_path), expected);
+    }
+    assert_eq!(std::fs::read_to_string(place.home.path("new/one.txt")).unwrap(), "");
+}
+
+#[test]
+fn what_a_reference_names_is_a_dependency_however_small() {
+    let mut place = Place::start(ALL);
+    let dependencies = |place: &Place, told: &Value| -> Vec<(u32, u32)> {
+        let trace = place.trace(told);
+        let edges = trace.body.edges.iter().filter(|edge| edge.kind == EdgeKind::Dependency);
+        edges.map(|edge| (edge.from + 1, edge.to + 1)).collect()
+    };
+    let tasks = json!([
+        { "id": "one", "tool": "math:evaluate", "arguments": { "expression": "1 + 1" } },
+        { "id": "other", "tool": "math:evaluate", "arguments": { "expression": "1 + 2" } },
+        { "id": "text", "tool": "json:stringify", "arguments": { "data": { "$ref": "one.value" } } },
+        { "id": "both", "tool": "math:evaluate", "arguments": { "expression": "{{one.value}} * {{other.value}}" } },
+    ]);
+    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+    let told = place.gateway.call(
+        "pml_execute",
+        &json!({ "intent": "sums", "implementation": implementation, "options": { "cache": false } }),
+    );
+    assert_eq!(told["status"], "success", "{told}");
+    assert_eq!(dependencies(&place, &told), [(1, 3), (1, 4), (2, 4)]);
+
+    let code = "const one = await mcp.math.evaluate({ expression: '1 + 1' });\n\
+        const other = await mcp.math.evaluate({ expression: '2 * 1' });\n\
+        return mcp.json.stringify({ data: one.value });";
+    let told = place.run("a sum as text", code, &json!({}));
+    assert_eq!(
+        dependencies(&place, &told),
+        [(1, 3)],
+        "the other has the same value, and nothing was taken from it"
+    );
 }
 
 #[test]

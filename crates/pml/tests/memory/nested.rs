@@ -358,3 +358,147 @@ fn what_a_program_cannot_keep_of_a_document_is_refused() {
         assert!(message.contains(why), "{refused}");
     }
 }
+
+#[test]
+fn what_a_capability_says_of_itself_does_not_name_who_calls_it() {
+    let mut place = Place::start(ALL);
+    let code = "pml.hint({ name: 'doubler', description: 'doubles a number' });\n\
+        return (await mcp.math.evaluate({ expression: `${args.n} * 2` })).value";
+    let told = place.run("double it", code, &json!({ "n": 1 }));
+    let child = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert_eq!(child.name, "doubler");
+    let tasks = json!([
+        { "id": "first", "capability": "doubler", "arguments": { "n": 2 } },
+        { "id": "second", "tool": "math:evaluate", "arguments": { "expression": "{{first}} + 1" } },
+    ]);
+    let told = run(&mut place, &tasks, &json!({}));
+    let parent = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert!(!parent.name.contains("doubler"), "{}", parent.name);
+    assert!(!parent.procedure.description.contains("doubles a number"), "{}", parent.procedure.description);
+    let told = place.run(
+        "double it and add",
+        "return 1 + await capabilities.doubler({ n: args.n })",
+        &json!({ "n": 3 }),
+    );
+    let parent = place.capability_of(told["capabilityId"].as_str().unwrap());
+    assert!(!parent.name.contains("doubler"), "{}", parent.name);
+    // A program that is a task has no name but the one it gives.
+    let tasks = json!([{ "id": "own", "code": "pml.hint({ name: 'tripler' }); return (await mcp.math.evaluate({ expression: '3 * 3' })).value" }]);
+    let told = run(&mut place, &tasks, &json!({}));
+    assert_eq!(place.capability_of(told["capabilityId"].as_str().unwrap()).name, "tripler");
+}
+
+#[test]
+fn every_result_of_a_run_can_be_asked_for_by_the_name_it_is_listed_under() {
+    let (mut place, _) = place();
+    let code = "const first = await mcp.math.evaluate({ expression: '1 + 1' });\n\
+        const twice = await capabilities.double({ n: first.value });\n\
+        const all = [];\n\
+        for (const n of [5, 6]) all.push(await capabilities.double({ n }));\n\
+        const failed = await capabilities.double({ n: 200 }).catch((error) => error.message);\n\
+        return { twice, all, failed, long: 'x'.repeat(50) };";
+    let told = place.run("work it out twice", code, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    let id = told["workflowId"].clone();
+    let mut fetch = |task: &str| {
+        place.gateway.call("pml_get_task_result", &json!({ "workflow_id": id, "task_id": task }))
+    };
+    // Every call of a tool, wherever it was made.
+    let mut seen = Vec::new();
+    for task in told["tasks"].as_array().unwrap() {
+        let name = task.get("taskId").unwrap_or(&task["nodeId"]).as_str().unwrap();
+        let page = fetch(name);
+        assert_eq!(page["status"], "success", "{name}: {page}");
+        seen.push((name.to_owned(), page["content"].as_str().unwrap().to_owned()));
+    }
+    let expected = [("n1", 2), ("n2/n1", 4), ("n3/n1#1", 10), ("n3/n1#2", 12)]
+        .map(|(name, value)| (name.to_owned(), format!("{{\"value\":{value}}}")));
+    assert_eq!(seen, expected);
+    // What the capabilities returned themselves.
+    assert_eq!(fetch("n2")["content"], "4");
+    assert_eq!(fetch("n3#1")["content"], "10");
+    assert_eq!(fetch("n3#2")["content"], "12");
+    assert_eq!(fetch("n3")["content"], "12", "the latest where nothing is said");
+    let failed = fetch("n4");
+    assert_eq!(failed["status"], "error", "{failed}");
+    assert!(failed["content"].as_str().unwrap().contains("too much"), "{failed}");
+    // What the run returned, in pages.
+    let whole = fetch("result");
+    let result: Value = serde_json::from_str(whole["content"].as_str().unwrap()).unwrap();
+    assert_eq!(result, told["result"]);
+    let page = place.gateway.call(
+        "pml_get_task_result",
+        &json!({ "workflow_id": id, "task_id": "result", "offset": 3, "limit": 10 }),
+    );
+    assert_eq!(page["content"].as_str(), whole["content"].as_str().map(|whole| &whole[3..13]), "{page}");
+    assert_eq!(page["nextOffset"], 13);
+    let listed = place.gateway.call("pml_get_task_result", &json!({ "workflow_id": id }));
+    let names: Vec<&str> = listed["called"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|called| called["taskId"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["n2", "n3#1", "n3#2", "n4"], "{listed}");
+    let listed: Vec<&str> =
+        listed["tasks"].as_array().unwrap().iter().filter_map(|task| task["taskId"].as_str()).collect();
+    assert_eq!(listed, ["n2/n1", "n3/n1#1", "n3/n1#2"]);
+}
+
+#[test]
+fn the_result_of_a_dag_and_the_calls_of_its_programs_can_be_asked_for() {
+    let (mut place, _) = place();
+    let tasks = json!([
+        { "id": "sum", "tool": "math:evaluate", "arguments": { "expression": "1 + 1" } },
+        { "id": "result", "code": "await mcp.math.evaluate({ expression: '2 + 2' }); await mcp.math.evaluate({ expression: '3 + 3' }); return 'mine'", "dependsOn": ["sum"] },
+    ]);
+    let told = run(&mut place, &tasks, &json!({}));
+    assert_eq!(told["status"], "success", "{told}");
+    let mut fetch = |task: &str| {
+        place
+            .gateway
+            .call("pml_get_task_result", &json!({ "workflow_id": told["workflowId"], "task_id": task }))
+    };
+    assert_eq!(fetch("result")["content"], "\"mine\"", "a task is asked for by its own name");
+    assert_eq!(fetch("$result")["content"], r#"{"result":"mine"}"#);
+    assert_eq!(fetch("sum")["content"], r#"{"value":2}"#);
+    let names: Vec<&str> =
+        told["tasks"].as_array().unwrap().iter().filter_map(|task| task["taskId"].as_str()).collect();
+    let values: Vec<Value> = names.iter().map(|name| fetch(name)["content"].clone()).collect();
+    assert_eq!(values, [r#"{"value":4}"#, r#"{"value":6}"#], "{names:?}");
+    let unknown = fetch("n9");
+    assert_eq!(unknown["error"]["code"], "INVALID_REQUEST", "{unknown}");
+}
+
+#[test]
+fn paths_of_capabilities_in_loops_and_of_retries_have_the_order_of_the_structure() {
+    let (mut place, _) = place();
+    let path = |place: &mut Place, code: &str, context: &Value| {
+        let told = place.run("go the way", code, context);
+        assert_eq!(told["status"], "success", "{told}");
+        let trace = place.trace(&told);
+        trace.body.executed_path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let looped = "const all = [];\nfor (const n of args.ns) { all.push(await capabilities.double({ n })); }\nreturn all;";
+    assert_eq!(path(&mut place, looped, &json!({ "ns": [1, 2] })), "l1 n1");
+    let chosen = "for (const n of args.ns) {\n  if (n > 5) { await capabilities.double({ n }); }\n  \
+        else { await mcp.math.evaluate({ expression: `${n}` }); }\n}\nawait capabilities.double({ n: 1 });";
+    assert_eq!(path(&mut place, chosen, &json!({ "ns": [9, 1] })), "l1 d1 n1 n2 n3");
+    assert_eq!(
+        path(&mut place, chosen, &json!({ "ns": [1, 9] })),
+        "l1 d1 n2 n1 n3",
+        "in the order of the first visit"
+    );
+    // Something fails at first and is tried again.
+    let retry = "const retry = async (work, times) => {\n  for (let i = 0; ; i++) {\n    \
+        try { return await work(i); }\n    catch (error) { if (i >= times) throw error; }\n  }\n};\n\
+        return retry((i) => CALL, 3);";
+    let tool = retry.replace("CALL", "mcp.math.evaluate({ expression: args.all[i] })");
+    assert_eq!(path(&mut place, &tool, &json!({ "all": ["1 + 1"] })), "l1 n1");
+    let failing = path(&mut place, &tool, &json!({ "all": ["1 +", "2 +", "1 + 1"] }));
+    assert!(failing.starts_with("l1 t1 n1"), "{failing}");
+    let capability = retry.replace("CALL", "capabilities.double({ n: args.all[i] })");
+    assert_eq!(path(&mut place, &capability, &json!({ "all": [2] })), "l1 n1");
+    let failing = path(&mut place, &capability, &json!({ "all": [500, 2] }));
+    assert!(failing.starts_with("l1 t1 n1"), "{failing}");
+}

@@ -1,10 +1,11 @@
 //! Tools that change: what was learned with them is looked at again.
 
 use pml_model::capability::State;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{eventually, python};
-use crate::place::{Place, server};
+use crate::gateway::Gateway;
+use crate::harness::{Home, eventually, python};
+use crate::place::{ALL, Place, server};
 
 /// A server whose tool is as a file says.
 const TOOLS: &str = r#"
@@ -22,7 +23,7 @@ def call():
 "#;
 
 pub fn place() -> Place {
-    let home = crate::harness::Home::new("");
+    let home = Home::new("");
     std::fs::write(home.path("weather.py"), server(TOOLS)).unwrap();
     std::fs::write(home.path("version"), "1").unwrap();
     home.configure(&format!(
@@ -31,7 +32,7 @@ pub fn place() -> Place {
         home.path("weather.py"),
         home.path("")
     ));
-    let gateway = crate::gateway::Gateway::start(home.command(&["stdio"]));
+    let gateway = Gateway::start(home.command(&["stdio"]));
     Place { home, gateway }
 }
 
@@ -151,4 +152,45 @@ fn what_a_tool_was_seen_to_give_stands_in_its_signature() {
         signature.contains("degrees: number") && signature.contains("as seen in 3 results"),
         "{signature}"
     );
+}
+
+#[test]
+fn every_pair_that_fits_is_known_whatever_the_catalogue() {
+    let home = Home::new("");
+    let functions = "def tools():\n    fields = [\"data\", \"json\", \"value\", \"payload\"]\n    return [{\"name\": f\"take{n}\", \"inputSchema\": {\"type\": \"object\", \"properties\": {fields[n % 4]: {}}, \"required\": [fields[n % 4]]}} for n in range(80)]\ndef call():\n    return {\"content\": []}\n";
+    std::fs::write(home.path("takers.py"), server(functions)).unwrap();
+    let (program, script) = (python("python"), home.path("takers.py"));
+    home.configure(&format!(
+        "{ALL}[builtin.http]\nhosts = [\"example.com\"]\n[servers.takers]\ncommand = {program:?}\nargs = [{script:?}]\n"
+    ));
+    let gateway = Gateway::start(home.command(&["stdio"]));
+    let mut place = Place { home, gateway };
+    // Its tools are known once it was met.
+    let found = place.gateway.call("pml_discover", &json!({ "intent": "take79" }));
+    assert!(found.to_string().contains("takers:take79"), "{found}");
+    let home = &place.home;
+    let told = home.run(&["graph", "--from", "json:parse", "--to", "http:post", "--json"]);
+    let ways: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+    let direct =
+        ways["ways"].as_array().unwrap().iter().find(|way| way["edges"].as_array().unwrap().len() == 1);
+    let direct = direct.unwrap_or_else(|| panic!("{ways}"));
+    assert_eq!(
+        (&direct["edges"][0]["type"], &direct["edges"][0]["coverage"]),
+        (&json!("provides"), &json!("optional"))
+    );
+    let told = home.run(&["graph", "--json"]);
+    let view: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert!(
+        view["nodes"].as_array().unwrap().iter().any(|node| node["id"] == "takers:take79"),
+        "all are there"
+    );
+    let is_it = |edge: &&Value| {
+        edge["from"] == "json:parse" && edge["to"] == "http:post" && edge["type"] == "provides"
+    };
+    let edges: Vec<&Value> = view["edges"].as_array().unwrap().iter().filter(is_it).collect();
+    assert_eq!(edges.len(), 1, "{edges:?}");
+    assert_eq!(edges[0]["coverage"], "optional", "`body` is optional in the built-in tool");
+    let outgoing =
+        view["edges"].as_array().unwrap().iter().filter(|edge| edge["from"] == "json:parse").count();
+    assert!(outgoing > 20, "what is known is not bounded by what is walked: {outgoing}");
 }

@@ -2,7 +2,7 @@
 
 use super::super::fields::Kind;
 use super::super::names::How;
-use super::super::provides::{Coverage, MOST_OUTGOING, Provides};
+use super::super::provides::{Coverage, MOST_INCOMING, MOST_OUTGOING, Provides};
 use super::*;
 
 /// `from.path -> parameter (how)` for each field, with the coverage first.
@@ -232,4 +232,20 @@ fn a_change_names_every_tool_it_touches() {
 fn lists(provides: &Provides) -> Vec<(String, Vec<String>)> {
     let list = |tool: &Tool| provides.targets(&tool.id).map(|(id, _)| id.to_owned()).collect();
     provides.tools().map(|tool| (tool.id.clone(), list(tool))).collect()
+}
+
+#[test]
+fn a_tool_knows_who_could_feed_it_however_much_else_they_feed() {
+    // Sixty tools want nothing but what is parsed; posting wants two things more.
+    let takers = (0..60).map(|number| tool(&format!("t:take{number}(json:object*)")));
+    let parse = tool("json:parse(text:string*) -> json:object");
+    let post = tool("http:post(url:string*, body:string*, headers:object*)");
+    let provides = Provides::build(takers.chain([parse, post]));
+    assert!(provides.targets("json:parse").all(|(target, _)| target != "http:post"), "others fit better");
+    assert_eq!(provides.sources("http:post"), ["json:parse"]);
+    let link = provides.link("json:parse", "http:post").map(|link| link.coverage);
+    assert_eq!(link, Some(Coverage::Partial));
+    let many = (0..60).map(|number| tool(&format!("g:give{number}() -> url:string")));
+    let provides = Provides::build(many.chain([tool("http:get(url:string*)")]));
+    assert_eq!(provides.sources("http:get").len(), MOST_INCOMING);
 }

@@ -60,6 +60,7 @@ fn exists(outcome: bool) -> Decision {
     Decision {
         node_id: path("d1")[0],
         condition: "file.exists".to_owned(),
+        value: None,
         outcome: outcome.to_string(),
         times: 1,
     }

@@ -24,6 +24,7 @@ fn full(number: u128) -> Trace {
             decisions: vec![Decision {
                 node_id: path("d1")[0],
                 condition: "a > 1".to_owned(),
+                value: None,
                 outcome: "true".to_owned(),
                 times: 2,
             }],

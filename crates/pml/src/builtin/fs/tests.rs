@@ -41,15 +41,15 @@ fn stat_tells_files_directories_and_nothing_apart() {
         &tree.server,
         "stat",
         r#"{"path":"notes/a.md"}"#,
-        &expect![[r#"{"exists":true,"type":"file","size":21,"modified":"2023-11-14T22:13:20.25Z"}"#]],
+        &expect![[
+            r#"{"path":"notes/a.md","exists":true,"type":"file","size":21,"modified":"2023-11-14T22:13:20.25Z"}"#
+        ]],
     );
-    for absent in ["nowhere", "notes/a.md/below", "notes/nowhere/x"] {
-        check(
-            &tree.server,
-            "stat",
-            &format!(r#"{{"path":"{absent}"}}"#),
-            &expect![[r#"{"exists":false,"type":null,"size":null,"modified":null}"#]],
-        );
+    let absent = r#"{"path":"nowhere","exists":false,"type":null,"size":null,"modified":null}"#;
+    for path in ["nowhere", "notes/a.md/below", "notes/nowhere/x"] {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = runtime.block_on(answer(&tree.server, "stat", &format!(r#"{{"path":"{path}"}}"#)));
+        assert_eq!(told.unwrap(), absent.replace("\"nowhere\"", &format!("{path:?}")));
     }
 }
 
@@ -175,6 +175,7 @@ fn create_write_and_delete_change_what_they_say() {
     let tree = Tree::new();
     let arguments = r#"{"path":"new/deep/c.txt","content":"one"}"#;
     check(&tree.server, "create", arguments, &expect![[r#"{"path":"new/deep/c.txt","size":3}"#]]);
+    check(&tree.server, "create", r#"{"path":"empty.txt"}"#, &expect![[r#"{"path":"empty.txt","size":0}"#]]);
     check(
         &tree.server,
         "create",

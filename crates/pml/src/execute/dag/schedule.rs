@@ -23,6 +23,8 @@ pub enum Pause {
     PerLayer,
     /// When a task has failed that nobody said may fail.
     OnError,
+    /// Never by itself: before the next layer, once somebody asks for it.
+    Manual,
 }
 
 /// A task as far as its turn goes.
@@ -109,6 +111,8 @@ pub(crate) struct Schedule {
     /// Somebody's word is waited for, or will be when what runs has ended.
     held: bool,
     paused: bool,
+    /// Somebody asked it to wait before the next layer.
+    pausing: bool,
     /// Tasks under way, and tasks without an end.
     active: usize,
     open: usize,
@@ -161,6 +165,7 @@ impl Schedule {
             reached: 0,
             held: false,
             paused: false,
+            pausing: false,
             active: 0,
         };
         for task in 0..schedule.nodes.len() {
@@ -211,6 +216,7 @@ impl Schedule {
     pub(crate) fn go_on(&mut self) -> Vec<Step> {
         self.held = false;
         self.paused = false;
+        self.pausing = false;
         self.reached = self.ready.iter().map(|task| self.layers[*task]).min().unwrap_or(self.reached);
         let mut steps = Vec::new();
         // What was skipped because of work that is no longer part of the plan has its end; what waits for it has not.
@@ -219,6 +225,20 @@ impl Schedule {
         self.start_ready(&mut steps);
         self.settle(&mut steps);
         steps
+    }
+
+    /// Somebody wants it to wait before the next layer: tasks of later layers than have begun are not started.
+    pub(crate) fn pause(&mut self) {
+        if self.paused || self.pausing {
+            return;
+        }
+        let begun = |task: &usize| match self.states[*task] {
+            State::Running { .. } | State::Resting { .. } | State::Ended(End::Done | End::Failed) => true,
+            State::Waiting { .. } | State::Ended(End::Skipped) => false,
+        };
+        let last = (0..self.nodes.len()).filter(begun).map(|task| self.layers[task]).max();
+        self.reached = last.unwrap_or(self.reached);
+        self.pausing = true;
     }
 
     fn can_run(&self, task: usize) -> bool {
@@ -246,7 +266,8 @@ impl Schedule {
         let end = if tried == Tried::Worked { End::Done } else { End::Failed };
         self.end(task, end);
         // Also where nothing is left to run: whoever is asked may want other tasks in place of those that were skipped.
-        if end == End::Failed && !self.nodes[task].safe_to_fail && self.pause != Pause::None {
+        let waits = matches!(self.pause, Pause::PerLayer | Pause::OnError);
+        if end == End::Failed && !self.nodes[task].safe_to_fail && waits {
             self.held = true;
         }
         self.start_ready(&mut steps);
@@ -296,11 +317,10 @@ impl Schedule {
         if self.held || self.paused {
             return;
         }
-        let starting: Vec<usize> = match self.pause {
-            Pause::None | Pause::OnError => std::mem::take(&mut self.ready).into_iter().collect(),
-            Pause::PerLayer => {
-                self.ready.iter().copied().filter(|task| self.layers[*task] <= self.reached).collect()
-            }
+        let starting: Vec<usize> = if self.pause == Pause::PerLayer || self.pausing {
+            self.ready.iter().copied().filter(|task| self.layers[*task] <= self.reached).collect()
+        } else {
+            std::mem::take(&mut self.ready).into_iter().collect()
         };
         for task in starting {
             self.ready.remove(&task);

@@ -421,7 +421,7 @@ impl World {
                 self.ended.insert(task_of(*frame).unwrap(), end);
                 None
             }
-            Delivered::Timer { .. } | Delivered::Layer { .. } => None,
+            Delivered::Timer { .. } | Delivered::Layer { .. } | Delivered::Pause => None,
         };
         if let Some((call, end)) = ended {
             let task = task_of(self.dag.numbers.places[&call].0).unwrap();

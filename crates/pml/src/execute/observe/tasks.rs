@@ -20,6 +20,7 @@ impl Observer {
         for (index, call) in history.calls.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let node = outer(call.node.as_deref());
+            self.nodes.push(call.node.clone());
             self.take_on(number, 0, node, &call.tool, call.at);
             self.lines.push(None);
         }
@@ -104,6 +105,8 @@ impl Observer {
     pub(in crate::execute) fn see_in_task(&mut self, task: u32, node: NodeId, seen: &Seen, at: i64) {
         let number = |inner: u32| self.frames.number((task, inner));
         match seen {
+            // A capability that is a task has its name; what it says of itself does not name the DAG.
+            Seen::Hint { .. } if number(0) != 0 => {}
             Seen::Reached { frame, places } => self.frames.reached(number(*frame), places),
             Seen::Console { frame, level, text } => self.print(number(*frame), *level, text),
             Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
@@ -159,6 +162,7 @@ impl Observer {
                 self.lines.push(node.and_then(|node| self.line_of_node(node)));
             }
         }
+        self.nodes.push(issued.node.clone());
         self.take_on(issued.call, number, node, &tool, at);
     }
 
@@ -171,6 +175,7 @@ impl Observer {
         self.tasks.push(Task {
             call,
             node_id,
+            task_id: None,
             capability,
             tool: tool.to_owned(),
             status: TaskStatus::Cancelled,
