@@ -96,7 +96,8 @@ impl Store {
         question: (String, Question),
         limit: OpenLimit,
     ) -> Result<Opened, Error> {
-        let (key, wrapped) = self.inner.voucher.master.new_key(&run.id, &run.principal, || self.uses_key())?;
+        let (key, wrapped) =
+            self.inner.voucher.master.new_key(&run.id, &run.principal, || self.uses_key())?;
         let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
         let asks = Change {
             state: Some(RunState::Waiting),

@@ -584,7 +584,12 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Opens a regular file and says what it is. Without waiting, because opening a pipe waits for its other end.
-fn open(root: &Dir, own: &Own<'_>, path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Failure> {
+fn open(
+    root: &Dir,
+    own: &Own<'_>,
+    path: &Path,
+    options: &mut OpenOptions,
+) -> Result<(File, Metadata), Failure> {
     let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
     regular(own, path, file)
 }

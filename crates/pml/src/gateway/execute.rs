@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::ask::{self, Began};
 use super::meta_tools::session_of;
 use super::reply::{refusal, reply, suggestions};
 use super::runs::read;
-use super::ask::{self, Began};
 use super::{Door, is_callable};
 use crate::app::App;
 use crate::execute::{Handle, Pause, Standing};

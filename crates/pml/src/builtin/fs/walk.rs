@@ -314,7 +314,8 @@ fn walk(
 ) -> Result<Walk, Failure> {
     own.check(start)?;
     let (mut visited, mut skipped) = (0, 0);
-    let mut open = entries(root, own, start, &mut skipped, stop).map_err(|error| problem("list", start, &error))?;
+    let mut open =
+        entries(root, own, start, &mut skipped, stop).map_err(|error| problem("list", start, &error))?;
     while let Some((path, found)) = open.pop() {
         visited += 1;
         if visited > MAX_VISITED || stop.is_due() {
