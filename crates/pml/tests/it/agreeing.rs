@@ -89,8 +89,7 @@ fn a_request_that_reads_is_never_given_a_tool_that_changes_something() {
     // What changes something is still suggested where it is asked for.
     let mut commit = Vec::new();
     eventually("a commit is suggested", || {
-        commit =
-            tasks(&asked(&mut client, "commit the changes in /srv/app with the message 'tidy up'"));
+        commit = tasks(&asked(&mut client, "commit the changes in /srv/app with the message 'tidy up'"));
         commit.len() == 1 && commit[0]["tool"] == "git:git_commit"
     });
     assert_eq!(
