@@ -250,12 +250,6 @@ impl Vectors {
         largest > 0.0 && largest.is_finite() && (self.dimensions == 0 || self.dimensions == vector.len())
     }
 
-    /// What all vectors come to on average, each of length 1; nothing where there are none.
-    pub(crate) fn centre(&self) -> Option<Vec<f32>> {
-        let known = self.known();
-        (known > 0).then(|| self.sum.iter().map(|number| number / known as f32).collect())
-    }
-
     /// The vector of an item that has one, of length 1, but for rounding.
     pub(crate) fn row(&self, item: usize) -> Vec<f32> {
         let row = &self.rows[item * self.dimensions..(item + 1) * self.dimensions];

@@ -84,6 +84,19 @@ pub struct SuggestedDag {
     pub complete: bool,
 }
 
+impl SuggestedDag {
+    /// Says that no tool was found for these steps of the intent, so that it is not executed as if it were all of it.
+    pub(crate) fn leaves_out(&mut self, steps: &[String]) {
+        if steps.is_empty() {
+            return;
+        }
+        let steps: Vec<String> = steps.iter().map(|step| format!("“{step}”")).collect();
+        let told = format!("no tool was found for {}", steps.join(" and "));
+        self.warning = Some(self.warning.take().map_or(told.clone(), |warning| format!("{warning}; {told}")));
+        self.complete = false;
+    }
+}
+
 /// Something that goes from one task to another.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct DependencyPath {

@@ -51,6 +51,7 @@ pub(super) async fn compose(
     };
     let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, &snapshot, text, &fits).await;
     let found_before = !chosen.is_empty();
+    let mut left_out = Vec::new();
     for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
         let wanted = app.meaning.wanted(&clause).await;
         let past = app.memory.advice(&snapshot, &wanted);
@@ -62,6 +63,8 @@ pub(super) async fn compose(
         let found = without_deprecated(&snapshot, found, eligible);
         if found.first().is_some_and(|(_, score)| *score >= LEAST_STEP) {
             chosen.push((clause, found));
+        } else {
+            left_out.push(clause);
         }
     }
     let read: Vec<Vec<fields::Tool>> = chosen
@@ -94,7 +97,9 @@ pub(super) async fn compose(
         let of_tool = examples.iter().find(|(id, _)| *id == tool.id);
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
-    Some(suggest::suggest(intent, context, &steps, |tool| output_of(tool, &observed), examples_of))
+    let mut dag = suggest::suggest(intent, context, &steps, |tool| output_of(tool, &observed), examples_of);
+    dag.leaves_out(&left_out);
+    Some(dag)
 }
 
 /// The same with deprecated tools last: one whose description names another gives that one its score, any other loses some.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 #![expect(unreachable_pub, reason = "what the harness offers is for all modules here")]
 
+mod agreeing;
 mod analyse;
 mod approve;
 mod audit;
