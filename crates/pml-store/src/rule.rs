@@ -415,7 +415,7 @@ mod tests {
                 .unwrap();
             store.matching_rules(&Principal::local(), 2000).unwrap()
         };
-        assert_eq!(put(None), [earlier.clone()]);
+        assert_eq!(put(None), std::slice::from_ref(&earlier));
         assert_eq!(put(Some("person")), [], "its mark does not vouch for a maker");
     }
 }

@@ -164,7 +164,7 @@ fn leaves<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
         _ if found.len() >= MOST_LEAVES => {}
         Value::Array(items) if !items.is_empty() => items.iter().for_each(|item| leaves(item, found)),
         Value::Object(members) if !members.is_empty() => {
-            members.values().for_each(|member| leaves(member, found))
+            members.values().for_each(|member| leaves(member, found));
         }
         _ => found.push(value),
     }

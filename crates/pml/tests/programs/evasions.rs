@@ -65,7 +65,7 @@ fn the_gateway_refuses_what_cannot_be_known() {
 fn through_the_gateway(dynamic: &str) -> Count {
     let mut gateway = Gateway::start(&format!(
         "[permissions]\ndynamic = \"{dynamic}\"\n\"fs:read\" = {{ approval_mode = \"auto\" }}\n\
-         [limits]\ncpu = \"2s\"\ncalls = 50\n{}",
+         [limits]\ncpu = \"2s\"\ncalls = 50\n[approvals]\nopen = 10000\n{}",
         honeypot("danger", &[])
     ));
     std::fs::write(gateway.path("root/a"), "hello").unwrap();
