@@ -69,7 +69,7 @@ impl Store {
         let file = self.ask_apart(|connection| complaints(connection, "integrity_check"))?;
         self.take_note(&file);
         // On a broken file the rows that can be reached tell what they can.
-        let rows = self.ask_apart(|connection| vouch::check_all(connection));
+        let rows = self.ask_apart(vouch::check_all);
         if file.is_empty() {
             rows?;
         }
@@ -83,7 +83,7 @@ impl Store {
 
     fn take_note(&self, complaints: &[String]) {
         if let Some(first) = complaints.first() {
-            self.inner.voucher.found_broken(first.clone());
+            self.inner.voucher.found_broken(first);
         }
     }
 

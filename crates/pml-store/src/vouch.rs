@@ -347,12 +347,12 @@ impl Voucher {
             ),
         };
         if broken {
-            self.found_broken(short(error));
+            self.found_broken(&short(error));
         }
     }
 
-    pub(crate) fn found_broken(&self, detail: String) {
-        if self.broken.set(detail.clone()).is_ok() {
+    pub(crate) fn found_broken(&self, detail: &str) {
+        if self.broken.set(detail.to_owned()).is_ok() {
             tracing::error!(
                 "database `{}` is damaged, and nothing more is written to it: {detail}; end PML, then run \
                  `pml restore BACKUP`",

@@ -57,7 +57,7 @@ pub(crate) async fn look_after_database(app: Arc<App>) {
     match checked.await {
         Ok(()) => tracing::info!("a process did not end properly; the database was checked and is sound"),
         Err(error) => {
-            tracing::error!(%error, "a process did not end properly, and the database needs attention")
+            tracing::error!(%error, "a process did not end properly, and the database needs attention");
         }
     }
 }
