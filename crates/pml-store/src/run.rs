@@ -12,7 +12,7 @@ mod purge;
 mod read;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
@@ -104,11 +104,13 @@ struct Held {
     key: Key,
     /// The number of the next entry.
     next: Mutex<i64>,
+    /// Why the run could not be made, where it could not.
+    not_made: OnceLock<crate::Error>,
 }
 
 impl Lease {
     fn new(run: RunId, fence: i64, key: Key, next: i64) -> Lease {
-        Lease(Arc::new(Held { run, fence, key, next: Mutex::new(next) }))
+        Lease(Arc::new(Held { run, fence, key, next: Mutex::new(next), not_made: OnceLock::new() }))
     }
 
     /// The run.

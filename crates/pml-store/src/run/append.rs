@@ -46,6 +46,14 @@ impl Store {
             create(connection, &run, &wrapped, &plan)?;
             log.store(connection)
         };
+        let made = lease.clone();
+        let done = move |stored: Result<(), Error>| {
+            if let Err(error) = &stored {
+                // Whoever appends to it wants to hear why it is not there, and not that it is not.
+                drop(made.0.not_made.set(error.clone()));
+            }
+            done(stored);
+        };
         self.inner.writer.enqueue(bytes, urgency, work, done);
         Ok(lease)
     }
@@ -74,6 +82,11 @@ impl Store {
             Ok(append) => {
                 *next += append.entries.len() as i64;
                 let (bytes, urgency) = (append.bytes(), append.log.urgency(urgency));
+                let made = lease.clone();
+                let done = move |stored: Result<(), Error>| match (stored, made.0.not_made.get()) {
+                    (Err(Error::NoRun { .. }), Some(error)) => done(Err(error.clone())),
+                    (stored, _) => done(stored),
+                };
                 self.inner.writer.enqueue(bytes, urgency, move |connection| append.store(connection), done);
             }
             Err(error) => {

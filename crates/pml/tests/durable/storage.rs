@@ -234,8 +234,9 @@ fn a_database_that_another_process_holds_is_told_as_that() {
     assert_eq!(gateway.run("return 1", &json!({}))["result"], 1);
     gateway.hang_up();
     assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
+    std::fs::write(home.path("two.ts"), "return 2").unwrap();
     let writer = Writer::of(&home);
-    let create = ["capabilities", "create", "give two", "--tool", "ledger:add", "--name", "two", "--json"];
+    let create = ["capabilities", "create", "give two", "--code", "two.ts", "--name", "two", "--json"];
     let told = home.run(&create);
     assert_eq!(told.code, 1, "{told:?}");
     assert!(
