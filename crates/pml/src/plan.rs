@@ -13,8 +13,8 @@ use pml_analysis::dag::Work;
 use pml_analysis::render::Report;
 use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity, Tool, Withheld};
 use pml_mcp::Caller;
-use pml_model::json::{Fields, raw};
-use pml_model::question::Answerer;
+use pml_model::json::{Fields, empty_object, raw};
+use pml_model::question::{Answerer, Approval};
 use pml_model::structure::{Node, NodeKind};
 use pml_model::{CapabilityId, Principal, ToolId};
 use pml_store::Idempotency;
@@ -23,7 +23,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::app::now_ms;
-use crate::approve::question::before;
+use crate::approve::question::{before, known_arguments};
 use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::capability::Learn;
 use crate::catalogue::{self, Snapshot};
@@ -302,7 +302,22 @@ pub(crate) fn plan_dag(
     );
     plan.opaque = opaque;
     plan.nested = programs;
-    Ok(finished(plan, learn, setting, asked))
+    let mut plan = finished(plan, learn, setting, asked);
+    if let (Asked::Call(_), Some(question)) = (&asked.work, &mut plan.question) {
+        show_as_written(question, &asked.arguments);
+    }
+    Ok(plan)
+}
+
+/// Shows the arguments of a direct call as they are sent: the structure has numbers as programs have them, and what is
+/// allowed has to be what is called.
+fn show_as_written(question: &mut Approval, arguments: &RawValue) {
+    let sent = merged(&empty_object(), arguments);
+    for call in &mut question.calls {
+        if let Some(known) = known_arguments(sent.get()) {
+            call.arguments = known;
+        }
+    }
 }
 
 fn finished(mut plan: Plan, learn: Learn, setting: &Setting<'_>, asked: &Execution) -> Plan {
@@ -573,6 +588,14 @@ pub(crate) fn replan(
     Ok(Replan { tasks: all, tools, nested, code_hash: Some(analysis.identity.code_hash.clone()), by: None })
 }
 
+/// What a tool is called with: its defaults under the arguments that are given.
+fn merged(defaults: &RawValue, arguments: &RawValue) -> Box<RawValue> {
+    let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
+    let given = Fields::parse(arguments.get()).unwrap_or_default();
+    given.iter().for_each(|(key, value)| merged.set(key.to_owned(), value.to_owned()));
+    merged.to_raw()
+}
+
 /// The document for one call of a tool: its defaults under what the run is given.
 pub(crate) fn delegation(
     tool: &ToolId,
@@ -587,12 +610,9 @@ pub(crate) fn delegation(
     };
     object("the default arguments", defaults)?;
     object("the arguments", arguments)?;
-    let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
-    let given = Fields::parse(arguments.get()).unwrap_or_default();
-    given.iter().for_each(|(key, value)| merged.set(key.to_owned(), value.to_owned()));
     // Put together as text: what is called with keeps its numbers as they were written.
     let (mut literal, mut task, mut document) = (Fields::default(), Fields::default(), Fields::default());
-    literal.set("$literal", merged.to_raw());
+    literal.set("$literal", merged(defaults, arguments));
     task.set("id", raw(&"call"));
     task.set("tool", raw(&tool.to_string()));
     task.set("arguments", literal.to_raw());

@@ -7,6 +7,7 @@ mod terminal;
 
 use serde_json::{Value, json};
 
+use crate::faulty;
 use crate::harness::{Client, Home, eventually, material, node, text};
 use crate::http::modern_by;
 
@@ -395,6 +396,23 @@ fn a_large_result_of_an_allowed_call_arrives_whole() {
     let run = waiting(&client.call("danger:report", &json!({"size": size})));
     let result = go_on(&mut client, &run, &json!({"approved": true}));
     assert_eq!(text(&result).len(), size, "{}", &result.to_string()[..200]);
+}
+
+#[test]
+fn arguments_reach_the_tool_as_they_were_written_also_after_they_were_asked_for() {
+    let home = Home::new("");
+    home.configure(&faulty::table(&home, "s", &[], ""));
+    let mut client = home.stdio(&[]);
+    let arguments = r#"{"z":1.0,"a":123456789012345678901234567890,"e":10e110,"s":"\u00e9 é","n":null}"#;
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{{"name":"s:echo","arguments":{arguments}}}}}"#
+    );
+    client.send(&call);
+    let asked = client.response(77)["result"].clone();
+    let run = asked["_meta"]["pml/workflowId"].as_str().unwrap_or_else(|| panic!("{asked}")).to_owned();
+    go_on(&mut client, &run, &json!({"approved": true}));
+    let given = raw_result(&mut client, "tools/call", &continuing(&run));
+    assert!(given.ends_with(&format!("\"structuredContent\":{arguments}}}")), "{given}");
 }
 
 #[test]
