@@ -1,6 +1,7 @@
 // A reverse proxy on the loopback address which adds `Authorization: Bearer $TOKEN` to each request, for the conformance
-// suites, which cannot send a token. It passes on method, path, all headers (Host and Origin as they came), bodies and
-// status unchanged, streams both ways, and closes the one side when the other side goes away.
+// suites, which cannot send a token. It passes on method, path, all headers, bodies and status unchanged, streams both
+// ways, and closes the one side when the other side goes away. Its own address in Host and Origin becomes that of the
+// server, which compares them with its own; any other passes as it came.
 //
 //   TOKEN=… node proxy.mjs --target http://127.0.0.1:3000 [--port N]      prints its own origin
 
@@ -15,6 +16,13 @@ if (!token || !URL.canParse(values.target)) {
 }
 const target = new URL(values.target);
 
+function forTarget(value, index, headers) {
+  const name = index % 2 === 1 ? headers[index - 1].toLowerCase() : '';
+  if (name !== 'host' && name !== 'origin') return value;
+  return value.replace(/^(http:\/\/)?(127\.0\.0\.1|localhost):(\d+)$/, (all, scheme = '', host, port) =>
+    Number(port) === server.address().port ? `${scheme}${host}:${target.port || 80}` : all);
+}
+
 const server = createServer((incoming, outgoing) => {
   const upstream = request({
     host: target.hostname.replace(/^\[|\]$/g, ''),
@@ -22,7 +30,7 @@ const server = createServer((incoming, outgoing) => {
     method: incoming.method,
     path: incoming.url,
     // The raw list keeps spelling, order and repetition of the headers.
-    headers: [...incoming.rawHeaders, 'Authorization', `Bearer ${token}`],
+    headers: [...incoming.rawHeaders.map(forTarget), 'Authorization', `Bearer ${token}`],
     agent: false,
   });
   upstream.on('response', (response) => {

@@ -164,7 +164,6 @@ pub enum Analysed {
 
 /// What a program would do with the tools there are now; nothing is run.
 pub async fn analyse(app: &App, source: String) -> Analysed {
-    app.get_acquainted().await;
     analyse_for(app, &app.principal, source).await
 }
 
@@ -176,7 +175,6 @@ async fn analyse_for(app: &App, principal: &Principal, source: String) -> Analys
 
 /// What a DAG document would do with the tools there are now; nothing is run.
 pub async fn analyse_dag(app: &App, document: String) -> Analysed {
-    app.get_acquainted().await;
     analyse_dag_for(app, &app.principal, document).await
 }
 

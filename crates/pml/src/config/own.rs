@@ -27,6 +27,7 @@ const OWN_NAMES: &[&str] = &[
     "passphrase",
     "trust",
     "accepted",
+    "audit",
     "backup",
     "backups",
     // Drafts that are about to replace one of the others.

@@ -43,7 +43,7 @@ pub(super) async fn compose(
     let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
     let vectors = app.meaning.of_tools(&snapshot);
     let clauses = suggest::clauses(text);
-    let effects: Vec<Option<Effect>> = clauses.iter().map(|clause| effect::asked(clause)).collect();
+    let effects = effect::asked_of_each(&clauses);
     let policy = app.policy();
     let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
     let fits = |tool: &Tool| {

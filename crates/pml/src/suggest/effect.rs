@@ -62,8 +62,41 @@ const SHOWN: &str = "last latest recent current first all status content content
 /// What "open" is said of when it means to create one.
 const OPENED: &str = "issue ticket pr pull request bug account case order thread";
 
+/// What each step of a request asks for. A step that only says where or with what ("in the repository, …") has no verb of
+/// its own and asks for what the others do, where these agree.
+pub(crate) fn asked_of_each(steps: &[String]) -> Vec<Option<Effect>> {
+    let mut effects: Vec<Option<Effect>> = steps.iter().map(|step| asked(step)).collect();
+    let said = |at: &usize| !is_phrase(&steps[*at]);
+    let mut others = (0..steps.len()).filter(said).map(|at| effects[at]);
+    let Some(shared) = others.next().filter(|first| others.all(|other| other == *first)) else {
+        return effects;
+    };
+    for (effect, step) in effects.iter_mut().zip(steps) {
+        if is_phrase(step) {
+            *effect = shared;
+        }
+    }
+    effects
+}
+
+/// Whether a step is a phrase without a verb.
+fn is_phrase(step: &str) -> bool {
+    let words = words(step);
+    let first = words.iter().position(|word| !has(BEFORE, word));
+    first.is_some_and(|first| has(PREPOSITIONS, &words[first]) && verb_after(&words, first).is_none())
+}
+
+/// Where the first verb after a preposition stands.
+fn verb_after(words: &[String], preposition: usize) -> Option<usize> {
+    let is_verb = |at: &usize| {
+        let word = &words[*at];
+        !has(DETERMINERS, &words[at - 1]) && (has(READING, word) || has(WRITING, word) || has(ASKING, word))
+    };
+    (preposition + 1..words.len()).find(is_verb)
+}
+
 /// What a step of a request asks for, by its verbs; `None` where they do not tell.
-pub(crate) fn asked(step: &str) -> Option<Effect> {
+fn asked(step: &str) -> Option<Effect> {
     let words = words(step);
     if let [first, second, ..] = words.as_slice()
         && matches!(first.as_str(), "do" | "have")
@@ -73,12 +106,7 @@ pub(crate) fn asked(step: &str) -> Option<Effect> {
     }
     let mut first = words.iter().position(|word| !has(BEFORE, word))?;
     if has(PREPOSITIONS, &words[first]) {
-        let is_verb = |at: &usize| {
-            let word = &words[*at];
-            !has(DETERMINERS, &words[at - 1])
-                && (has(READING, word) || has(WRITING, word) || has(ASKING, word))
-        };
-        first = (first + 1..words.len()).find(is_verb)?;
+        first = verb_after(&words, first)?;
     }
     let effect = verb_at(&words, first).or_else(|| {
         let shown = words[first..].iter().take(3).any(|word| has(SHOWN, word));
@@ -185,6 +213,19 @@ mod tests {
     /// French is read by its gloss, as requests are.
     fn of_request(text: &str) -> Option<Effect> {
         asked(pml_graph::french::gloss(text).as_deref().unwrap_or(text))
+    }
+
+    #[test]
+    fn a_phrase_without_a_verb_asks_for_what_the_rest_of_the_request_does() {
+        let steps =
+            |texts: &[&str]| asked_of_each(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            steps(&["in the repository /srv/app", "show the commit message of v1.2.0"]),
+            [READS, READS]
+        );
+        assert_eq!(steps(&["from the folder /tmp/x", "delete the old logs"]), [WRITES, WRITES]);
+        assert_eq!(steps(&["in /srv/app", "show the log", "delete the branch next"]), [None, READS, WRITES]);
+        assert_eq!(steps(&["in the repository /srv/app"]), [None]);
     }
 
     #[test]

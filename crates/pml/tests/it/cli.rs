@@ -299,7 +299,7 @@ fn a_server_is_added_used_and_removed() {
         &["doctor"],
         &expect![[r#"
             ok   configuration HOME/pml.toml
-            ok   database HOME/pml.db
+            ok   database HOME/pml.db, every page and row as it was stored
             warn no passphrase is set, so nobody can sign in at the dashboard or approve as a person
                  hint: run `pml passphrase` in a terminal
             ok   server processes end with PML, however it ends
@@ -896,7 +896,7 @@ fn wrong_arguments_of_discovery_are_told_in_the_result() {
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown variant `server`, expected one of `tool`, `capability`, `all` at line 1 column 39
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown variant `all`, expected `brief` or `full` at line 1 column 28
         INVALID_ARGUMENTS: the arguments of `pml_discover` are wrong: unknown field `colour`, expected one of `intent`, `filter`, `limit`, `offset`, `detail` at line 1 column 22
-        INVALID_REQUEST: `intent` is longer than 8192 bytes; say it shorter
+        INVALID_REQUEST: `intent` has 9000 bytes and may have 8192
         INVALID_ARGUMENTS: the arguments of `pml_discover` are not a JSON object
     "#]].assert_eq(&answers);
 }

@@ -341,8 +341,8 @@ fn a_standing_rule_allows_direct_calls_as_it_does_those_of_programs() {
     let home = home("");
     let mut client = home.stdio(&[]);
     let run = waiting(&client.request("tools/call", &pay()));
-    let approved = home.run(&["runs", "approve", &run, "--remember", "tool"]);
-    assert_eq!((approved.code, approved.stdout.trim()), (0, "paid 5"), "{approved:?}");
+    let approved = home.run_as_person(&["runs", "approve", &run, "--remember", "tool"]);
+    assert!(approved.code == 0 && approved.stdout.contains("paid 5"), "{approved:?}");
     assert_eq!(raw_result(&mut client, "tools/call", &pay()), PAID);
     assert_eq!((hits(&home), audited(&home, "allowed by rule").len()), (2, 1));
     waiting(&client.call("danger:pay", &json!({"amount": 6})));
@@ -371,7 +371,8 @@ fn a_tool_can_ask_the_user_while_it_works_also_after_it_was_allowed() {
     let mut client = able(home.stdio_unopened(&[]));
     let called = client.begin("tools/call", &json!({"name": "danger:confirm", "arguments": {}}));
     assert!(answer(&mut client, &allow()).contains("`danger:confirm`"));
-    assert_eq!(answer(&mut client, &json!({"action": "decline"})), "Really pay?");
+    let asked = answer(&mut client, &json!({"action": "decline"}));
+    assert_eq!(asked, "Server `danger` asks (the answer goes to server `danger`): Really pay?");
     assert_eq!(text(&client.response_or_aside(called)["result"]), "user said decline");
 }
 

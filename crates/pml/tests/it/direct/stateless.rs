@@ -86,7 +86,8 @@ fn a_tool_can_ask_its_own_question_after_it_was_allowed() {
     let first = call(&served, &key, &confirm)["result"].clone();
     let second = call(&served, &key, &retry(&confirm, &first, &allow()))["result"].clone();
     let asked = second["inputRequests"].as_object().unwrap().values().next().unwrap();
-    assert_eq!(asked["params"]["message"], "Really pay?", "{second}");
+    let question = "Server `danger` asks (the answer goes to server `danger`): Really pay?";
+    assert_eq!(asked["params"]["message"], question, "{second}");
     let done = call(&served, &key, &retry(&confirm, &second, &json!({"action": "accept", "content": {}})));
     assert_eq!(text(&done["result"]), "user said accept", "{done}");
     assert_eq!((hits(&home), runs(&home).len()), (1, 1));
