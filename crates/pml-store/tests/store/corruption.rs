@@ -302,9 +302,12 @@ fn a_row_that_was_altered_by_hand_is_left_out_and_named() {
         ("capability intent", "UPDATE capability_intent SET text = 'delete ' || text WHERE capability = 9"),
         (
             "capability intent",
-            "INSERT INTO capability_intent VALUES (9, 'delete everything', 1, 1, 1, x'00')",
+            "INSERT INTO capability_intent (capability, text, count, first_at, last_at, mark) VALUES (9, 'delete everything', 1, 1, 1, x'00')",
         ),
-        ("capability intent", "INSERT INTO capability_intent VALUES (9, 'delete everything', 1, 1, 1, NULL)"),
+        (
+            "capability intent",
+            "INSERT INTO capability_intent (capability, text, count, first_at, last_at, mark) VALUES (9, 'delete everything', 1, 1, 1, NULL)",
+        ),
         (
             "accepted definition",
             "UPDATE accepted_definition SET digest = (SELECT digest FROM definition ORDER BY id DESC LIMIT 1), definition = (SELECT id FROM definition ORDER BY id DESC LIMIT 1) WHERE tool = 'tool3' AND server = 'mail'",

@@ -132,7 +132,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
             "DROP TABLE question_tool; DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
              DROP TABLE audit; DROP TABLE approval_rule;
              DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
-             DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
+             DROP TABLE forgotten_intent; DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
              DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
              DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
@@ -169,7 +169,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
              ALTER TABLE run DROP COLUMN request_mark;
              DROP TABLE audit; DROP TABLE approval_rule;
              DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
-             DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
+             DROP TABLE forgotten_intent; DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
              DROP TABLE capability; DROP TABLE observed; DROP TABLE edge; DROP TABLE cached_result;
              DROP TABLE cache_drop;
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;

@@ -115,7 +115,7 @@ fn kept(person: &Person) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = person.files(".config");
     files.extend(person.files(DATA));
     let changes = |path: &PathBuf| {
-        ["pml/pml.db", "pml/audit.head"].iter().any(|name| path.display().to_string().contains(name))
+        ["pml/pml.db", "pml/audit."].iter().any(|name| path.display().to_string().contains(name))
     };
     files.retain(|(path, _)| !changes(path));
     files
