@@ -57,10 +57,11 @@ fn a_question_ends_with_the_definition_it_showed() {
 fn a_definition_that_comes_back_revives_no_question() {
     let home = home("");
     let mut client = home.stdio(&[]);
-    let served = home.serve(&[]);
     let reply = execute_with(&mut client, ECHO, &json!({"v": 1}));
     flip(&mut client);
     flip_back(&mut client);
+    // Only now: its own server tells the first definition, also while the other one tells another.
+    let served = home.serve(&[]);
     // Nobody is shown it any more, and nobody's answer counts, a person's neither.
     let (_, list) = crate::http::api(&served, "GET", "/api/approvals", "");
     assert_eq!(list["approvals"], json!([]), "{list}");
