@@ -366,7 +366,7 @@ pub async fn try_out(app: &App) -> Result<(), Problem> {
 /// The code of what fails because a tool is no longer what it was.
 pub(crate) const TOOL_CHANGED: &str = "TOOL_CHANGED";
 
-fn changed_since_asked(tool: &str) -> String {
+pub(crate) fn changed_since_asked(tool: &str) -> String {
     format!("the definition of `{tool}` changed since it was asked whether it may be called")
 }
 

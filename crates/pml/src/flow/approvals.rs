@@ -247,7 +247,15 @@ pub async fn asks_nothing(app: &App, principal: &Principal, run: &RunId) -> Resu
             Some(_) | None => gone(format!("run `{run}` asks nothing any more: it is {}", report.state)),
         },
         Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
-            gone(format!("run `{run}` asks nothing now"))
+            let (store, whose, id) = (app.store.clone(), principal.clone(), run.clone());
+            // The run may be about to end because the tool it asked for has changed.
+            match blocking(move || store.load(&whose, &id)).await.ok().and_then(|recorded| recorded.voided_by)
+            {
+                Some(tool) => {
+                    Problem::new(Code::ToolChanged, execute::changed_since_asked(&tool)).hint("run it anew")
+                }
+                None => gone(format!("run `{run}` asks nothing now")),
+            }
         }
     })
 }
