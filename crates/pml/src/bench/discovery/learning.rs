@@ -18,7 +18,7 @@ use crate::problem::Problem;
 
 /// How many executions of each tool are known, and what has to be reached then.
 const STEPS: [(u32, Option<f64>); 7] =
-    [(0, Some(0.76)), (1, Some(0.79)), (2, None), (5, Some(0.84)), (10, None), (20, Some(0.88)), (50, None)];
+    [(0, Some(0.76)), (1, Some(0.80)), (2, None), (5, Some(0.85)), (10, None), (20, Some(0.89)), (50, None)];
 /// How many halves are tried.
 pub(super) const HALVES: u64 = 4;
 /// How much requests for tools nothing is known of may lose.
