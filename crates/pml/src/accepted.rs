@@ -12,10 +12,12 @@ use pml_model::{Digest, ToolId};
 use pml_store::{Acceptance, Audit};
 use serde_json::json;
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::catalogue::{HeldBack, Why};
+use crate::clock::now_ms;
 use crate::config::{self, Paths};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// The list, in a file of its own.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pml_analysis::{Capability, Unready};
 use pml_mcp::Era;
@@ -22,6 +22,7 @@ use crate::builtin;
 use crate::cache::Cache;
 use crate::call_audit::CallAudit;
 use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
+use crate::clock::now_ms;
 use crate::config::{self, Config, Definitions, Env, Paths, TooWide, Transport};
 use crate::epoch::Epoch;
 use crate::execute::{self, Runs};
@@ -31,6 +32,7 @@ use crate::memory::{self, Memory, Observed};
 use crate::network::Network;
 use crate::plan;
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
 use crate::tasks;
 use crate::validate::Validators;
@@ -596,29 +598,6 @@ pub fn describe_status(status: &Status) -> String {
         Status::Down { reason, .. } => format!("down: {reason}"),
         Status::Held => "waits for `pml accept`".to_owned(),
         Status::Closed => "closed".to_owned(),
-    }
-}
-
-/// This very program, also where its file has been removed or replaced since it was started: what it starts as a part of
-/// itself must be of the same version.
-pub fn this_program() -> std::io::Result<PathBuf> {
-    let own = PathBuf::from("/proc/self/exe");
-    if own.exists() { Ok(own) } else { std::env::current_exe() }
-}
-
-/// Milliseconds since 1970.
-pub fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Runs something that blocks, such as a database query, without holding up others.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The program is ending, and nobody waits for this any more.
-        Err(_) => std::future::pending().await,
     }
 }
 

@@ -23,11 +23,13 @@ use pml_store::{CacheKey, IntentFit, Memory, NewResult, Urgency};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::approve::Verdict;
 use crate::builtin::{Stamp, Witness};
+use crate::clock::now_ms;
 use crate::execute::{Plan, Report, TaskStatus};
 use crate::reuse;
+use crate::runtime::blocking;
 
 /// How many results this process keeps, and for how long.
 const MOST: NonZeroUsize = NonZeroUsize::new(500).expect("500 is not 0");

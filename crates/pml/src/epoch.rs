@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pml_model::ServerName;
 use pml_store::{Process, Store};
 
-use crate::app::blocking;
+use crate::runtime::blocking;
 
 /// The epoch of all servers.
 pub struct Epoch {

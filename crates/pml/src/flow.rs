@@ -24,9 +24,10 @@ use pml_model::name::printable;
 use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::cache;
 use crate::catalogue::Tool;
+use crate::clock::now_ms;
 use crate::discover::{self, Page, Request};
 use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
@@ -38,6 +39,7 @@ use crate::memory::Candidate;
 use crate::network::{View, Way, Woven};
 use crate::plan::{self, Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 use crate::suggest::SuggestedDag;
 
 pub use crate::execute::Wanted;

@@ -13,9 +13,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pml_model::{Digest, KeyId, Principal};
 use pml_store::{ClientKey, NewKey, Store};
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
+use crate::clock::now_ms;
 use crate::config::{Secret, disk};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// How often it is looked whether keys were made or revoked.
 const INTERVAL: Duration = Duration::from_millis(250);

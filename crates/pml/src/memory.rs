@@ -23,9 +23,11 @@ use pml_store::{CallCounts, Dropped, ObservedSchema, Store};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::catalogue::Snapshot;
+use crate::clock::now_ms;
 use crate::meaning::{self, Meaning, Wanted};
+use crate::runtime::blocking;
 use crate::sanitise::{KnownSecret, Sanitiser};
 use context::Contexts;
 use experience::Experience;

@@ -12,9 +12,10 @@ use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use pml_model::Digest;
 use pml_store::{Attempt, Store};
 
-use crate::app::{blocking, now_ms};
+use crate::clock::now_ms;
 use crate::config::{Paths, Secret, disk};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// The fewest characters a passphrase may have.
 pub const LEAST_CHARACTERS: usize = 10;

@@ -22,11 +22,11 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::app::now_ms;
 use crate::approve::question::{before, known_arguments};
 use crate::approve::{Mode, Policy, Refusal, Verdict};
 use crate::capability::Learn;
 use crate::catalogue::{self, Snapshot};
+use crate::clock::now_ms;
 use crate::config::{Dynamic, Scope};
 use crate::execute::{
     Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Tasks,

@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::accepted::Accepted;
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
+use crate::clock::now_ms;
 use crate::config::{Source, Watcher};
+use crate::runtime::blocking;
 use crate::servers::Told;
 
 /// How often another process's changes to the catalogue are looked for.

@@ -12,12 +12,13 @@ use pml_model::{Annotations, Digest, KeyId, Principal, RunId, ToolId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{App, now_ms};
+use crate::app::App;
 use crate::approve::question::value_digest;
 use crate::approve::{self, Refusal, Verdict};
 use crate::builtin::Witness;
 use crate::call_audit::{Decision, DirectCall, Given};
 use crate::catalogue::{Snapshot, Tool, Why};
+use crate::clock::now_ms;
 use crate::config::Definitions;
 use crate::epoch::Reach;
 use crate::problem::{Code, Problem};

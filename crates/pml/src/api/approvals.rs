@@ -18,7 +18,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{is_json, json_of, not_json, refuse};
-use crate::app::{App, now_ms};
+use crate::app::App;
+use crate::clock::now_ms;
 use crate::flow::{self, By, Open, Said};
 use crate::problem::{Code, Problem};
 

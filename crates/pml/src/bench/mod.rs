@@ -20,10 +20,11 @@ use pml_model::question::Answerer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 pub use discovery::Discovery;
 use discovery::Part;

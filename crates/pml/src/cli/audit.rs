@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::runs::when;
 use super::{Here, out};
-use crate::app::blocking;
 use crate::problem::Problem;
+use crate::runtime::blocking;
 
 /// What to do with the audit log.
 #[derive(Debug, Subcommand)]

@@ -8,8 +8,9 @@ use pml_store::{Audit, KeyInBackup, Store};
 use serde_json::json;
 
 use super::{Here, out};
-use crate::app::{blocking, now_ms};
+use crate::clock::now_ms;
 use crate::problem::Problem;
+use crate::runtime::blocking;
 
 /// Arguments of `pml backup`.
 #[derive(Debug, Args)]

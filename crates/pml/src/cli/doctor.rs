@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::READING;
 use super::{Here, out};
-use crate::app::{App, Role, blocking};
+use crate::app::{App, Role};
 use crate::config::{self, Declared};
 use crate::meaning;
 use crate::passphrase;
 use crate::problem::Problem;
+use crate::runtime::blocking;
 use crate::servers::Slot;
 
 /// One thing that was looked at.

@@ -202,7 +202,7 @@ async fn said(
 /// A word from the terminal; nothing where the line is empty or ends.
 pub(super) async fn confirmed(question: &str) -> Option<bool> {
     out::note(format!("{question} [y/n]"));
-    let line = crate::app::blocking(|| std::io::stdin().lines().next()).await;
+    let line = crate::runtime::blocking(|| std::io::stdin().lines().next()).await;
     match line?.ok()?.trim() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),

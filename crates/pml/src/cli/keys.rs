@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::answer::as_a_person;
 use super::runs::when;
 use super::{Here, out};
-use crate::app::blocking;
 use crate::config::disk::{self, Creation};
 use crate::keys::{self, Wanted};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]

@@ -11,10 +11,12 @@ use serde::Serialize;
 
 use super::{Here, out};
 use crate::accepted::Accepted;
-use crate::app::{App, Role, blocking, now_ms};
+use crate::app::{App, Role};
 use crate::catalogue::{HeldBack, difference};
+use crate::clock::now_ms;
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
+use crate::runtime::blocking;
 use crate::sanitise::Sanitiser;
 
 /// Arguments of `pml list`.

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use pml_store::Store;
 
 use super::{Here, out};
-use crate::app::blocking;
 use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
     if !std::io::stdin().is_terminal() {

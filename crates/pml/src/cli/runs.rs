@@ -16,11 +16,12 @@ use serde_json::json;
 use super::answer::{self, Approve, Deny, doubts, said};
 use super::execute::{asks, follow, run_id, show, tell, watching};
 use super::{Here, analyse, out};
-use crate::app::{App, Role, blocking};
+use crate::app::{App, Role};
 use crate::execute::replay::{Recording, Replayed};
 use crate::execute::{Report, Resumed, Standing, Task};
 use crate::flow;
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]

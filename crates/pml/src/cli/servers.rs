@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::execute::confirmed;
 use super::{Here, out};
 use crate::accepted::{self, Accepted};
-use crate::app::{App, Role, blocking};
+use crate::app::{App, Role};
 use crate::catalogue::HeldBack;
 use crate::config::edit::{self, Existing, Init, NewRule, NewServer};
 use crate::config::trust::Project;
 use crate::config::{self, Approval, Declared};
 use crate::problem::{Code, Problem, unknown_server};
+use crate::runtime::blocking;
 
 /// Arguments of `pml add`.
 #[derive(Debug, Args)]

@@ -27,13 +27,15 @@ use super::remember;
 use super::report::{Failure, Report, Standing};
 use super::run::{Action, Event, Issued, Over, Run};
 use super::value::{DIRECT_BYTES, Room, delivered, delivered_whole};
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::approve::differs;
 use crate::approve::question::{by_rule, counting, value_digest};
 use crate::cache::Ticket;
 use crate::catalogue::Why;
+use crate::clock::now_ms;
 use crate::config::Durable;
 use crate::problem::{Code, Problem, storage_code};
+use crate::runtime::blocking;
 use crate::tools::{self, Authority, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.

@@ -8,8 +8,10 @@ use pml_model::RunState;
 use pml_store::{Audit, Found, Store};
 
 use super::{Handle, LEASE_MS, Resumed, resume};
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
+use crate::clock::now_ms;
 use crate::problem::Problem;
+use crate::runtime::blocking;
 
 /// How often a process says that its runs are its own.
 const RENEWAL: Duration = Duration::from_secs(4);

@@ -33,9 +33,11 @@ use pml_store::{Idempotency, Lease, NewRun, OpenLimit, Opened, Process, RunKind,
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, blocking, now_ms, this_program};
+use crate::app::App;
 use crate::cache::Ticket;
+use crate::clock::now_ms;
 use crate::problem::{Code, Problem};
+use crate::runtime::{blocking, this_program};
 pub use dag::schedule::Pause;
 pub(crate) use dag::{rehearse, schedule};
 use driver::{Ack, Driver, Parts, Stops};

@@ -15,8 +15,9 @@ use super::report::{Failure, Report};
 use super::resume::{understood, unreadable};
 use super::run::{Action, Event, Run};
 use super::{PATIENCE, no_run, take_worker};
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// All that was recorded of a run: enough to run it again anywhere.
 #[derive(Debug, Serialize, Deserialize)]

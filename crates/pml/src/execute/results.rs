@@ -14,8 +14,9 @@ use super::observe::Observer;
 use super::plan::{Bounds, DagTask, Granted, Nested};
 use super::report::{Called, Report, Task, TaskStatus};
 use super::resume::understood;
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// A run in a few words.
 #[derive(Debug)]

@@ -21,9 +21,11 @@ use super::{
     LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Pause, Resumed, TOOL_CHANGED, changed_since_asked, go,
     no_run, standing, take_worker,
 };
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::approve::Mode;
+use crate::clock::now_ms;
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// Takes a run up again where its journal ends.
 ///

@@ -11,11 +11,13 @@ use pml_store::{Allowed, Answered, ApprovalRule, Audit, NewAnswer, NewRule};
 use serde_json::{Value, json};
 
 use super::authority::{may_answer, may_make_rules};
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::approve::differs;
 use crate::approve::question::{by_rules as allowed_by_rules, counting};
+use crate::clock::now_ms;
 use crate::execute::{self, Plan, Standing, TOOL_CHANGED, no_run};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// A question that is open.
 #[derive(Debug)]

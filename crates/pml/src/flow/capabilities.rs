@@ -14,13 +14,15 @@ use serde::Serialize;
 
 use super::planned;
 use super::recall::{self, Recalled};
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::cache;
 use crate::capability;
+use crate::clock::now_ms;
 use crate::config::Dynamic;
 use crate::plan::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::reuse::Binding;
+use crate::runtime::blocking;
 
 /// How many of the capabilities within one are told.
 const MOST_CONTAINED: u32 = 64;

@@ -11,11 +11,12 @@ use pml_model::{Principal, ToolId};
 use pml_store::{Order, Traces};
 use serde_json::{Map, Value};
 
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::approve::{Effect, Mode};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
 use crate::network::{fields_of, output_of};
+use crate::runtime::blocking;
 use crate::suggest::{self, Example, Step, SuggestedDag, deprecated, effect};
 
 /// How many tools are looked at for each step.

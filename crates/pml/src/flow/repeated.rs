@@ -9,10 +9,12 @@ use pml_model::Principal;
 use pml_model::json::canonical;
 
 use super::Executed;
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
+use crate::clock::now_ms;
 use crate::execute::{self, Plan, Standing};
 use crate::plan::Execution;
 use crate::problem::Problem;
+use crate::runtime::blocking;
 
 /// Marks what is asked for, where a person may be asked about it.
 ///

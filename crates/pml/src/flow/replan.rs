@@ -10,10 +10,11 @@ use pml_model::{Principal, RunId, ToolId};
 use super::approvals::{By, answer, open_question};
 use super::authority::at_door;
 use super::{Whose, understood_dag};
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::execute::{self, no_run};
 use crate::plan::{self, Refused, Setting};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// Answers a run that waits after a layer with other tasks; the name of its question.
 ///

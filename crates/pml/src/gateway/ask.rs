@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 
 use super::reply::{self, reply};
 use super::{Door, client_name, direct};
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::approve::words;
 use crate::execute::Standing;
 use crate::flow::{self, By};
 use crate::problem::{Code, Problem};
+use crate::runtime::blocking;
 
 /// The longest question a client is asked to show: nobody may allow what they have not seen, and what a client cuts
 /// off is not known.

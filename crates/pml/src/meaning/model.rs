@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::Vector;
 use super::endpoint::Service;
-use crate::app::blocking;
 use crate::config::Embedding;
+use crate::runtime::blocking;
 
 /// What gives vectors for texts.
 #[derive(Debug)]

@@ -12,9 +12,10 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::reader::{EVERYDAY, Reader};
 use super::{digest, stored, text};
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::heap;
 use crate::memory::experience;
+use crate::runtime::blocking;
 
 /// How many texts are read at a time: what is done so far is kept, and counts at once.
 const TOGETHER: usize = 8;

@@ -9,8 +9,10 @@ use pml_model::trace::Trace;
 use pml_store::{Dropped, Order, Traces};
 
 use super::Known;
-use crate::app::{App, blocking, now_ms};
+use crate::app::App;
 use crate::catalogue::Snapshot;
+use crate::clock::now_ms;
+use crate::runtime::blocking;
 
 /// How many runs of a capability are tried on a changed tool.
 const RUNS: usize = 5;

@@ -12,8 +12,9 @@ use pml_store::{IntentFit, ServedIntent};
 use serde_json::{Map, Value};
 
 use super::Known;
-use crate::app::{App, blocking};
+use crate::app::App;
 use crate::reuse::{self, Judgement, Procedure};
+use crate::runtime::blocking;
 
 /// How many capabilities are checked before others may store something.
 const TOGETHER: u32 = 50;

@@ -582,5 +582,5 @@ async fn list(connection: &Connection, deadline: Instant) -> Result<Opened, Stri
 
 /// This program, which guards the processes it starts.
 fn guard() -> Option<std::path::PathBuf> {
-    if cfg!(unix) { crate::app::this_program().ok() } else { None }
+    if cfg!(unix) { crate::runtime::this_program().ok() } else { None }
 }
