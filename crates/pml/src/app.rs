@@ -30,7 +30,7 @@ use crate::keys::{self, Keys};
 use crate::meaning::{self, Meaning};
 use crate::memory::{self, Memory, Observed};
 use crate::network::Network;
-use crate::plan;
+use crate::planning;
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
@@ -221,7 +221,7 @@ impl App {
             return Arc::clone(&of.known);
         }
         let ours = |server: &str| self.builtin(server).is_some();
-        let known = Arc::new(plan::catalogue(&snapshot, &observed, ours));
+        let known = Arc::new(planning::catalogue(&snapshot, &observed, ours));
         *programs = Some(Programs { snapshot, observed, known: Arc::clone(&known) });
         known
     }
@@ -229,7 +229,7 @@ impl App {
     /// The tools of this moment, and the capabilities of `principal` that `source` may name.
     pub(crate) fn known_to(&self, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
         let tools = self.known_tools();
-        if !plan::names_capabilities(source) {
+        if !planning::names_capabilities(source) {
             return tools;
         }
         let (mentioned, others) = self.memory.mentioned(principal, source);

@@ -30,6 +30,8 @@ pub use explain::{Attribute, Explanation};
 
 use crate::config::{Approval, BUILT_IN, Config, Rule, Scope, Subject};
 
+pub use crate::config::Mode;
+
 /// The built-in servers whose tools look at nothing but their arguments.
 const COMPUTING: &[&str] = &["json", "text", "csv", "math"];
 
@@ -65,28 +67,6 @@ pub struct Verdict {
     pub cache_ttl: Option<Duration>,
     /// Why `mode` is what it is: what follows the word "because".
     pub because: String,
-}
-
-/// Whether a tool may be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Without asking anybody.
-    Auto,
-    /// After a person said yes.
-    Ask,
-    /// Never.
-    Deny,
-}
-
-impl Mode {
-    /// The word for it in configurations.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Auto => "auto",
-            Mode::Ask => "hil",
-            Mode::Deny => "deny",
-        }
-    }
 }
 
 /// Why a tool may not be called: a rule forbids it.

@@ -27,7 +27,8 @@ use crate::app::App;
 use crate::approve::Verdict;
 use crate::builtin::{Stamp, Witness};
 use crate::clock::now_ms;
-use crate::execute::{Plan, Report, TaskStatus};
+use crate::plan::Plan;
+use crate::report::{Report, TaskStatus};
 use crate::reuse;
 use crate::runtime::blocking;
 
@@ -113,16 +114,6 @@ pub(crate) struct Alike {
     /// How alike the two are.
     pub(crate) similarity: f64,
     pub(crate) age_ms: i64,
-}
-
-/// Where a result was kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Source {
-    /// `execution` or `capability`.
-    pub kind: String,
-    /// How old it is.
-    pub age_ms: i64,
 }
 
 /// What the result of a plan may be kept under, if it may be kept. `named` is the capability that is run, where that is known.

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 pub use held::{HeldBack, Why, difference};
 
+use crate::config::Naming;
 use crate::problem::{Code, Problem, did_you_mean, nearest, unknown_server};
 
 /// The longest name a client is shown.
@@ -83,16 +84,6 @@ pub enum Accepted {
     All,
     /// Those a person accepted, by tool.
     Only(BTreeMap<String, AcceptedDefinition>),
-}
-
-/// How tools are named where they are all listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Naming {
-    /// `server__tool`, always.
-    #[default]
-    Qualified,
-    /// The tool's own name where no other has it.
-    Plain,
 }
 
 /// All tools at one moment.

@@ -29,16 +29,17 @@ use crate::cache;
 use crate::catalogue::Tool;
 use crate::clock::now_ms;
 use crate::discover::{self, Page, Request};
-use crate::execute::Plan;
 use crate::execute::replay::{self, Recording, Replayed};
-use crate::execute::{
-    self, Asked, Bounds, First, Handle, Overview, Page as ResultPage, Report, Resumed, Standing,
-};
+use crate::execute::{self, Asked, First, Handle, Overview, Page as ResultPage, Resumed};
 use crate::meaning;
 use crate::memory::Candidate;
 use crate::network::{View, Way, Woven};
-use crate::plan::{self, Execution, Refused, Setting};
+use crate::plan::Bounds;
+use crate::plan::Plan;
+use crate::planning;
+use crate::planning::{Execution, Refused, Setting};
 use crate::problem::{Code, Problem};
+use crate::report::{Report, Standing};
 use crate::runtime::blocking;
 use crate::suggest::SuggestedDag;
 
@@ -182,7 +183,7 @@ pub async fn analyse_dag(app: &App, document: String) -> Analysed {
 
 /// The tools there are, and the capabilities of the principal that `source` may name.
 async fn known_to(app: &App, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
-    if plan::names_capabilities(source)
+    if planning::names_capabilities(source)
         && let Err(error) = app.memory.refresh().await
     {
         tracing::warn!(%error, "which capabilities there are could not be read");
@@ -196,7 +197,7 @@ struct Whose<'a> {
     principal: &'a Principal,
 }
 
-impl plan::Learned for Whose<'_> {
+impl planning::Learned for Whose<'_> {
     fn named(&self, name: &str) -> Option<Arc<crate::memory::Known>> {
         self.app.memory.called(self.principal, name)
     }
@@ -348,25 +349,27 @@ async fn planned(
     }
     let learned = Whose { app, principal: &asked.principal };
     let document = match &asked.work {
-        plan::Asked::Code(code) => {
+        planning::Asked::Code(code) => {
             let analysis = understood(app, &asked.principal, code).await?;
             let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
             let setting =
                 Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
-            return plan::plan(&setting, *analysis, asked);
+            return planning::plan(&setting, *analysis, asked);
         }
-        plan::Asked::Dag { document, .. } => document.clone(),
-        plan::Asked::Tool { tool, defaults } => plan::delegation(tool, defaults, &asked.arguments)?,
-        plan::Asked::Call(tool) => {
+        planning::Asked::Dag { document, .. } => document.clone(),
+        planning::Asked::Tool { tool, defaults } => planning::delegation(tool, defaults, &asked.arguments)?,
+        planning::Asked::Call(tool) => {
             bounds.wall_ms = bounds.wall_ms.max(direct::longest_ms(app, tool));
-            plan::delegation(tool, &empty_object(), &asked.arguments)?
+            planning::delegation(tool, &empty_object(), &asked.arguments)?
         }
-        plan::Asked::Capability(_) | plan::Asked::Anything => unreachable!("what is run was found before"),
+        planning::Asked::Capability(_) | planning::Asked::Anything => {
+            unreachable!("what is run was found before")
+        }
     };
     let analysis = understood_dag(app, &asked.principal, document).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
-    plan::plan_dag(&setting, *analysis, asked)
+    planning::plan_dag(&setting, *analysis, asked)
 }
 
 async fn understood_dag(
@@ -375,8 +378,8 @@ async fn understood_dag(
     document: String,
 ) -> Result<Box<pml_analysis::DagAnalysis>, Refused> {
     match analyse_dag_for(app, principal, document).await {
-        Analysed::Dag(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
-        Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
+        Analysed::Dag(analysis) => planning::without_mistakes(&analysis.complaints).map(|()| analysis),
+        Analysed::NotUnderstood(report) => Err(planning::not_understood(&report)),
         Analysed::Program(_) => unreachable!("a document was analysed"),
     }
 }
@@ -421,8 +424,8 @@ async fn understood(
         analyse_for(app, principal, code.to_owned()).await
     };
     match analysed {
-        Analysed::Program(analysis) => plan::without_mistakes(&analysis.complaints).map(|()| analysis),
-        Analysed::NotUnderstood(report) => Err(plan::not_understood(&report)),
+        Analysed::Program(analysis) => planning::without_mistakes(&analysis.complaints).map(|()| analysis),
+        Analysed::NotUnderstood(report) => Err(planning::not_understood(&report)),
         Analysed::Dag(_) => unreachable!("a program was analysed"),
     }
 }

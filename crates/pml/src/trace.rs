@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error_type;
-use crate::execute::{Failure, Path, Report};
+use crate::report::{Failure, Path, Report};
 use crate::sanitise::Sanitiser;
 
 /// The largest result that is kept whole.

@@ -18,9 +18,9 @@ use serde_json::value::RawValue;
 
 use super::{MAX_BODY_BYTES, json_of, refuse};
 use crate::app::App;
-use crate::execute::Pause;
 use crate::flow::{self, NewCapability};
-use crate::plan::Asked;
+use crate::plan::Pause;
+use crate::planning::Asked;
 use crate::problem::{Code, Problem};
 
 /// The most of anything on one page.

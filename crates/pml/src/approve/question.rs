@@ -11,7 +11,7 @@ use pml_model::structure::{Argument, Link, Node, NodeId, NodeKind, Step, Structu
 use pml_store::{ApprovalRule, Maker};
 use serde_json::Value;
 
-use crate::execute::{Grant, Granted, Nested, Plan};
+use crate::plan::{Grant, Granted, Nested, Plan};
 
 /// How many places that call one tool are shown; what else calls it is told in one line.
 const MOST_PLACES: usize = 50;

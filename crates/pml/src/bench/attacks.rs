@@ -29,10 +29,11 @@ use serde_json::value::RawValue;
 use super::{Figure, failed, json_lines, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
-use crate::execute::{Report, Standing, WORKER_COMMAND};
+use crate::execute::WORKER_COMMAND;
 use crate::flow::{self, Executed};
-use crate::plan::Asked;
+use crate::planning::Asked;
 use crate::problem::Problem;
+use crate::report::{Report, Standing};
 
 /// How long each may compute.
 const CPU: Duration = Duration::from_secs(1);

@@ -14,11 +14,13 @@ use super::gateway::{open, timed};
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
+use crate::execute::rehearse;
 use crate::execute::schedule::{Node, Schedule, Step, Tried};
-use crate::execute::{Pause, Standing, rehearse};
 use crate::flow::{self, Executed};
-use crate::plan::{Asked, Execution};
+use crate::plan::Pause;
+use crate::planning::{Asked, Execution};
 use crate::problem::Problem;
+use crate::report::Standing;
 
 /// How long the tool takes.
 const LATENCY_MS: u64 = 20;

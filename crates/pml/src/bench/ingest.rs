@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Figure, failed, milliseconds, quantile};
-use crate::catalogue::{Accepted, Listing, Naming, Offer, Server, Snapshot, with_identifiers};
+use crate::catalogue::{Accepted, Listing, Offer, Server, Snapshot, with_identifiers};
+use crate::config::Naming;
 use crate::discover::{self, Detail, Filter, Recalled, Request, signature};
 use crate::problem::Problem;
 use crate::validate::Validators;

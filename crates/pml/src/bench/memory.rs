@@ -18,7 +18,7 @@ use crate::config::{Env, Paths};
 use crate::flow::{self, Executed};
 use crate::meaning::Wanted;
 use crate::memory::Memory;
-use crate::plan::Asked;
+use crate::planning::Asked;
 use crate::problem::Problem;
 
 /// So many capabilities are looked through.
@@ -277,7 +277,7 @@ async fn from_caches(app: &Arc<App>, rounds: usize) -> Result<Vec<Figure>, Probl
     let code = || asked(Asked::Code(code.to_owned()));
     let id = match flow::execute(app, code(), |_| true).await? {
         Executed::Going(handle) => match handle.wait(Duration::from_secs(30)).await {
-            crate::execute::Standing::Over(report) => {
+            crate::report::Standing::Over(report) => {
                 report.capability_id.clone().ok_or_else(|| failed("nothing was learned"))?
             }
             other => return Err(failed(format!("the run stands as {other:?}"))),
@@ -305,7 +305,7 @@ async fn hits(
     app: &Arc<App>,
     rounds: usize,
     from: &str,
-    asked: impl Fn() -> crate::plan::Execution,
+    asked: impl Fn() -> crate::planning::Execution,
     forget: bool,
 ) -> Result<Duration, Problem> {
     let mut times = Vec::new();

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::config::Dynamic;
-use crate::plan::{Asked, Execution};
+use crate::planning::{Asked, Execution};
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
 

@@ -15,8 +15,9 @@ use super::gateway::{command, open, timed};
 use super::{Figure, failed, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
-use crate::execute::{self, Resumed, Standing, WORKER_COMMAND};
+use crate::execute::{self, Resumed, WORKER_COMMAND};
 use crate::problem::Problem;
+use crate::report::Standing;
 
 /// Between two programs, so that what is measured is a pool that is full.
 const BREATH: Duration = Duration::from_millis(8);
@@ -258,7 +259,7 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
     let code = "for (let i = 0; i < 500; i++) await mcp.math.evaluate({ expression: '1+1' });\
                 await new Promise((done) => setTimeout(done, 3600000))"
         .to_owned();
-    let execution = super::execution(app, crate::plan::Asked::Code(code));
+    let execution = super::execution(app, crate::planning::Asked::Code(code));
     let crate::flow::Executed::Going(handle) = crate::flow::execute(app, execution, |_| true).await? else {
         return Err(failed("the program is not run"));
     };

@@ -7,8 +7,8 @@ use pml_model::json::{Fields, raw};
 use pml_model::structure::{Argument, NodeId, Step, Structure};
 use serde_json::{Map, Value, json};
 
-use super::{Learn, Literal};
-use crate::execute::{Plan, Work};
+use crate::plan::{Learn, Literal};
+use crate::plan::{Plan, Work};
 use crate::sanitise::Sanitiser;
 
 /// The names of the parameters whose values must not be kept.

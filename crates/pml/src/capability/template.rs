@@ -8,7 +8,7 @@ use pml_analysis::dag::{Reference, Source};
 use pml_model::structure::{Argument, Node, NodeKind, Step, Structure};
 use serde_json::{Value, json};
 
-use super::Literal;
+use crate::plan::Literal;
 
 /// What a source is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,10 +20,10 @@ use super::execute::{PATIENCE, decide, ended, tell};
 use super::{Here, out};
 use crate::app::{App, Role};
 use crate::discover::{Detail, Filter, Kind, Request, default_limit};
-use crate::execute::Standing;
 use crate::flow::{self, Called, Executed, NamedCall};
 use crate::meaning;
 use crate::problem::{Code, Problem, Sent};
+use crate::report::Standing;
 use crate::tools::{Direct, Outcome, ToolError};
 
 /// Arguments of `pml call`.

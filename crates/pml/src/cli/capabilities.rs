@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::runs::when;
 use super::{Here, analyse, out, results};
 use crate::app::{App, Role};
-use crate::execute::Pause;
 use crate::flow::{self, Contained, NewCapability, Record};
-use crate::plan::Asked;
+use crate::plan::Pause;
+use crate::planning::Asked;
 use crate::problem::{Code, Problem};
 
 /// What to do with capabilities.

@@ -22,12 +22,14 @@ use super::call::{READING, print_result};
 use super::{Here, analyse, out};
 use crate::app::{App, Role};
 use crate::approve::words;
-use crate::execute::{Failure, Handle, Pause, Report, Resumed, Standing};
+use crate::execute::{Handle, Resumed};
 use crate::flow::{self, By, Executed, Suggested};
 use crate::meaning;
 use crate::passphrase;
-use crate::plan::{Asked, Execution, Refused};
+use crate::plan::Pause;
+use crate::planning::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
+use crate::report::{Failure, Report, Standing};
 use crate::suggest::SuggestedDag;
 
 /// As long as a person is willing to wait.

@@ -17,10 +17,11 @@ use super::answer::{self, Approve, Deny, doubts, said};
 use super::execute::{asks, follow, run_id, show, tell, watching};
 use super::{Here, analyse, out};
 use crate::app::{App, Role};
+use crate::execute::Resumed;
 use crate::execute::replay::{Recording, Replayed};
-use crate::execute::{Report, Resumed, Standing, Task};
 use crate::flow;
 use crate::problem::{Code, Problem};
+use crate::report::{Report, Standing, Task};
 use crate::runtime::blocking;
 
 /// What to do with runs.

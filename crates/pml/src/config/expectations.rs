@@ -7,10 +7,9 @@ use std::path::Path;
 use super::error::{Complaint, Error};
 use super::node::{self, File, Member};
 use super::paths::Env;
-use super::permission::{Subject, subject};
+use super::permission::{Mode, Subject, subject};
 use super::section::Section;
 use super::{disk, yaml};
-use crate::approve::Mode;
 
 /// What is expected of some tools.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -126,8 +126,6 @@ use std::time::Duration;
 
 use pml_model::Digest;
 
-use crate::catalogue::Naming;
-
 pub use approvals::{Approvals, Dynamic};
 pub use embedding::{Embedding, Endpoint};
 pub use error::{Complaint, Error, Problem};
@@ -138,10 +136,10 @@ pub use load::load;
 pub use memory::Memory;
 pub use own::{OwnFiles, TooWide, is_own_name, own_files, too_wide};
 pub use paths::{Env, Paths};
-pub use permission::{Approval, Pattern, Rule, Scope, Subject};
+pub use permission::{Approval, Mode, Pattern, Rule, Scope, Subject};
 pub use secret::{Secret, known as known_secrets, token};
 pub use server::{Declared, Definitions, Server, Start, Transport};
-pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Serve};
+pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Naming, Serve};
 pub use watch::{POLL_INTERVAL, Watcher};
 
 /// How long one call may take where the config does not say.

@@ -47,6 +47,28 @@ pub struct Rule {
     pub place: String,
 }
 
+/// Whether a tool may be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Without asking anybody.
+    Auto,
+    /// After a person said yes.
+    Ask,
+    /// Never.
+    Deny,
+}
+
+impl Mode {
+    /// The word for it in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Ask => "hil",
+            Mode::Deny => "deny",
+        }
+    }
+}
+
 /// Which tools a rule is about. `github` is about every tool of that server, as `github:*` is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {

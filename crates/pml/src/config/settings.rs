@@ -17,7 +17,16 @@ use super::paths::Env;
 use super::permission::{self, Form, Rule};
 use super::section::{Section, wrong};
 use super::server::Draft;
-use crate::catalogue::Naming;
+
+/// How tools are named where they are all listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Naming {
+    /// `server__tool`, always.
+    #[default]
+    Qualified,
+    /// The tool's own name where no other has it.
+    Plain,
+}
 
 /// The servers that are part of PML.
 pub const BUILT_IN: &[&str] = &["fs", "json", "text", "csv", "http", "time", "math"];

@@ -10,11 +10,12 @@ use pml_store::Audit;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::journal::{CallError, Delivered, Grant};
+use super::journal::{CallError, Delivered};
 use super::observe::Observer;
-use super::plan::Plan;
 use super::run::Issued;
 use crate::approve::question::{MOST_BYTES, grants, known_arguments, line};
+use crate::plan::Grant;
+use crate::plan::Plan;
 
 /// How many calls one question is about at most; others are asked for when it is answered.
 const MOST_CALLS: usize = 50;

@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use super::journal::{CallError, Delivered, History};
 use super::observe::Ending;
-use super::plan::{DagPlan, DagTask, Plan, Replan, TaskCode, TaskWork};
 use super::run::{Event, Issued, Within};
+use crate::plan::{DagPlan, DagTask, Plan, Replan, TaskCode, TaskWork};
 use frame::{Frame, Trouble};
 pub(super) use frame::{Frames, Said, Word};
 use numbers::Numbers;

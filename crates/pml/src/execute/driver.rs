@@ -18,14 +18,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{self, Decided, Refused};
-use super::dag::schedule::Pause;
 use super::dag::{Dag, Frames, Said, Word};
-use super::journal::{CallError, Delivered, Grant, History, Record, Wish};
+use super::journal::{CallError, Delivered, History, Record, Wish};
 use super::observe::{CallSeen, Ending, Observer, faulted};
-use super::plan::Plan;
 use super::remember;
-use super::report::{Failure, Report, Standing};
-use super::run::{Action, Event, Issued, Over, Run};
+use super::run::{self, Action, Event, Issued, Over, Run};
 use super::value::{DIRECT_BYTES, Room, delivered, delivered_whole};
 use crate::app::App;
 use crate::approve::differs;
@@ -34,7 +31,11 @@ use crate::cache::Ticket;
 use crate::catalogue::Why;
 use crate::clock::now_ms;
 use crate::config::Durable;
+use crate::plan::Grant;
+use crate::plan::Pause;
+use crate::plan::Plan;
 use crate::problem::{Code, Problem, storage_code};
+use crate::report::{Failure, Report, Standing};
 use crate::runtime::blocking;
 use crate::tools::{self, Authority, Context, Mode, Outcome, Permit};
 
@@ -156,7 +157,7 @@ enum Next {
 impl Driver {
     /// A run that begins, or goes on after what `history` holds.
     pub(super) fn new(parts: Parts) -> Driver {
-        let (rules, tools) = parts.plan.rules();
+        let (rules, tools) = run::rules(&parts.plan);
         let (frames, frames_said) = Frames::new(Arc::clone(&parts.app));
         let mut driver = Driver {
             dag: None,
@@ -502,7 +503,7 @@ impl Driver {
             self.crashed = true;
             super::renew_workers(&self.app);
             if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
-                let (rules, tools) = self.plan.rules();
+                let (rules, tools) = run::rules(&self.plan);
                 let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.plan.start));
                 self.observer = Observer::new(Arc::clone(&self.plan));
                 self.timers.clear();
@@ -593,7 +594,7 @@ impl Driver {
     fn deliver(&mut self, at: i64, what: &Delivered) {
         if let Delivered::Layer { replan: Some(replan), .. } = what {
             self.plan = Arc::new(self.plan.replanned(replan));
-            self.run.extend(self.plan.rules().1);
+            self.run.extend(run::rules(&self.plan).1);
             self.observer.replanned(Arc::clone(&self.plan));
         }
         if let Some(dag) = &mut self.dag {

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::path::{Path, Sites, Way};
-use super::plan::{Nested, Plan, source_line};
-use super::report::{Called, Failure, Report, Task, TaskStatus, numbered};
+use super::path::{Sites, Way};
+use crate::plan::{Nested, Plan, source_line};
+use crate::report::Path;
+use crate::report::{Called, Failure, Report, Task, TaskStatus, numbered};
 use crate::trace::{Ended, Recorder, When, Which};
 
 /// How many calls of capabilities leave a trace of their own.

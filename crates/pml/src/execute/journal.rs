@@ -8,12 +8,11 @@ use serde_json::value::RawValue;
 
 use super::frames::Kept;
 use super::observe::Ending;
-use super::plan::Replan;
-use super::report::Failure;
 use super::run::Issued;
 use super::{TOOL_CHANGED, changed_since_asked};
-use crate::catalogue::Snapshot;
+use crate::plan::Replan;
 use crate::problem::Problem;
+use crate::report::Failure;
 
 /// Something the program was given: what replay gives it again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -65,15 +64,6 @@ pub(super) enum Delivered {
     },
     /// Somebody wants a DAG to wait before its next layer.
     Pause,
-}
-
-/// A part of a result that is not text: the program holds its handle, whoever is shown the result gets the part.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Part {
-    /// What the handle is called.
-    pub(super) uri: String,
-    /// As the tool gave it.
-    pub(super) content: Box<RawValue>,
 }
 
 /// Why a call failed, as the program can catch it.
@@ -141,53 +131,6 @@ pub(super) enum Record {
         /// When.
         at: i64,
     },
-}
-
-/// What a person allowed a run to do. It is for that run alone and counts only as long as the tool's definition is the
-/// one the person saw.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Grant {
-    /// `server:tool`.
-    pub tool: String,
-    /// Its definition then.
-    pub definition: Digest,
-    /// Since when it had that definition, where that is known: one that comes back is not the one that was allowed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defined_at: Option<i64>,
-    /// Of the arguments, in canonical form; none where any may be given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Digest>,
-    /// The only call it is for, where it is for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<u32>,
-    /// How many calls.
-    pub calls: u32,
-    /// Until when, in milliseconds since 1970.
-    pub expires_at: i64,
-    /// Who allowed it.
-    pub by: String,
-}
-
-impl Grant {
-    /// The same, for the tool as it is now.
-    #[must_use]
-    pub(crate) fn bound_to(self, snapshot: &Snapshot) -> Grant {
-        Grant { defined_at: snapshot.defined_at(&self.tool, &self.definition), ..self }
-    }
-
-    /// Whether the tool had another definition since, also if it is what it was.
-    pub(super) fn is_void(&self, snapshot: &Snapshot) -> bool {
-        self.defined_at.is_some_and(|at| snapshot.defined_at(&self.tool, &self.definition) != Some(at))
-    }
-
-    /// Whether it is for this call.
-    pub(super) fn allows(&self, tool: &str, issued: &Issued, now: i64) -> bool {
-        self.tool == tool
-            && now < self.expires_at
-            && self.call.is_none_or(|call| call == issued.call)
-            && self.arguments.as_ref().is_none_or(|arguments| issued.value.as_ref() == Some(arguments))
-    }
 }
 
 impl Record {

@@ -12,10 +12,8 @@ mod journal;
 mod keep;
 mod observe;
 mod path;
-mod plan;
 mod remember;
 pub mod replay;
-mod report;
 mod results;
 mod resume;
 mod run;
@@ -36,19 +34,14 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::cache::Ticket;
 use crate::clock::now_ms;
+use crate::plan::Plan;
 use crate::problem::{Code, Problem};
+use crate::report::{Progress, Standing};
 use crate::runtime::{blocking, this_program};
-pub use dag::schedule::Pause;
 pub(crate) use dag::{rehearse, schedule};
 use driver::{Ack, Driver, Parts, Stops};
-pub use journal::Grant;
 use journal::History;
 pub(crate) use keep::{keep, keep_leases};
-pub use path::{Decided, Path, Turns};
-pub use plan::{
-    Asks, Bounds, DagPlan, DagTask, Granted, Nested, Plan, Replan, Sees, TaskCode, TaskWork, Understood, Work,
-};
-pub use report::{Called, Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, cancel, pause, resume};
 

@@ -12,11 +12,13 @@ use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
 use serde_json::value::RawValue;
 
 use super::frames::{Began, Frames, Place, Root, ToolCall};
-use super::journal::{CallError, Delivered, Part};
-use super::path::{Path, Sites, Way};
-use super::plan::{Plan, TaskWork, source_line};
-use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, numbered, preview};
+use super::journal::{CallError, Delivered};
+use super::path::{Sites, Way};
 use super::run::Issued;
+use crate::plan::{Plan, TaskWork, source_line};
+use crate::report::Part;
+use crate::report::Path;
+use crate::report::{Failure, Line, Progress, Report, Task, TaskStatus, numbered, preview};
 use crate::trace::{Ended as CallEnded, Recorder, When, Which};
 
 /// How a program came to its end.

@@ -12,12 +12,13 @@ use serde_json::{Map, Value};
 
 use super::frames::Frame;
 use super::observe::Observer;
-use super::plan::{DagTask, Nested, Plan, TaskWork, Work};
-use super::report::Report;
 use crate::app::App;
 use crate::cache;
-use crate::capability::{self, Learn};
+use crate::capability;
 use crate::memory::intents;
+use crate::plan::Learn;
+use crate::plan::{DagTask, Nested, Plan, TaskWork, Work};
+use crate::report::Report;
 use crate::sanitise::{Sanitiser, is_common};
 use crate::trace::{About, OfTask};
 use crate::validate;

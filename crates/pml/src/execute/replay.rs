@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use super::driver::for_worker;
 use super::journal::{Delivered, History, LoggedCall};
 use super::observe::{CallSeen, Ending, Observer, faulted};
-use super::plan::Plan;
-use super::report::{Failure, Report};
 use super::resume::{understood, unreadable};
-use super::run::{Action, Event, Run};
+use super::run::{self, Action, Event, Run};
 use super::{PATIENCE, no_run, take_worker};
 use crate::app::App;
+use crate::plan::Plan;
 use crate::problem::{Code, Problem};
+use crate::report::{Failure, Report};
 use crate::runtime::blocking;
 
 /// All that was recorded of a run: enough to run it again anywhere.
@@ -187,7 +187,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
     };
     let mut worker = take_worker(app, PATIENCE).await?;
     let plan = Arc::new(plan);
-    let (rules, tools) = plan.rules();
+    let (rules, tools) = run::rules(&plan);
     let mut run: Run<Ending> = Run::new(rules, tools, plan.start);
     let mut observer = Observer::new(Arc::clone(&plan));
     worker.begin(&plan.for_worker(&program));

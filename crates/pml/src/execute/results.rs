@@ -11,11 +11,11 @@ use super::dag::Dag;
 use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
-use super::plan::{Bounds, DagTask, Granted, Nested};
-use super::report::{Called, Report, Task, TaskStatus};
 use super::resume::understood;
 use crate::app::App;
+use crate::plan::{Bounds, DagTask, Granted, Nested};
 use crate::problem::{Code, Problem};
+use crate::report::{Called, Report, Task, TaskStatus};
 use crate::runtime::blocking;
 
 /// A run in a few words.

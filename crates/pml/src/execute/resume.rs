@@ -11,20 +11,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ask::{self, Decided};
 use super::dag::Dag;
 use super::driver::Parts;
-use super::journal::{Delivered, Grant, History, Record, Wish};
+use super::journal::{Delivered, History, Record, Wish};
 use super::observe::{Ending, Observer};
-use super::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use super::remember;
-use super::report::{Failure, Progress, Standing};
 use super::value::told_result;
 use super::{
-    LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Pause, Resumed, TOOL_CHANGED, changed_since_asked, go,
-    no_run, standing, take_worker,
+    LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, TOOL_CHANGED, changed_since_asked, go, no_run,
+    standing, take_worker,
 };
 use crate::app::App;
 use crate::approve::Mode;
 use crate::clock::now_ms;
+use crate::plan::Grant;
+use crate::plan::Pause;
+use crate::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use crate::problem::{Code, Problem};
+use crate::report::{Failure, Progress, Standing};
 use crate::runtime::blocking;
 
 /// Takes a run up again where its journal ends.

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use pml_model::Digest;
 
-use super::journal::{Delivered, Grant, LoggedCall, Record};
+use super::journal::{Delivered, LoggedCall, Record};
 use crate::approve::question::value_digest;
+use crate::plan::{Grant, Granted, Plan};
 
 /// What a run may do at once, and when it is put aside.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,22 @@ pub(super) struct Rule {
     pub(super) idempotent: bool,
     /// A person has to allow its calls.
     pub(super) asks: bool,
+}
+
+/// What the run core has to know of a plan.
+pub(super) fn rules(plan: &Plan) -> (Rules, Vec<Rule>) {
+    let rules = Rules {
+        concurrent: plan.limits.concurrent,
+        concurrent_per_server: plan.limits.concurrent_per_server,
+        park_after_ms: i64::try_from(plan.limits.park_after_ms).unwrap_or(i64::MAX),
+    };
+    let rule = |granted: &Granted| Rule {
+        tool: granted.id.to_string(),
+        server: granted.id.server.to_string(),
+        idempotent: granted.idempotent,
+        asks: granted.asks.is_some(),
+    };
+    (rules, plan.tools.iter().map(rule).collect())
 }
 
 /// A call the program asked for.
@@ -445,7 +462,9 @@ impl<E> Run<E> {
     /// Uses up one call of a grant that allows this one.
     fn use_grant(&mut self, issued: &Issued, now: i64, actions: &mut Vec<Action<E>>) -> Option<u32> {
         let tool = &self.tools[issued.handle as usize].tool;
-        let allows = |(grant, left): &(Grant, u32)| *left > 0 && grant.allows(tool, issued, now);
+        let allows = |(grant, left): &(Grant, u32)| {
+            *left > 0 && grant.allows(tool, (issued.call, issued.value.as_ref()), now)
+        };
         let index = self.grants.iter().position(allows)?;
         self.grants[index].1 -= 1;
         let grant = u32::try_from(index).ok()?;

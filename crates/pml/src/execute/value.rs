@@ -9,8 +9,9 @@ use pml_model::name::{printable, shortened};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::journal::{CallError, Delivered, Part};
+use super::journal::{CallError, Delivered};
 use crate::problem::Problem;
+use crate::report::Part;
 use crate::tools::{Outcome, ToolError};
 
 /// The longest error text a program is given.

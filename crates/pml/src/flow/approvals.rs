@@ -15,8 +15,10 @@ use crate::app::App;
 use crate::approve::differs;
 use crate::approve::question::{by_rules as allowed_by_rules, counting};
 use crate::clock::now_ms;
-use crate::execute::{self, Plan, Standing, TOOL_CHANGED, no_run};
+use crate::execute::{self, TOOL_CHANGED, no_run};
+use crate::plan::Plan;
 use crate::problem::{Code, Problem};
+use crate::report::Standing;
 use crate::runtime::blocking;
 
 /// A question that is open.

@@ -19,7 +19,7 @@ use crate::cache;
 use crate::capability;
 use crate::clock::now_ms;
 use crate::config::Dynamic;
-use crate::plan::{Asked, Execution, Refused};
+use crate::planning::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::reuse::Binding;
 use crate::runtime::blocking;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Executed, asked_before, execute};
 use crate::app::App;
-use crate::plan::{Asked, Execution};
+use crate::planning::{Asked, Execution};
 use crate::problem::Problem;
 use crate::tools::{self, Context, Direct, Outcome};
 

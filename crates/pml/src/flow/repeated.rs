@@ -11,9 +11,11 @@ use pml_model::json::canonical;
 use super::Executed;
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::execute::{self, Plan, Standing};
-use crate::plan::Execution;
+use crate::execute;
+use crate::plan::Plan;
+use crate::planning::Execution;
 use crate::problem::Problem;
+use crate::report::Standing;
 use crate::runtime::blocking;
 
 /// Marks what is asked for, where a person may be asked about it.

@@ -12,7 +12,8 @@ use super::authority::at_door;
 use super::{Whose, understood_dag};
 use crate::app::App;
 use crate::execute::{self, no_run};
-use crate::plan::{self, Refused, Setting};
+use crate::planning;
+use crate::planning::{Refused, Setting};
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
 
@@ -41,14 +42,14 @@ pub async fn replan(
     // A server that nobody has met may offer what the new tasks call.
     app.get_acquainted().await;
     let standing = execute::tasks_of(&recorded)?;
-    let whole = plan::with_what_has_run(&standing, document)?;
+    let whole = planning::with_what_has_run(&standing, document)?;
     let analysis = understood_dag(app, principal, whole).await?;
     let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
     let learned = Whose { app, principal };
     let bounds = standing.limits;
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
     let approvals = &app.config().approvals;
-    let mut replan = plan::replan(&setting, &analysis, standing, approvals.dynamic)?;
+    let mut replan = planning::replan(&setting, &analysis, standing, approvals.dynamic)?;
     // What it adds was not there when the run was started: whoever would have to be asked through this door is.
     replan.by = Some(at_door(by, approvals.by));
     let plan = serde_json::to_string(&replan).map_err(|error| {

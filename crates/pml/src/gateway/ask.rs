@@ -18,9 +18,9 @@ use super::reply::{self, reply};
 use super::{Door, client_name, direct};
 use crate::app::App;
 use crate::approve::words;
-use crate::execute::Standing;
 use crate::flow::{self, By};
 use crate::problem::{Code, Problem};
+use crate::report::Standing;
 use crate::runtime::blocking;
 
 /// The longest question a client is asked to show: nobody may allow what they have not seen, and what a client cuts

@@ -20,9 +20,9 @@ use super::meta_tools::session_of;
 use super::reply::{failure_text, question_text};
 use super::{Door, client_name, is_callable, is_listed};
 use crate::app::App;
-use crate::execute::Standing;
 use crate::flow::{self, Called, Executed, NamedCall};
 use crate::problem::{Problem, Sent};
+use crate::report::Standing;
 use crate::tools::{AskedByClient, Direct, Outcome, ToolError};
 
 /// Calls a tool for a client. Where somebody has to allow the call, they are asked.

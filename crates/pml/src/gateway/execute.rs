@@ -17,10 +17,12 @@ use super::reply::{refusal, reply, suggestions};
 use super::runs::read;
 use super::{Door, is_callable};
 use crate::app::App;
-use crate::execute::{Handle, Pause, Standing};
+use crate::execute::Handle;
 use crate::flow::{self, Executed};
-use crate::plan::{Asked, Execution};
+use crate::plan::Pause;
+use crate::planning::{Asked, Execution};
 use crate::problem::{Code, Problem};
+use crate::report::Standing;
 
 /// How long a client waits where it does not say: most give up at a minute.
 pub(super) const WAIT_MS: u64 = 45_000;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{Gateway, is_visible, listing};
-use crate::catalogue::Naming;
+use crate::config::Naming;
 use crate::problem::Problem;
 use crate::servers::{InUse, Slot};
 

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::approve::words;
-use crate::execute::{Failure, Report, Standing, Task};
 use crate::flow::Suggested;
-use crate::plan::Refused;
+use crate::planning::Refused;
+use crate::report::{Failure, Report, Standing, Task};
 use crate::suggest::SuggestedDag;
 
 /// How much of a result the text says; the structured content has all of it.

@@ -17,9 +17,10 @@ use super::reply::{aborted, of_dag, refusal, tool_result};
 use super::{Door, is_callable};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::execute::{Reserved, Resumed, Standing};
+use crate::execute::{Reserved, Resumed};
 use crate::flow::{self, Said, Wanted};
 use crate::problem::{Code, Problem};
+use crate::report::Standing;
 
 /// How much of a result is given at a time where nobody says.
 const PAGE_BYTES: usize = 32 * 1024;

@@ -11,9 +11,9 @@ use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
 use super::Memory;
-use crate::execute::Next;
 use crate::meaning::Meaning;
 use crate::network::Woven;
+use crate::report::Next;
 
 /// How many are told.
 const MOST: usize = 3;

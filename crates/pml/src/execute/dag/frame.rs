@@ -14,8 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::app::App;
 use crate::execute::journal::CallError;
 use crate::execute::observe::{faulted as failed, out_of_memory};
-use crate::execute::plan::Plan;
 use crate::execute::{PATIENCE, renew_workers, take_worker};
+use crate::plan::Plan;
 use crate::problem::{Code, Problem};
 
 /// How long it is until a worker is asked for again where too many ask for one.
@@ -207,7 +207,7 @@ async fn work(
 pub(super) fn outcome(plan: &Plan, program: &Program, ended: &Ended) -> Result<Box<RawValue>, CallError> {
     let thrown = |thrown: &pml_sandbox::Thrown| {
         let code = thrown.code.as_deref().unwrap_or("PROGRAM_ERROR");
-        let line = crate::execute::plan::source_line(program, thrown.line, thrown.column);
+        let line = crate::plan::source_line(program, thrown.line, thrown.column);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         let message = match (thrown.name.as_str(), thrown.message.as_str()) {
             ("ToolError", message) => message.to_owned(),

@@ -6,26 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use crate::plan::Pause;
 
 /// The first pause before another try; each later one is twice as long.
 const FIRST_REST_MS: u64 = 200;
 const LONGEST_REST_MS: u64 = 10_000;
-
-/// When a run waits for somebody's word before it goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pause {
-    /// Never.
-    #[default]
-    None,
-    /// After each layer.
-    PerLayer,
-    /// When a task has failed that nobody said may fail.
-    OnError,
-    /// Never by itself: before the next layer, once somebody asks for it.
-    Manual,
-}
 
 /// A task as far as its turn goes.
 #[derive(Debug, Clone, Default)]

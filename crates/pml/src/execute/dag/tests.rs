@@ -14,11 +14,12 @@ use pml_store::Entry;
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
-use super::schedule::Pause;
 use super::*;
-use crate::execute::journal::{Grant, Record};
-use crate::execute::plan::{Asks, Bounds, Granted, Sees, TaskCode, Understood, Work};
+use crate::execute::journal::Record;
 use crate::execute::run::{Action, Run};
+use crate::plan::Grant;
+use crate::plan::Pause;
+use crate::plan::{Asks, Bounds, Granted, Sees, TaskCode, Understood, Work};
 
 /// Reading, writing, and writing that a person has to allow.
 const READ: u32 = 0;
@@ -263,7 +264,7 @@ impl World {
         let history = History::default();
         let tasks = plan.dag().unwrap().tasks.clone();
         let mut world = World {
-            run: Run::new(plan.rules().0, plan.rules().1, plan.start),
+            run: Run::new(run::rules(&plan).0, run::rules(&plan).1, plan.start),
             dag: Dag::new(&plan, plan.dag().unwrap(), &history),
             plan,
             dice: Dice(seed),
@@ -293,7 +294,7 @@ impl World {
 
     /// As a driver begins.
     fn begin(&mut self, history: History) {
-        self.run = Run::new(self.plan.rules().0, self.plan.rules().1, self.plan.start);
+        self.run = Run::new(run::rules(&self.plan).0, run::rules(&self.plan).1, self.plan.start);
         self.dag = Dag::new(&self.plan, self.plan.dag().unwrap(), &history);
         self.dag.begin();
         for action in self.run.replay(history.grants, history.calls, history.deliveries) {

@@ -11,9 +11,9 @@ use super::schedule::End;
 use super::{Dag, Stood};
 use crate::execute::journal::CallError;
 use crate::execute::observe::Ending;
-use crate::execute::plan::DagTask;
-use crate::execute::report::{Failure, Report, preview};
 use crate::execute::results::Tasks;
+use crate::plan::DagTask;
+use crate::report::{Failure, Report, preview};
 
 impl Dag {
     /// What there is to say about it after a layer: of all that has ended since somebody's word was last waited for, so

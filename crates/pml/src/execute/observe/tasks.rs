@@ -10,8 +10,8 @@ use super::{Observer, outer};
 use crate::execute::dag::Begun;
 use crate::execute::frames::{Began, Kept, Root, ToolCall};
 use crate::execute::journal::{CallError, Delivered, History};
-use crate::execute::report::{Failure, Task, TaskStatus};
 use crate::execute::run::Issued;
+use crate::report::{Failure, Task, TaskStatus};
 use crate::trace::{When, Which};
 
 impl Observer {

@@ -1,4 +1,10 @@
 //! What a run is made of: everything that is needed to run it, or to run it again exactly.
+//!
+//! A leaf that the stages share: planning makes a [`Plan`], approval looks at it, execution carries it out and learning
+//! remembers it.
+
+mod grant;
+mod learn;
 
 use pml_analysis::dag::Given;
 use pml_analysis::{Analysis, Identity, Program};
@@ -9,11 +15,9 @@ use pml_model::{CapabilityId, Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::dag::schedule::Pause;
-use super::journal::Grant;
-use super::run::{Rule, Rules};
-use crate::capability::Learn;
 use crate::config::Limits;
+pub use grant::Grant;
+pub use learn::{Learn, Literal};
 
 /// A program, analysed and allowed, with all it may use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -131,6 +135,21 @@ pub struct DagPlan {
     /// The task is a client's own call: what the tool answers is the run's result, unchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
+}
+
+/// When a run waits for somebody's word before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pause {
+    /// Never.
+    #[default]
+    None,
+    /// After each layer.
+    PerLayer,
+    /// When a task has failed that nobody said may fail.
+    OnError,
+    /// Never by itself: before the next layer, once somebody asks for it.
+    Manual,
 }
 
 /// A task, with all it needs to run.
@@ -321,7 +340,7 @@ impl Plan {
     }
 
     /// Whether it is a client's own call of one tool. Its results are whole MCP tool results.
-    pub(super) fn is_direct(&self) -> bool {
+    pub(crate) fn is_direct(&self) -> bool {
         self.dag().is_some_and(|dag| dag.direct)
     }
 
@@ -331,7 +350,7 @@ impl Plan {
     }
 
     /// The same run with other tasks in place of those that have not run.
-    pub(super) fn replanned(&self, replan: &Replan) -> Plan {
+    pub(crate) fn replanned(&self, replan: &Replan) -> Plan {
         let mut plan = self.clone();
         plan.tools.clone_from(&replan.tools);
         if let Some(learn) = &mut plan.learn {
@@ -364,21 +383,6 @@ impl Plan {
         }
     }
 
-    pub(super) fn rules(&self) -> (Rules, Vec<Rule>) {
-        let rules = Rules {
-            concurrent: self.limits.concurrent,
-            concurrent_per_server: self.limits.concurrent_per_server,
-            park_after_ms: i64::try_from(self.limits.park_after_ms).unwrap_or(i64::MAX),
-        };
-        let rule = |granted: &Granted| Rule {
-            tool: granted.id.to_string(),
-            server: granted.id.server.to_string(),
-            idempotent: granted.idempotent,
-            asks: granted.asks.is_some(),
-        };
-        (rules, self.tools.iter().map(rule).collect())
-    }
-
     /// The program, where it is one.
     pub fn program(&self) -> Option<&Program> {
         match &self.work {
@@ -388,7 +392,7 @@ impl Plan {
     }
 
     /// The tasks, where it is made of tasks.
-    pub(super) fn dag(&self) -> Option<&DagPlan> {
+    pub(crate) fn dag(&self) -> Option<&DagPlan> {
         match &self.work {
             Work::Code(_) => None,
             Work::Dag(dag) => Some(dag),
@@ -431,14 +435,14 @@ impl Plan {
     }
 
     /// What a worker is given: the plan's own program.
-    pub(super) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
+    pub(crate) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
         let all = || Sees { tools: (0..).take(self.tools.len()).collect(), nested: Vec::new() };
         let sees = self.sees.clone().unwrap_or_else(all);
         self.program_for_worker(program, self.arguments.get(), &sees, 0, self.start)
     }
 
     /// What a worker is given to run a program that sees this. `which` tells programs of one run apart.
-    pub(super) fn program_for_worker(
+    pub(crate) fn program_for_worker(
         &self,
         program: &Program,
         arguments: &str,
@@ -497,7 +501,7 @@ impl Plan {
 
 impl Nested {
     /// `arguments`, a JSON object, with what they leave out.
-    pub(super) fn given(&self, arguments: &RawValue) -> Box<RawValue> {
+    pub(crate) fn given(&self, arguments: &RawValue) -> Box<RawValue> {
         let mut given = Fields::parse(arguments.get()).unwrap_or_default();
         for (name, value) in &self.defaults {
             if given.get(name).is_none() {
@@ -519,7 +523,7 @@ fn entries(program: &Program) -> Vec<pml_sandbox::Entry> {
 }
 
 /// The line of the source that a place of a program comes from.
-pub(super) fn source_line(program: &Program, line: u32, column: u32) -> Option<u32> {
+pub(crate) fn source_line(program: &Program, line: u32, column: u32) -> Option<u32> {
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
     let first = program.lines.get(index).copied().filter(|line| *line > 0)?;
     let mut breaks = program.breaks.iter().filter(|after| after.line == line && after.column <= column);

@@ -24,15 +24,16 @@ use serde_json::value::RawValue;
 
 use crate::approve::question::{before, known_arguments};
 use crate::approve::{Mode, Policy, Refusal, Verdict};
-use crate::capability::Learn;
 use crate::catalogue::{self, Snapshot};
 use crate::clock::now_ms;
 use crate::config::{Dynamic, Scope};
-use crate::execute::{
-    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Tasks,
-    Understood, Work as Planned,
-};
+use crate::execute::Tasks;
 use crate::memory::{Known, Observed};
+use crate::plan::Learn;
+use crate::plan::{
+    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Understood,
+    Work as Planned,
+};
 use crate::problem::{Code, Problem};
 use nested::Nest;
 
@@ -722,7 +723,8 @@ mod tests {
     use pml_model::{Definition, ServerName};
 
     use super::*;
-    use crate::catalogue::{Accepted, Listing, Naming, Server, with_identifiers};
+    use crate::catalogue::{Accepted, Listing, Server, with_identifiers};
+    use crate::config::Naming;
 
     fn listing(server: &str) -> Listing {
         let definition = |name: &str, reads: bool| {

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::unfold::{self, Unfolded, unfold};
 use super::{Refused, Setting, asking, grantables, without_mistakes};
-use crate::execute::{Asks, Granted, Nested, Sees};
 use crate::memory::Known;
+use crate::plan::{Asks, Granted, Nested, Sees};
 use crate::problem::{Code, Problem};
 
 /// How many capabilities one run may have ready, those that they call included.

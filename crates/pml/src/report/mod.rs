@@ -1,4 +1,6 @@
-//! What is told of a run when it is over.
+//! What is told of a run: which way it went, what it called, how it stands and how it ended.
+
+mod path;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,10 +10,8 @@ use pml_model::{CapabilityId, RunState};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::journal::Part;
-use super::path::Path;
-use super::plan::Plan;
-use crate::cache::Source;
+use crate::plan::Plan;
+pub use path::{Decided, Path, Turns};
 
 /// How many characters of a result stand in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;
@@ -30,7 +30,7 @@ pub struct Report {
     pub whole: bool,
     /// Images and the like that the result names by their handles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// Why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
@@ -72,6 +72,25 @@ pub struct Report {
     /// Where the result was kept, where nothing was run for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_hit: Option<Source>,
+}
+
+/// Where a result was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// `execution` or `capability`.
+    pub kind: String,
+    /// How old it is.
+    pub age_ms: i64,
+}
+
+/// A part of a result that is not text: the program holds its handle, whoever is shown the result gets the part.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// What the handle is called.
+    pub(crate) uri: String,
+    /// As the tool gave it.
+    pub(crate) content: Box<RawValue>,
 }
 
 /// Something that usually comes next.
@@ -121,13 +140,13 @@ impl Report {
     }
 
     /// Of a run that waited longer than runs may.
-    pub(super) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
+    pub(crate) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
         let failure = Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew");
         Report::only(RunState::Expired, failure, started_at, ended_at)
     }
 
     /// Of a run that failed with `code` when nothing more could be recorded of it.
-    pub(super) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> Report {
+    pub(crate) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> Report {
         let failure = Failure::new(code.unwrap_or("STORAGE"), "how the run ended could not be recorded")
             .hint("what was sent is in the journal as far as it goes: `pml runs show` tells");
         Report::only(RunState::Failed, failure, started_at, ended_at)
@@ -151,7 +170,7 @@ impl Report {
     }
 
     /// Of something of which nothing is known yet.
-    pub(super) fn empty(started_at: i64, ended_at: i64) -> Report {
+    pub(crate) fn empty(started_at: i64, ended_at: i64) -> Report {
         Report {
             state: RunState::Running,
             result: None,
@@ -199,7 +218,7 @@ impl Report {
     }
 
     /// Adds what whoever asked has to know: that calls were cut off, and that there is no result.
-    pub(super) fn warn(&mut self, plan: &Plan) {
+    pub(crate) fn warn(&mut self, plan: &Plan) {
         if self.state != RunState::Done {
             return;
         }
@@ -237,7 +256,7 @@ impl Report {
 
 impl Failure {
     /// What to do where a tool is no longer what it was.
-    pub(super) const RUN_ANEW: &str =
+    pub(crate) const RUN_ANEW: &str =
         "`pml list --changes` shows the change; run it anew to be asked about the tool as it is now";
 
     /// For a run that says nothing of why it has no result.
@@ -246,7 +265,7 @@ impl Failure {
     }
 
     /// A failure without a place.
-    pub(super) fn new(code: &str, message: impl Into<String>) -> Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Failure {
         Failure {
             code: code.to_owned(),
             message: message.into(),
@@ -258,7 +277,7 @@ impl Failure {
     }
 
     /// The same with a hint.
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Failure {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
     }
@@ -398,7 +417,7 @@ pub struct Progress {
 
 impl Progress {
     /// As a client is notified of it.
-    pub(super) fn for_client(&self) -> serde_json::Value {
+    pub(crate) fn for_client(&self) -> serde_json::Value {
         let said = self.message.clone();
         match self.done {
             Some(done) => serde_json::json!({ "progress": done, "total": self.total, "message": said }),
@@ -411,7 +430,7 @@ impl Progress {
 }
 
 /// The names for these places by which each of those at one place is told from the others.
-pub(super) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
+pub(crate) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
     let mut all: HashMap<&str, usize> = HashMap::new();
     places.iter().flatten().for_each(|place| *all.entry(place).or_default() += 1);
     let mut so_far: HashMap<&str, usize> = HashMap::new();
@@ -425,6 +444,6 @@ pub(super) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> 
 }
 
 /// The beginning of a value as it is shown.
-pub(super) fn preview(json: &str) -> String {
+pub(crate) fn preview(json: &str) -> String {
     pml_model::name::shortened(json, PREVIEW_CHARACTERS)
 }
