@@ -3,7 +3,9 @@
 //! Whatever the tests need beyond a Rust toolchain is installed here, from the package registries
 //! by package name, into `tests/`.
 
+mod graph;
 mod model;
+mod modules;
 mod soak;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ const USAGE: &str = "cargo xtask CHORE
                 try what the tests try a sample of in full, or so many times
   lint          check formatting and lints
   conformance   measure the conformance table anew and write it
+  graph         draw which module imports which, into docs/modules.md
   model         make the weights of the embedding model (--check: compare them with those that are there)";
 
 type Done = Result<(), String>;
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Some("soak") => soak::soak(&rest),
         Some("lint") => lint(),
         Some("conformance") => conformance(),
+        Some("graph") => graph::draw(&root()),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),
         Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),

@@ -8,16 +8,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pml_model::{Digest, ToolId};
-use pml_store::{Acceptance, Audit};
+use pml_model::{Digest, Principal, ToolId};
+use pml_store::{Acceptance, Audit, Store};
 use serde_json::json;
 
-use crate::app::App;
 use crate::catalogue::{HeldBack, Why};
 use crate::clock::now_ms;
 use crate::config::{self, Paths};
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
+use crate::tools::Toolset;
 
 /// The list, in a file of its own.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Accepted {
 /// # Errors
 /// It cannot be stored.
 pub async fn definitions(
-    app: &App,
+    (toolset, store, principal): (&Toolset, &Store, &Principal),
     server: &config::Server,
     seen: &[HeldBack],
     by: &str,
@@ -107,7 +107,7 @@ pub async fn definitions(
     }
     let now = now_ms();
     let acceptance = Acceptance {
-        principal: app.principal.clone(),
+        principal: principal.clone(),
         server: server.name.clone(),
         launch: config::launch_digest(server),
         tools: seen.iter().map(|held| (held.id.tool.clone(), held.definition.digest.clone())).collect(),
@@ -122,10 +122,10 @@ pub async fn definitions(
         .map(|held| json!({ "tool": held.id, "before": before(held), "definition": held.definition.digest }))
         .collect();
     let body = json!({ "server": server.name, "tools": tools, "by": by });
-    let audit = Audit { at: now, principal: app.principal.clone(), run: None, kind: "accepted", body };
-    let store = app.store.clone();
+    let audit = Audit { at: now, principal: principal.clone(), run: None, kind: "accepted", body };
+    let store = store.clone();
     let other = blocking(move || store.accept_definitions(acceptance, vec![audit])).await?;
-    app.refresh().await?;
+    toolset.refresh().await?;
     Ok(other)
 }
 

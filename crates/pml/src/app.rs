@@ -1,100 +1,47 @@
-//! The long-lived handles of the program, built once.
+//! The long-lived parts of the program, built once and closed in order.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+mod tasks;
 
-use pml_analysis::{Capability, Unready};
-use pml_mcp::Era;
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use pml_mcp::server::Change;
-use pml_model::json::raw;
-use pml_model::{Definition, Digest, Principal, ServerName};
-use pml_store::{
-    AcceptedDefinitions, Listing as StoredListing, Manifest, Process, ServerAbout, Store, StoredTool, Welcome,
-};
-use tokio::sync::{broadcast, mpsc, watch};
+use pml_model::Principal;
+use pml_store::{Process, Store};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::accepted::Accepted;
 use crate::approve::Policy;
-use crate::builtin;
-use crate::cache::Cache;
-use crate::call_audit::CallAudit;
-use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
-use crate::clock::now_ms;
-use crate::config::{self, Config, Definitions, Env, Paths, TooWide, Transport};
-use crate::epoch::Epoch;
+use crate::config::{self, Config, Env, Paths};
 use crate::execute::{self, Runs};
 use crate::keys::{self, Keys};
-use crate::meaning::{self, Meaning};
-use crate::memory::{self, Memory, Observed};
-use crate::network::Network;
-use crate::planning;
+use crate::knowledge::{self, Knowledge};
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
-use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
-use crate::tasks;
-use crate::validate::Validators;
+use crate::settings::Settings;
+use crate::tools::Toolset;
 
-/// Everything a request may need.
+/// Everything a request may need: one owner for each kind of state.
 pub struct App {
-    /// Where the program's files are.
-    pub paths: Paths,
-    /// The environment it was started in.
-    pub env: Env,
-    /// Where it was started.
-    pub cwd: PathBuf,
-    /// Who acts, where nobody else is named.
-    pub principal: Principal,
-    /// The database.
-    pub store: Store,
-    /// Which tools there are.
-    pub catalogue: Catalogue,
-    /// The downstream servers.
-    pub servers: Servers,
-    /// Compiled schemas.
-    pub validators: Validators,
+    /// The configuration in force.
+    pub settings: Arc<Settings>,
+    /// The tools there are and the servers behind them.
+    pub tools: Arc<Toolset>,
+    /// What runs left behind, what texts mean, and what follows from both.
+    pub knowledge: Arc<Knowledge>,
     /// The runs of this process.
     pub runs: Arc<Runs>,
-    /// Tells whether anything may have been written since.
-    pub epoch: Epoch,
-    /// What runs left behind.
-    pub memory: Arc<Memory>,
-    /// What texts mean.
-    pub meaning: Meaning,
-    /// How tools and capabilities hang together.
-    pub network: Network,
-    /// Results that need not be computed again.
-    pub cache: Cache,
     /// The keys by which clients are known.
-    pub keys: Keys,
-    /// Has direct calls written into the audit log.
-    pub(crate) call_audit: CallAudit,
-    policy: RwLock<Arc<Policy>>,
-    programs: Mutex<Option<Programs>>,
-    config: RwLock<Arc<Config>>,
-    builtin: RwLock<Arc<HashMap<&'static str, builtin::Server>>>,
-    changes: broadcast::Sender<Change>,
-    /// When the tools in the catalogue were asked for, by server and how it was started.
-    listed: watch::Sender<HashMap<(ServerName, Digest), Instant>>,
-    refused: RwLock<HashMap<ServerName, Vec<String>>>,
-    /// What servers of this very process told while they run.
-    live: RwLock<HashMap<ServerName, LiveTools>>,
-    pub(crate) process: Option<Process>,
-    acquainted_by: OnceLock<Instant>,
+    pub keys: Arc<Keys>,
+    /// The database.
+    pub store: Store,
+    /// Who acts, where a door knows nobody else.
+    pub principal: Principal,
+    /// This process, where it serves clients.
+    process: Option<Process>,
     stop: CancellationToken,
 }
-
-/// The tools of a moment as programs name them, and what they were made from.
-struct Programs {
-    snapshot: Arc<Snapshot>,
-    observed: Arc<Observed>,
-    known: Arc<pml_analysis::Catalogue>,
-}
-
-/// How long the first request that needs them waits for servers whose tools nobody knows yet.
-const ACQUAINTANCE: Duration = Duration::from_secs(5);
 
 /// How a process treats the servers of its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,197 +59,74 @@ impl App {
     /// # Errors
     /// The configuration or the database cannot be used.
     pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: Role) -> Result<Arc<App>, Problem> {
-        let config = Arc::new(config::load(&paths, &cwd, &env)?);
-        let store = open_store(&paths).await?;
+        let settings = Arc::new(Settings::load(paths, env, cwd)?);
+        let store = open_store(&settings.paths).await?;
         let process = Process::current().map_err(|error| {
             Problem::new(Code::Config, format!("the process table cannot be read: {error}"))
         })?;
-        let builtin = Arc::new(built_in(&config, &paths, &cwd, &env)?);
-        let memory = Arc::new(Memory::new(store.clone(), config::known_secrets(&config, &paths, &env)));
-        let (told, hears) = mpsc::channel(256);
-        let app = Arc::new(App {
-            catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
-            servers: Servers::new(told),
-            validators: Validators::default(),
-            runs: Arc::new(Runs::new(process.clone())),
-            epoch: Epoch::new(store.clone(), process.clone()),
-            meaning: Meaning::new(store.clone(), Arc::clone(&memory), Principal::local(), &config.embedding),
-            memory,
-            network: Network::default(),
-            cache: Cache::default(),
-            keys: Keys::default(),
-            call_audit: CallAudit::start(store.clone()),
-            policy: RwLock::new(Arc::new(Policy::new(&config))),
-            programs: Mutex::default(),
-            config: RwLock::new(config),
-            builtin: RwLock::new(builtin),
-            changes: broadcast::Sender::new(256),
-            listed: watch::Sender::default(),
-            refused: RwLock::default(),
-            live: RwLock::default(),
-            process: (role == Role::Gateway).then_some(process),
-            acquainted_by: OnceLock::new(),
-            stop: CancellationToken::new(),
-            principal: Principal::local(),
-            paths,
-            env,
-            cwd,
-            store,
-        });
-        let config = app.config();
-        app.keys.refresh(&app.store).await?;
-        let accepted = Accepted::open(&app.paths);
-        if role == Role::Gateway {
+        let stop = CancellationToken::new();
+        let is_gateway = role == Role::Gateway;
+        if is_gateway {
             // Starting the gateway is the operator's word for what its configuration names.
-            accepted.accept(config.servers.iter().map(config::launch_digest))?;
+            let commands = settings.config();
+            Accepted::open(&settings.paths).accept(commands.servers.iter().map(config::launch_digest))?;
         }
-        let known = app.known().await?;
-        let eras = eras(&known.manifests);
-        app.arrange(known);
-        app.apply_servers(&config, &eras, |_| true).await;
-        tokio::spawn(tasks::keep_catalogue(Arc::clone(&app), hears));
-        tokio::spawn(execute::keep(Arc::clone(&app), role == Role::Gateway));
-        tokio::spawn(execute::keep_leases(Arc::clone(&app)));
-        tokio::spawn(memory::keep_learning(Arc::clone(&app)));
-        if role == Role::Gateway {
-            tokio::spawn(memory::keep_checking(Arc::clone(&app)));
-            tokio::spawn(meaning::keep_reading(Arc::clone(&app)));
-            tokio::spawn(tasks::follow_config(Arc::clone(&app)));
-            tokio::spawn(tasks::follow_store(Arc::clone(&app)));
-            tokio::spawn(keys::follow(Arc::clone(&app)));
-            tokio::spawn(tasks::get_acquainted(Arc::clone(&app)));
-            tokio::spawn(tasks::warm_up(Arc::clone(&app)));
-            tokio::spawn(tasks::look_after_database(Arc::clone(&app)));
-            app.servers.all().iter().for_each(Slot::start_if_eager);
-        }
+        let tools =
+            Toolset::open(Arc::clone(&settings), store.clone(), process.clone(), is_gateway, &stop).await?;
+        let knowledge =
+            Knowledge::new(Arc::clone(&settings), Arc::clone(&tools), store.clone(), stop.clone());
+        let owners = (Arc::clone(&settings), Arc::clone(&tools), Arc::clone(&knowledge));
+        let app = Arc::new(App {
+            runs: Runs::new(owners, store.clone(), process.clone(), stop.clone()),
+            keys: Arc::default(),
+            principal: Principal::local(),
+            process: is_gateway.then_some(process),
+            settings,
+            tools,
+            knowledge,
+            store,
+            stop,
+        });
+        app.keys.refresh(&app.store).await?;
+        app.start_tasks(role);
         Ok(app)
+    }
+
+    fn start_tasks(self: &Arc<Self>, role: Role) {
+        tokio::spawn(execute::keep(Arc::clone(&self.runs), role == Role::Gateway));
+        tokio::spawn(execute::keep_leases(Arc::clone(&self.runs)));
+        tokio::spawn(knowledge::learning_task(Arc::clone(&self.knowledge)));
+        if role == Role::Gateway {
+            tokio::spawn(knowledge::checking_task(Arc::clone(&self.knowledge)));
+            tokio::spawn(knowledge::embedding_task(Arc::clone(&self.knowledge)));
+            tokio::spawn(tasks::follow_config(Arc::clone(self)));
+            tokio::spawn(tasks::follow_store(Arc::clone(self)));
+            tokio::spawn(keys::follow(Arc::clone(&self.keys), self.store.clone(), self.stop.clone()));
+            tokio::spawn(tasks::load_manifests(Arc::clone(self)));
+            tokio::spawn(tasks::warm_up(Arc::clone(self)));
+            tokio::spawn(tasks::look_after_database(Arc::clone(self)));
+            self.tools.start_eager();
+        }
     }
 
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        self.settings.config()
     }
 
     /// What programs may do with tools, by the configuration in force.
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The configured servers whose tools are not known, each with why.
-    pub(crate) fn unready(&self) -> Vec<(ServerName, Problem)> {
-        let snapshot = self.catalogue.snapshot();
-        let unknown = snapshot.servers.iter().filter(|server| !server.known);
-        unknown
-            .filter_map(|server| Some((server.name.clone(), self.servers.get(&server.name)?.unready())))
-            .collect()
-    }
-
-    /// The tools of this moment as programs name them, and which servers are not ready to say what theirs are.
-    pub fn known_tools(&self) -> Arc<pml_analysis::Catalogue> {
-        let tools = self.tools_for_programs();
-        let unready = self.unready();
-        if unready.is_empty() {
-            return tools;
-        }
-        let told = |(server, problem): (ServerName, Problem)| {
-            let starting = problem.code == Code::ServerStarting;
-            (server.to_string(), Unready { starting, message: problem.message, hint: problem.hint })
-        };
-        Arc::new(tools.with_unready(unready.into_iter().map(told)))
-    }
-
-    fn tools_for_programs(&self) -> Arc<pml_analysis::Catalogue> {
-        let (snapshot, observed) = (self.catalogue.snapshot(), self.memory.observed());
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of) = &*programs
-            && Arc::ptr_eq(&of.snapshot, &snapshot)
-            && Arc::ptr_eq(&of.observed, &observed)
-        {
-            return Arc::clone(&of.known);
-        }
-        let ours = |server: &str| self.builtin(server).is_some();
-        let known = Arc::new(planning::catalogue(&snapshot, &observed, ours));
-        *programs = Some(Programs { snapshot, observed, known: Arc::clone(&known) });
-        known
-    }
-
-    /// The tools of this moment, and the capabilities of `principal` that `source` may name.
-    pub(crate) fn known_to(&self, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
-        let tools = self.known_tools();
-        if !planning::names_capabilities(source) {
-            return tools;
-        }
-        let (mentioned, others) = self.memory.mentioned(principal, source);
-        let capabilities =
-            mentioned.iter().map(|known| Capability::new(known.name.clone(), raw(&known.parameters)));
-        Arc::new(tools.with_capabilities(capabilities, others))
-    }
-
-    /// The built-in server of that name.
-    pub fn builtin(&self, name: &str) -> Option<BuiltIn> {
-        let all = Arc::clone(&self.builtin.read().unwrap_or_else(PoisonError::into_inner));
-        all.contains_key(name).then(|| BuiltIn { all, name: name.to_owned() })
-    }
-
-    /// Why the built-in `fs` is off although the configuration does not say so.
-    pub fn fs_off(&self) -> Option<Problem> {
-        fs_root(&self.config(), &self.cwd, &self.env).err()
+        self.settings.policy()
     }
 
     /// Tells of changes that clients may want to know.
     pub fn changes(&self) -> broadcast::Receiver<Change> {
-        self.changes.subscribe()
-    }
-
-    /// Announces a change to all clients.
-    pub(crate) fn announce(&self, change: Change) {
-        // Without a listener there is nobody to tell.
-        drop(self.changes.send(change));
+        self.tools.changes()
     }
 
     /// Cancelled when the program ends.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stop
-    }
-
-    /// Definitions of a server that could not be taken in, and why.
-    pub fn refused(&self, server: &ServerName) -> Vec<String> {
-        self.refused.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned().unwrap_or_default()
-    }
-
-    /// Waits, for a moment at most, until the tools a server has now are in the catalogue; says whether they are.
-    pub async fn settled(&self, slot: &Slot) -> bool {
-        let mut listed = self.listed.subscribe();
-        let told = (slot.name().clone(), slot.launch().clone());
-        let changed_at = slot.changed_at();
-        let arrived = listed.wait_for(|known| known.get(&told).is_some_and(|asked| *asked >= changed_at));
-        let settled = tokio::time::timeout(Duration::from_secs(5), arrived).await.is_ok();
-        if !settled {
-            tracing::warn!(server = %slot.name(), "its tools did not arrive in the catalogue");
-        }
-        settled
-    }
-
-    /// Starts the servers whose tools nobody knows yet and waits a little for them. Only the first
-    /// request after a start waits, and only if there are such servers: a server that was ever seen
-    /// is known by what it told then.
-    pub async fn get_acquainted(&self) {
-        let snapshot = self.catalogue.snapshot();
-        let unknown = snapshot.servers.iter().filter(|server| !server.known);
-        let strangers: Vec<Arc<Slot>> = unknown.filter_map(|server| self.servers.get(&server.name)).collect();
-        if strangers.is_empty() {
-            return;
-        }
-        strangers.iter().for_each(Slot::start);
-        let until = *self.acquainted_by.get_or_init(|| Instant::now() + ACQUAINTANCE);
-        let meeting = strangers.iter().map(|slot| async {
-            if slot.tried().await {
-                self.settled(slot).await;
-            }
-        });
-        if tokio::time::timeout_at(until.into(), futures_util::future::join_all(meeting)).await.is_err() {
-            tracing::debug!("some servers are not known yet; they are announced when they are");
-        }
     }
 
     /// Puts the runs of this process aside, for another to go on with; nothing new is taken on.
@@ -313,399 +137,22 @@ impl App {
     /// Ends every server and everything that runs in the background.
     pub async fn close(&self) {
         self.runs.close().await;
-        memory::learn_all(self).await;
+        knowledge::learn_all(&self.knowledge).await;
         self.stop.cancel();
-        self.servers.close().await;
-        self.call_audit.close().await;
-        self.epoch.settle().await;
-        if let Some(process) = &self.process {
-            let (store, process) = (self.store.clone(), process.clone());
-            let leave = move || store.clear_states(&process).and_then(|()| store.leave(vec![process]));
-            if let Err(error) = blocking(leave).await {
-                tracing::debug!(%error, "published states stay until the next process clears them");
-            }
-        }
+        self.tools.close().await;
     }
 
     /// Takes over a changed configuration. The old one stays in force where the new one is broken.
-    pub(crate) async fn reload(self: &Arc<Self>) -> Result<(), Problem> {
-        let config = Arc::new(config::load(&self.paths, &self.cwd, &self.env)?);
-        let builtin = Arc::new(built_in(&config, &self.paths, &self.cwd, &self.env)?);
-        let commands = Accepted::open(&self.paths).read()?;
-        // Read before anything is replaced, so that the old configuration stays whole where this fails.
-        let known = self.known().await?;
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Policy::new(&config));
-        self.memory.also_secret(config::known_secrets(&config, &self.paths, &self.env));
-        self.meaning.choose(&config.embedding);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&config);
-        *self.builtin.write().unwrap_or_else(PoisonError::into_inner) = builtin;
-        self.apply_servers(&config, &eras(&known.manifests), |server| {
-            // A command that appeared while we run may be anybody's, and so may an address that would be
-            // sent credentials.
-            matches!(&server.transport, Transport::Http { headers, .. } if headers.is_empty())
-                || commands.contains(&config::launch_digest(server))
-        })
-        .await;
-        self.arrange(known);
-        self.servers.all().iter().for_each(Slot::start_if_eager);
+    pub(crate) async fn reload(&self) -> Result<(), Problem> {
+        let config = self.settings.read_again()?;
+        let commands = Accepted::open(&self.settings.paths).read()?;
+        self.tools.reload(config, &commands).await?;
+        self.knowledge.reload();
         Ok(())
-    }
-
-    async fn apply_servers(
-        &self,
-        config: &Config,
-        eras: &HashMap<ServerName, Era>,
-        accepted: impl Fn(&config::Server) -> bool,
-    ) {
-        let wanted = config.servers.iter().filter(|server| server.enabled).map(|server| Wanted {
-            settings: server.clone(),
-            env: config::child_env(server, &self.env),
-            accepted: accepted(server),
-            era: eras.get(&server.name).copied(),
-        });
-        self.servers.apply(wanted.collect()).await;
-    }
-
-    /// Makes the catalogue anew from what is stored.
-    pub(crate) async fn refresh(&self) -> Result<(), Problem> {
-        self.arrange(self.known().await?);
-        Ok(())
-    }
-
-    async fn known(&self) -> Result<Known, Problem> {
-        let (store, principal) = (self.store.clone(), self.principal.clone());
-        let known = move || {
-            // In this order: what is accepted in between is accepted.
-            let manifests = store.manifests(&principal)?;
-            Ok::<_, pml_store::Error>(Known { manifests, accepted: store.accepted_definitions(&principal)? })
-        };
-        Ok(blocking(known).await?)
-    }
-
-    /// Puts the tools of the built-in servers and of what is stored in force.
-    fn arrange(&self, known: Known) {
-        let Known { manifests, mut accepted } = known;
-        let mut known: HashMap<ServerName, Manifest> =
-            manifests.into_iter().map(|manifest| (manifest.server.clone(), manifest)).collect();
-        let config = self.config();
-        let mut listings: Vec<Listing> = self.built_in_listings();
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        for server in config.servers.iter().filter(|server| server.enabled) {
-            // What another command told under this name says nothing about this one.
-            let launch = config::launch_digest(server);
-            let manifest = known.remove(&server.name).filter(|m| m.launch == launch);
-            let accepted = match server.definitions {
-                Definitions::Follow => catalogue::Accepted::All,
-                Definitions::Pinned => catalogue::Accepted::Only(
-                    accepted.remove(&(server.name.clone(), launch.clone())).unwrap_or_default(),
-                ),
-            };
-            let mut listing = listing(server, manifest, accepted);
-            if let Some(told) = live.get(&server.name).filter(|told| told.launch == launch) {
-                listing.tools.clone_from(&told.tools);
-                listing.server.known = true;
-            }
-            listings.push(listing);
-        }
-        drop(live);
-        let mut snapshot = Snapshot::new(listings, config.names);
-        snapshot.off.extend(self.fs_off().map(|why| (FS.to_owned(), why)));
-        let before = self.catalogue.replace(snapshot);
-        let now = self.catalogue.snapshot();
-        let names = |snapshot: &Snapshot| -> Vec<(String, Digest)> {
-            snapshot.tools.iter().map(|tool| (tool.exposed.clone(), tool.definition.digest.clone())).collect()
-        };
-        if names(&before) != names(&now) {
-            self.announce(Change::Tools);
-        }
-    }
-
-    fn built_in_listings(&self) -> Vec<Listing> {
-        let all = self.builtin.read().unwrap_or_else(PoisonError::into_inner);
-        let listing = |server: &builtin::Server| Listing {
-            server: catalogue::Server {
-                name: ServerName::new(server.name()).expect("built-in servers have plain names"),
-                description: Some(server.description().to_owned()),
-                known: true,
-                capabilities: None,
-            },
-            tools: catalogue::with_identifiers(server.definitions()),
-            accepted: catalogue::Accepted::All,
-        };
-        all.values().map(listing).collect()
-    }
-
-    /// Takes in what happened to a server.
-    pub(crate) async fn hear(&self, told: Told) {
-        match told.what {
-            What::Listed { launch, asked_at, opened } => {
-                self.learn(&told.server, launch, asked_at, *opened).await;
-            }
-            What::Status => {
-                self.forget_if_gone(&told.server).await;
-                self.publish(&told.server).await;
-            }
-            What::Prompts => self.announce(Change::Prompts),
-            What::Resources => self.announce(Change::Resources),
-            What::Resource(uri) => self.announce(Change::Resource(uri)),
-        }
-    }
-
-    async fn learn(&self, server: &ServerName, launch: Digest, asked_at: Instant, opened: Opened) {
-        // What a replaced command told late says nothing about the one in its place.
-        let current = |slot: &Arc<Slot>| *slot.launch() == launch;
-        let Some(slot) = self.servers.get(server).filter(current) else { return };
-        for refused in &opened.refused {
-            tracing::warn!(%server, refused, "a tool was left out");
-        }
-        self.refused
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(server.clone(), opened.refused.clone());
-        if let Err(problem) = self.record(&slot, opened).await {
-            tracing::error!(%server, %problem, "what a server told could not be stored");
-        }
-        self.listed.send_modify(|listed| {
-            listed.insert((server.clone(), launch), asked_at);
-        });
-    }
-
-    async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {
-        let listing = StoredListing {
-            server: slot.name().clone(),
-            launch: slot.launch().clone(),
-            about: ServerAbout {
-                info: opened.about.server.clone(),
-                instructions: opened.about.instructions.clone(),
-                protocol_version: Some(opened.about.version.clone()),
-                era: Some(if opened.about.era == Era::Legacy { "legacy" } else { "modern" }.to_owned()),
-                capabilities: Some(opened.about.capabilities.clone()),
-            },
-            tools: distinct(opened.tools),
-            welcome: match slot.settings().definitions {
-                Definitions::Pinned => Welcome::First,
-                Definitions::Follow => Welcome::Always,
-            },
-        };
-        let (store, principal, now) = (self.store.clone(), self.principal.clone(), now_ms());
-        let own = (listing.server.clone(), listing.launch.clone(), listing.tools.clone());
-        let (change, manifest) = blocking(move || {
-            let server = listing.server.clone();
-            let change = store.record_manifest(&principal, listing, now)?;
-            Ok::<_, pml_store::Error>((change, store.manifest(&principal, &server)?))
-        })
-        .await?;
-        self.remember_live(own, manifest);
-        for changed in &change.changed {
-            tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
-                "the definition of a tool changed; `pml list --changes` shows it");
-        }
-        for rule in &change.voided {
-            tracing::warn!(
-                rule = rule.number,
-                tool = rule.tool,
-                "a standing approval was for another definition and is void"
-            );
-        }
-        self.refresh().await
-    }
-
-    /// Keeps what a server of this process told: another process's server of the same name may tell
-    /// something else, and what we call is ours.
-    fn remember_live(
-        &self,
-        (server, launch, tools): (ServerName, Digest, Vec<Definition>),
-        stored: Option<Manifest>,
-    ) {
-        let mut known: HashMap<String, Offer> = stored
-            .into_iter()
-            .flat_map(|m| m.tools)
-            .map(|tool| (tool.definition.name.clone(), offer(tool)))
-            .collect();
-        let named = |definition: Definition| match known.remove(&definition.name) {
-            Some(offer) => Offer { definition: Arc::new(definition), ..offer },
-            None => {
-                let identifier = pml_model::name::identifier(&definition.name);
-                let now = now_ms();
-                Offer { definition: Arc::new(definition), identifier, since: now, defined_at: now }
-            }
-        };
-        let mut tools: Vec<Offer> = tools.into_iter().map(named).collect();
-        // The order of the stored manifest, so that a start alone does not look like a change.
-        tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
-        let told = LiveTools { launch, tools };
-        self.live.write().unwrap_or_else(PoisonError::into_inner).insert(server, told);
-    }
-
-    /// Forgets what a server told when it no longer runs: from then on the stored manifest speaks for it.
-    async fn forget_if_gone(&self, server: &ServerName) {
-        let status = self.servers.get(server).map(|slot| slot.status());
-        if matches!(status, Some(Status::Starting | Status::Ready(_))) {
-            return;
-        }
-        let known = self.live.write().unwrap_or_else(PoisonError::into_inner).remove(server);
-        if known.is_some()
-            && let Err(problem) = self.refresh().await
-        {
-            tracing::warn!(%problem, "the catalogue could not be read again");
-        }
-    }
-
-    async fn publish(&self, server: &ServerName) {
-        let (Some(process), Some(slot)) = (self.process.clone(), self.servers.get(server)) else { return };
-        let state = describe_status(&slot.status());
-        let (store, principal, server, now) =
-            (self.store.clone(), self.principal.clone(), server.clone(), now_ms());
-        if let Err(error) =
-            blocking(move || store.publish_state(&principal, &process, &server, &state, now)).await
-        {
-            tracing::debug!(%error, "the state of a server could not be published");
-        }
-    }
-}
-
-/// What the database knows of servers.
-struct Known {
-    manifests: Vec<Manifest>,
-    accepted: AcceptedDefinitions,
-}
-
-/// What a running server told, with the identifiers its tools keep.
-struct LiveTools {
-    launch: Digest,
-    tools: Vec<Offer>,
-}
-
-/// A built-in server in use; holds on to it across a reload.
-pub struct BuiltIn {
-    all: Arc<HashMap<&'static str, builtin::Server>>,
-    name: String,
-}
-
-impl std::ops::Deref for BuiltIn {
-    type Target = builtin::Server;
-    fn deref(&self) -> &builtin::Server {
-        &self.all[self.name.as_str()]
-    }
-}
-
-/// A server's state in one word and, where it is down, why.
-pub fn describe_status(status: &Status) -> String {
-    match status {
-        Status::Idle => "idle".to_owned(),
-        Status::Starting => "starting".to_owned(),
-        Status::Ready(connection) => format!("ready ({})", connection.about().version),
-        Status::Down { reason, .. } => format!("down: {reason}"),
-        Status::Held => "waits for `pml accept`".to_owned(),
-        Status::Closed => "closed".to_owned(),
     }
 }
 
 async fn open_store(paths: &Paths) -> Result<Store, Problem> {
     let path = paths.database();
     Ok(blocking(move || Store::open(&path)).await?)
-}
-
-/// The built-in server of files.
-const FS: &str = "fs";
-
-fn built_in(
-    config: &Config,
-    paths: &Paths,
-    cwd: &Path,
-    env: &Env,
-) -> Result<HashMap<&'static str, builtin::Server>, Problem> {
-    let settings = builtin::Settings {
-        fs_root: fs_root(config, cwd, env).unwrap_or(None),
-        own: config::own_files(config, paths, env),
-        http_hosts: config.builtin.http_hosts.clone(),
-    };
-    let servers =
-        builtin::servers(&settings).map_err(|error| Problem::new(Code::Config, error.to_string()))?;
-    let wanted = |server: &builtin::Server| !config.builtin.disabled.iter().any(|name| name == server.name());
-    Ok(servers.into_iter().filter(wanted).map(|server| (server.name(), server)).collect())
-}
-
-/// The directory `fs` works below: the one the configuration names, else the one PML was started in. Clients start PML
-/// wherever they like, so a directory that holds everything of a person counts only where it is named.
-fn fs_root(config: &Config, cwd: &Path, env: &Env) -> Result<Option<PathBuf>, Problem> {
-    if config.builtin.disabled.iter().any(|name| name == FS) {
-        return Ok(None);
-    }
-    if let Some(named) = &config.builtin.fs_root {
-        return Ok(Some(named.clone()));
-    }
-    let what = match config::too_wide(cwd, env) {
-        None => return Ok(Some(cwd.to_owned())),
-        Some(TooWide::Home) => "a home directory",
-        Some(TooWide::Top) => "the whole file system",
-    };
-    let shown = cwd.display();
-    let text = format!(
-        "the built-in server `fs` is off: its root would be `{shown}`, {what}, which the configuration does not name"
-    );
-    let hint = format!(
-        "start PML in the directory of a project, or name a directory in `pml.toml`: `[builtin.fs]` with \
-         `root = \"~/work\"` (`root = \"{shown}\"` if all of it is meant)"
-    );
-    Err(Problem::new(Code::Denied, text).hint(hint))
-}
-
-/// How servers spoke the last time.
-fn eras(manifests: &[Manifest]) -> HashMap<ServerName, Era> {
-    let era = |text: &str| if text == "legacy" { Era::Legacy } else { Era::Modern };
-    manifests.iter().filter_map(|m| Some((m.server.clone(), era(m.about.era.as_deref()?)))).collect()
-}
-
-fn listing(server: &config::Server, manifest: Option<Manifest>, accepted: catalogue::Accepted) -> Listing {
-    let about = manifest.as_ref().map(|manifest| &manifest.about);
-    let description = server.description.clone().or_else(|| about.and_then(in_its_own_words));
-    Listing {
-        server: catalogue::Server {
-            name: server.name.clone(),
-            description,
-            known: manifest.is_some(),
-            capabilities: about
-                .and_then(|about| about.capabilities.as_ref().map(|json| json.get().to_owned())),
-        },
-        tools: manifest.into_iter().flat_map(|m| m.tools).map(offer).collect(),
-        accepted,
-    }
-}
-
-fn offer(tool: StoredTool) -> Offer {
-    Offer {
-        definition: Arc::new(tool.definition),
-        identifier: tool.identifier,
-        since: tool.first_seen_at,
-        defined_at: tool.defined_at,
-    }
-}
-
-/// What a server calls itself, where the operator did not say what it is for.
-fn in_its_own_words(about: &ServerAbout) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Info {
-        title: Option<String>,
-        description: Option<String>,
-    }
-    let info: Info = serde_json::from_str(about.info.as_ref()?.get()).ok()?;
-    // In quotes: it stands in what agents read, and is not our word.
-    info.description.or(info.title).map(|words| format!("“{words}”"))
-}
-
-/// A server that lists a name twice means the last one, as JSON does.
-fn distinct(tools: Vec<Definition>) -> Vec<Definition> {
-    let mut by_name: HashMap<String, usize> = HashMap::new();
-    let mut kept: Vec<Definition> = Vec::with_capacity(tools.len());
-    for tool in tools {
-        match by_name.get(&tool.name) {
-            Some(index) => kept[*index] = tool,
-            None => {
-                by_name.insert(tool.name.clone(), kept.len());
-                kept.push(tool);
-            }
-        }
-    }
-    kept
 }

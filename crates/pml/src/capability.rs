@@ -9,20 +9,20 @@ mod template;
 
 use std::collections::BTreeSet;
 
-use pml_analysis::{Catalogue, LiteralParameter, Parameters};
+use pml_analysis::Catalogue;
 use pml_model::CapabilityId;
+use pml_model::Principal;
 use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
 use pml_model::json::{Fields, raw};
 use pml_model::name::{is_inherited, shortened};
-use pml_model::structure::{Argument, NodeId, NodeKind, Step, Structure};
-use pml_model::{Digest, Principal};
-use serde::{Deserialize, Serialize};
+use pml_model::structure::{Argument, NodeKind, Structure};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::constants::constants;
 use self::template::Form;
-use crate::plan::{Plan, Work};
+use crate::plan::{Learn, Literal, Plan, Work, without_required};
 use crate::reuse;
 use crate::sanitise::Sanitiser;
 

@@ -25,15 +25,15 @@ use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
 
 use crate::app::App;
-use crate::cache;
 use crate::catalogue::Tool;
 use crate::clock::now_ms;
 use crate::discover::{self, Page, Request};
 use crate::execute::replay::{self, Recording, Replayed};
 use crate::execute::{self, Asked, First, Handle, Overview, Page as ResultPage, Resumed};
-use crate::meaning;
-use crate::memory::Candidate;
-use crate::network::{View, Way, Woven};
+use crate::knowledge::cache;
+use crate::knowledge::embeddings;
+use crate::knowledge::graph::{View, Way};
+use crate::knowledge::{Candidate, names_capabilities};
 use crate::plan::Bounds;
 use crate::plan::Plan;
 use crate::planning;
@@ -68,41 +68,43 @@ pub async fn discover(
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
     discover::check(request)?;
-    app.get_acquainted().await;
-    let wanted = app.meaning.wanted(&request.intent).await;
+    app.tools.ensure_manifests_loaded().await;
+    let wanted = app.knowledge.embeddings.wanted(&request.intent).await;
     let capabilities = match request.filter.kind {
         discover::Kind::Tool => Vec::new(),
         discover::Kind::Capability | discover::Kind::All => {
-            app.memory.find(principal, &request.intent, &wanted, Some(&app.meaning)).await?
+            app.knowledge.find(principal, &request.intent, &wanted).await?
         }
     };
     let close = session.map(|session| close_to(app, principal, session)).unwrap_or_default();
-    let mut page = found(app, &wanted, (capabilities, close), request, visible)?;
-    page.note(app.meaning.progress());
-    page.note_unready(&app.unready());
+    let mut page = found(app, principal, &wanted, (capabilities, close), request, visible)?;
+    page.note(app.knowledge.embeddings.progress());
+    page.note_unready(&app.tools.unready());
     Ok(page)
 }
 
 /// What hangs together with what was just used in a session.
 fn close_to(app: &App, principal: &Principal, session: &str) -> HashMap<String, Close> {
-    let used = app.memory.context(principal, session);
+    let used = app.knowledge.memory.context(principal, session);
     let used: Vec<&str> = used.iter().map(String::as_str).collect();
-    let woven = app.network.current().filter(|_| !used.is_empty());
-    let close = woven.map(|woven| woven.close(&used)).unwrap_or_default();
+    let graph = app.knowledge.of(principal).graph().filter(|_| !used.is_empty());
+    let close = graph.map(|graph| graph.close(&used)).unwrap_or_default();
     close.into_iter().map(|close| (close.id.clone(), close)).collect()
 }
 
 /// The tools and capabilities for a request, with all that is remembered of them.
 fn found(
     app: &App,
-    wanted: &meaning::Wanted,
+    principal: &Principal,
+    wanted: &embeddings::Wanted,
     (capabilities, close): (Vec<Candidate>, HashMap<String, Close>),
     request: &Request,
     visible: impl Fn(&Tool) -> bool,
 ) -> Result<Page, Problem> {
-    let (snapshot, observed, uses) = (app.catalogue.snapshot(), app.memory.observed(), app.memory.uses());
-    let vectors = app.meaning.of_tools(&snapshot);
-    let past = app.memory.advice(&snapshot, wanted);
+    let (snapshot, learned) = (app.tools.snapshot(), app.knowledge.of(principal));
+    let (observed, uses) = (learned.observed(), learned.uses());
+    let vectors = app.knowledge.embeddings.of_tools(&snapshot);
+    let past = learned.advice(&snapshot, wanted);
     let known = discover::Recalled {
         capabilities,
         observed: Some(&*observed),
@@ -119,29 +121,22 @@ fn found(
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn graph(app: &Arc<App>) -> Result<View, Problem> {
-    let woven = woven(app).await?;
-    Ok(blocking(move || woven.view()).await)
+pub async fn graph(app: &App, principal: &Principal) -> Result<View, Problem> {
+    let graph = app.knowledge.graph(principal).await?;
+    Ok(blocking(move || graph.view()).await)
 }
 
 /// The likeliest ways from one tool or capability to another.
 ///
 /// # Errors
 /// One of them is unknown, or the database cannot be read.
-pub async fn ways(app: &Arc<App>, from: &str, to: &str) -> Result<Vec<Way>, Problem> {
-    let woven = woven(app).await?;
-    woven.ways(from, to).ok_or_else(|| {
+pub async fn ways(app: &App, principal: &Principal, from: &str, to: &str) -> Result<Vec<Way>, Problem> {
+    let graph = app.knowledge.graph(principal).await?;
+    graph.ways(from, to).ok_or_else(|| {
         let (from, to) = (printable(from), printable(to));
         Problem::new(Code::NotFound, format!("`{from}` or `{to}` is no tool or capability"))
             .hint("give tools as `server:tool` and capabilities by id; `pml graph --json` lists them")
     })
-}
-
-async fn woven(app: &Arc<App>) -> Result<Arc<Woven>, Problem> {
-    app.get_acquainted().await;
-    app.memory.refresh().await?;
-    let told = Arc::clone(app);
-    Ok(blocking(move || told.network.bring_up_to_date(&told)).await?)
 }
 
 /// A DAG of tools that could serve an intent; nothing where no tool has to do with it.
@@ -151,7 +146,7 @@ pub async fn suggest_dag(
     intent: &str,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
-    let wanted = app.meaning.wanted(intent).await;
+    let wanted = app.knowledge.embeddings.wanted(intent).await;
     compose::compose(app, principal, intent, &serde_json::Map::new(), &wanted.text, visible).await
 }
 
@@ -183,12 +178,12 @@ pub async fn analyse_dag(app: &App, document: String) -> Analysed {
 
 /// The tools there are, and the capabilities of the principal that `source` may name.
 async fn known_to(app: &App, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
-    if planning::names_capabilities(source)
-        && let Err(error) = app.memory.refresh().await
+    if names_capabilities(source)
+        && let Err(error) = app.knowledge.memory.refresh().await
     {
         tracing::warn!(%error, "which capabilities there are could not be read");
     }
-    app.known_to(principal, source)
+    app.knowledge.known_to(principal, source)
 }
 
 /// What was learned, as a principal sees it.
@@ -198,12 +193,12 @@ struct Whose<'a> {
 }
 
 impl planning::Learned for Whose<'_> {
-    fn named(&self, name: &str) -> Option<Arc<crate::memory::Known>> {
-        self.app.memory.called(self.principal, name)
+    fn named(&self, name: &str) -> Option<Arc<crate::knowledge::Known>> {
+        self.app.knowledge.memory.called(self.principal, name)
     }
 
     fn catalogue(&self, source: &str) -> Arc<pml_analysis::Catalogue> {
-        self.app.known_to(self.principal, source)
+        self.app.knowledge.known_to(self.principal, source)
     }
 }
 
@@ -255,7 +250,7 @@ pub async fn execute(
     {
         return Ok(known);
     }
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     let asked = match recall::recall(app, asked, &visible).await? {
         Recalled::Run(asked) => *asked,
         Recalled::Suggested(suggested) => return Ok(Executed::Suggested(suggested)),
@@ -273,11 +268,11 @@ pub async fn execute(
     let Execution { principal, session, caller, idempotency, patience, capability, cache, .. } = asked;
     approvals::by_rules(app, &principal, &mut plan).await?;
     let ticket = match cache {
-        true => cache::ticket(app, &plan, &principal, capability.as_ref()).await,
+        true => cache::ticket(&app.knowledge, &plan, &principal, capability.as_ref()).await,
         false => None,
     };
     if let Some(ticket) = &ticket
-        && let Some(hit) = app.cache.get(app, ticket).await
+        && let Some(hit) = app.knowledge.cache.get(&app.knowledge, ticket).await
     {
         return Ok(Executed::Known(known(app, &principal, &plan, hit).await?));
     }
@@ -286,8 +281,8 @@ pub async fn execute(
     let question = plan.question.clone();
     let asked = Asked { principal, session, plan, caller, idempotency, request_mark, patience, ticket };
     let begun = match question {
-        None => execute::start(app, asked).await.map(Executed::Going),
-        Some(question) => execute::ask_first(app, asked, question).await.map(|first| match first {
+        None => execute::start(&app.runs, asked).await.map(Executed::Going),
+        Some(question) => execute::ask_first(&app.runs, asked, question).await.map(|first| match first {
             First::Waits(id, standing) => Executed::Stands(id, standing),
             First::Same(id, standing) => Executed::AsksAlready(id, standing),
         }),
@@ -312,14 +307,14 @@ async fn known(
     hit: cache::Hit,
 ) -> Result<Box<Known>, Problem> {
     let id = execute::new_id()?;
-    cache::note_use(app, plan, principal, &id);
+    cache::note_use(&app.knowledge, plan, principal, &id);
     let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
     let next = match &capability {
         Some(capability) => {
             let tools: Vec<String> = plan.tools.iter().map(|tool| tool.id.to_string()).collect();
             let called = plan.nested.iter().map(|nested| nested.id.as_str());
             let ran = tools.iter().map(String::as_str).chain(called).chain([capability.as_str()]).collect();
-            app.memory.next_after(principal, Some(capability), None, &ran)
+            app.knowledge.next_after(principal, Some(capability), None, &ran)
         }
         None => Vec::new(),
     };
@@ -332,7 +327,7 @@ async fn known(
 /// # Errors
 /// It cannot be run, or may not be.
 pub(crate) async fn dry(app: &App, asked: &Execution) -> Result<Plan, Problem> {
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     planned(app, asked, &|_| true).await.map_err(|refused| refused.problem)
 }
 
@@ -351,7 +346,7 @@ async fn planned(
     let document = match &asked.work {
         planning::Asked::Code(code) => {
             let analysis = understood(app, &asked.principal, code).await?;
-            let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+            let (snapshot, policy) = (app.tools.snapshot(), app.policy());
             let setting =
                 Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
             return planning::plan(&setting, *analysis, asked);
@@ -367,7 +362,7 @@ async fn planned(
         }
     };
     let analysis = understood_dag(app, &asked.principal, document).await?;
-    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
     planning::plan_dag(&setting, *analysis, asked)
 }
@@ -398,7 +393,7 @@ async fn asked_before(
     }
     Ok(Some(match app.runs.here(&id) {
         Some(handle) => Executed::Going(handle),
-        None => Executed::Stands(id.clone(), execute::standing(app, principal, &id).await?),
+        None => Executed::Stands(id.clone(), execute::standing(&app.runs, principal, &id).await?),
     }))
 }
 
@@ -447,7 +442,7 @@ pub async fn resume(
     id: &RunId,
     caller: Caller,
 ) -> Result<Resumed, Problem> {
-    execute::resume(app, principal, id, caller).await
+    execute::resume(&app.runs, principal, id, caller).await
 }
 
 /// How a run stands, wherever it is.
@@ -455,7 +450,7 @@ pub async fn resume(
 /// # Errors
 /// There is no such run, or it cannot be read.
 pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    execute::standing(app, principal, id).await
+    execute::standing(&app.runs, principal, id).await
 }
 
 /// A run of the principal's that goes on in this process.
@@ -468,7 +463,7 @@ pub fn run_here(app: &App, principal: &Principal, id: &RunId) -> Option<Arc<Hand
 /// # Errors
 /// There is no such run, or its records are no longer kept.
 pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
-    execute::overview(app, principal, id).await
+    execute::overview(&app.runs, principal, id).await
 }
 
 /// A part of the result of a task.
@@ -481,7 +476,7 @@ pub async fn task_result(
     id: &RunId,
     wanted: &Wanted,
 ) -> Result<ResultPage, Problem> {
-    execute::result(app, principal, id, wanted).await
+    execute::result(&app.runs, principal, id, wanted).await
 }
 
 /// All that is recorded of a run.
@@ -489,7 +484,7 @@ pub async fn task_result(
 /// # Errors
 /// There is no such run, or its records are no longer kept.
 pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
-    replay::recording(app, principal, id).await
+    replay::recording(&app.runs, principal, id).await
 }
 
 /// A recorded run is run again, offline; with `code`, as if that had been its program.
@@ -505,7 +500,7 @@ pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> R
             recording.plan.clone().with_code(code, *analysis)
         }
     };
-    replay::replay(app, recording, plan).await
+    replay::replay(&app.runs, recording, plan).await
 }
 
 /// Whether a program that is replayed calls only capabilities that were recorded with the run: what one that is there
@@ -524,7 +519,7 @@ fn calls_only_recorded(plan: &Plan, analysis: &pml_analysis::Analysis) -> Result
 /// # Errors
 /// There is no such run, it never waits before layers, or that cannot be recorded.
 pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
-    execute::pause(app, principal, id).await
+    execute::pause(&app.runs, principal, id).await
 }
 
 /// A run is ended, wherever it is.
@@ -537,7 +532,7 @@ pub async fn abort(
     id: &RunId,
     reason: &str,
 ) -> Result<Standing, Problem> {
-    execute::abort(app, principal, id, reason).await
+    execute::abort(&app.runs, principal, id, reason).await
 }
 
 /// Whoever asked for a run no longer wants it.
@@ -545,5 +540,5 @@ pub async fn abort(
 /// # Errors
 /// There is no such run, another process has it, or the end cannot be recorded.
 pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    execute::cancel(app, principal, id).await
+    execute::cancel(&app.runs, principal, id).await
 }

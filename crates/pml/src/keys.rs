@@ -13,7 +13,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pml_model::{Digest, KeyId, Principal};
 use pml_store::{ClientKey, NewKey, Store};
 
-use crate::app::App;
+use tokio_util::sync::CancellationToken;
+
 use crate::clock::now_ms;
 use crate::config::{Secret, disk};
 use crate::problem::{Code, Problem};
@@ -72,13 +73,13 @@ fn is_same(one: &Digest, other: &Digest) -> bool {
 }
 
 /// Keeps the keys in step with the database.
-pub(crate) async fn follow(app: Arc<App>) {
+pub(crate) async fn follow(keys: Arc<Keys>, store: Store, stop: CancellationToken) {
     let mut seen = None;
     loop {
-        let store = app.store.clone();
-        match blocking(move || store.data_version()).await {
+        let read = store.clone();
+        match blocking(move || read.data_version()).await {
             Ok(version) if seen == Some(version) => {}
-            Ok(version) => match app.keys.refresh(&app.store).await {
+            Ok(version) => match keys.refresh(&store).await {
                 Ok(()) => seen = Some(version),
                 Err(problem) => tracing::warn!(%problem, "the keys of clients could not be read"),
             },
@@ -86,7 +87,7 @@ pub(crate) async fn follow(app: Arc<App>) {
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
-            () = app.stopping().cancelled() => return,
+            () = stop.cancelled() => return,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pml_analysis::dag::Work;
 use pml_analysis::render::Report;
-use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity, Tool, Withheld};
+use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity};
 use pml_mcp::Caller;
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::{Answerer, Approval};
@@ -28,7 +28,7 @@ use crate::catalogue::{self, Snapshot};
 use crate::clock::now_ms;
 use crate::config::{Dynamic, Scope};
 use crate::execute::Tasks;
-use crate::memory::{Known, Observed};
+use crate::knowledge::Known;
 use crate::plan::Learn;
 use crate::plan::{
     Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Understood,
@@ -130,38 +130,6 @@ impl From<Problem> for Refused {
     }
 }
 
-/// How many results say what those of a tool look like.
-const ENOUGH: u64 = 3;
-
-/// The tools of `snapshot` as programs may name them, with what those that do not say were `observed` to give. What a server claims about its tools is not
-/// believed: only the tools of servers that are `ours` are known to change nothing.
-pub(crate) fn catalogue(snapshot: &Snapshot, observed: &Observed, ours: impl Fn(&str) -> bool) -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    for tool in &snapshot.tools {
-        let definition = &tool.definition;
-        let reads = definition.annotations.read_only_hint == Some(true) && ours(tool.id.server.as_str());
-        let seen = || observed.get(&(tool.id.to_string(), definition.digest.clone()));
-        let seen = || seen().filter(|seen| seen.count >= ENOUGH).map(|seen| raw(&seen.schema));
-        catalogue.add(Tool::new(
-            tool.id.clone(),
-            tool.identifier.clone(),
-            definition.input_schema.clone(),
-            definition.output_schema.clone().or_else(seen),
-            reads,
-        ));
-    }
-    for held in &snapshot.held_back {
-        let Problem { message, .. } = held.problem();
-        let withheld = Withheld { message, hint: held.hint() };
-        catalogue.withhold(held.id.server.as_str(), &[&held.id.tool, &held.identifier], &withheld);
-    }
-    for (server, Problem { message, hint, .. }) in &snapshot.off {
-        let hint = hint.clone().unwrap_or_default();
-        catalogue.withhold_server(server, Withheld { message: message.clone(), hint });
-    }
-    catalogue
-}
-
 /// Whether nothing is wrong: a program that would fail is not run.
 pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> {
     let mistakes = |complaint: &&Complaint| complaint.severity == Severity::Error;
@@ -208,11 +176,6 @@ pub(crate) trait Learned: Sync {
 
     /// The tools there are, and the capabilities that `source` may name.
     fn catalogue(&self, source: &str) -> Arc<Catalogue>;
-}
-
-/// Whether a program or a document may call capabilities.
-pub(crate) fn names_capabilities(source: &str) -> bool {
-    source.contains("capabilit")
 }
 
 /// What is run, if the rules allow it: every tool the program can call must be one it may call, or one that a person can
@@ -716,47 +679,4 @@ fn given(arguments: &RawValue, most: u64) -> Result<(), Problem> {
             .hint("give them as `context`, such as {\"path\": \"notes.txt\"}")
     })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use pml_model::{Definition, ServerName};
-
-    use super::*;
-    use crate::catalogue::{Accepted, Listing, Server, with_identifiers};
-    use crate::config::Naming;
-
-    fn listing(server: &str) -> Listing {
-        let definition = |name: &str, reads: bool| {
-            let text = json!({
-                "name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
-                "annotations": {"readOnlyHint": reads},
-            });
-            Definition::parse(raw(&text)).unwrap()
-        };
-        let server = Server {
-            name: ServerName::new(server).unwrap(),
-            description: None,
-            known: true,
-            capabilities: None,
-        };
-        Listing {
-            server,
-            tools: with_identifiers(vec![definition("get-sum", true), definition("put", false)]),
-            accepted: Accepted::All,
-        }
-    }
-
-    #[test]
-    fn only_our_own_claims_to_read_are_believed() {
-        let snapshot = Snapshot::new(vec![listing("mine"), listing("theirs")], Naming::Qualified);
-        let made = catalogue(&snapshot, &Observed::new(), |server| server == "mine");
-        let reads = |server, tool| made.tool(server, tool).map(|tool| tool.read_only);
-        assert_eq!(reads("mine", "get_sum"), Some(true));
-        assert_eq!(reads("mine", "get-sum"), Some(true), "by its own name as well");
-        assert_eq!(reads("mine", "put"), Some(false));
-        assert_eq!(reads("theirs", "get_sum"), Some(false));
-        assert_eq!(reads("theirs", "get_summ"), None);
-        assert!(made.tool("mine", "put").unwrap().output().is_some());
-    }
 }

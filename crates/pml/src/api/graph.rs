@@ -19,7 +19,7 @@ pub(super) fn router() -> Router<Arc<App>> {
 }
 
 async fn graph(State(app): State<Arc<App>>) -> Response {
-    match flow::graph(&app).await {
+    match flow::graph(&app, &app.principal).await {
         Ok(view) => json_of(StatusCode::OK, &view),
         Err(problem) => refuse(&problem),
     }
@@ -33,7 +33,7 @@ struct Ends {
 }
 
 async fn ways(State(app): State<Arc<App>>, Query(ends): Query<Ends>) -> Response {
-    match flow::ways(&app, &ends.from, &ends.to).await {
+    match flow::ways(&app, &app.principal, &ends.from, &ends.to).await {
         Ok(ways) => json_of(StatusCode::OK, &json!({ "ways": ways })),
         Err(problem) => refuse(&problem),
     }

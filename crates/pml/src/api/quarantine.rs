@@ -56,7 +56,7 @@ struct Word {
 }
 
 async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let tools: Vec<Waiting> =
         snapshot.held_back.iter().filter(|held| held.why.waits()).map(Waiting::from).collect();
     listed(&headers, &json!({ "tools": tools }))
@@ -110,7 +110,7 @@ async fn take(app: &App, admitted: &Admitted, tool: &str, body: &[u8]) -> Result
             .hint("send `{\"definition\": \"…\"}` with the digest that is listed")
     })?;
     let id = ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let Some(held) = snapshot.held(&id).filter(|held| held.why.waits()) else {
         // Also that there is no such tool.
         snapshot.tool(&id)?;
@@ -130,6 +130,12 @@ async fn take(app: &App, admitted: &Admitted, tool: &str, body: &[u8]) -> Result
     if held.definition.digest != word.definition {
         return Err(changed());
     }
-    let other = accepted::definitions(app, server, std::slice::from_ref(held), "the dashboard").await?;
+    let other = accepted::definitions(
+        (&app.tools, &app.store, &app.principal),
+        server,
+        std::slice::from_ref(held),
+        "the dashboard",
+    )
+    .await?;
     if other.is_empty() { Ok(()) } else { Err(changed()) }
 }

@@ -190,7 +190,9 @@ async fn through_the_flow(app: &Arc<App>, code: String) -> Result<Went, Problem>
 
 /// Runs a program in a worker without asking whether it may be; nothing where it is no program.
 async fn past_the_flow(app: &App, pool: &Pool, code: &str) -> Result<Option<Ended>, Problem> {
-    let Ok(analysis) = pml_analysis::analyse(code, &app.known_tools()) else { return Ok(None) };
+    let Ok(analysis) = pml_analysis::analyse(code, &app.knowledge.known_tools(&app.principal)) else {
+        return Ok(None);
+    };
     let program = pml_sandbox::Program {
         js: analysis.program.js,
         probe: analysis.program.probe,

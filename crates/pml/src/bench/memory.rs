@@ -16,8 +16,8 @@ use super::{Figure, execution, failed, milliseconds, quantile};
 use crate::app::{App, Role};
 use crate::config::{Env, Paths};
 use crate::flow::{self, Executed};
-use crate::meaning::Wanted;
-use crate::memory::Memory;
+use crate::knowledge::Memory;
+use crate::knowledge::embeddings::Wanted;
 use crate::planning::Asked;
 use crate::problem::Problem;
 
@@ -311,7 +311,7 @@ async fn hits(
     let mut times = Vec::new();
     for _ in 0..rounds {
         if forget {
-            app.cache.clear();
+            app.knowledge.cache.clear();
         }
         let asked = asked();
         let started = Instant::now();

@@ -271,7 +271,7 @@ async fn resumed(app: &Arc<App>) -> Result<Vec<Duration>, Problem> {
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let started = Instant::now();
-        let resumed = execute::resume(app, &app.principal, &handle.id, Caller::silent()).await?;
+        let resumed = execute::resume(&app.runs, &app.principal, &handle.id, Caller::silent()).await?;
         let Resumed::Going(again) = resumed else { return Err(failed("the run does not go on")) };
         if !asleep(&again.wait(Duration::from_secs(30)).await) {
             return Err(failed("the run does not sleep again"));

@@ -49,10 +49,10 @@ async fn accepted(here: &Here, app: &App, accept: &Accept) -> Result<ExitCode, P
         return Ok(ExitCode::FAILURE);
     }
     if tool.is_none() {
-        Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        Accepted::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
     }
     let by = if accept.yes { "pml accept --yes" } else { "pml accept" };
-    let other = accepted::definitions(app, server, &waiting, by).await?;
+    let other = accepted::definitions((&app.tools, &app.store, &app.principal), server, &waiting, by).await?;
     if let Some(id) = other.first() {
         let text = format!("`{id}` changed once more while it was shown, and was not accepted");
         return Err(Problem::new(Code::ToolChanged, text).hint("run `pml accept` again"));
@@ -67,7 +67,7 @@ fn tool_id(text: &str) -> Result<ToolId, Problem> {
 
 /// The tools that wait for this word.
 fn waiting(app: &App, server: &config::Server, tool: Option<&ToolId>) -> Result<Vec<HeldBack>, Problem> {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let Some(id) = tool else {
         let of_server = |held: &&HeldBack| held.id.server == server.name && held.why.waits();
         return Ok(snapshot.held_back.iter().filter(of_server).cloned().collect());

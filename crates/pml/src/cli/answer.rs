@@ -128,7 +128,7 @@ async fn answering(
         return Ok(By::Shell);
     }
     asks(here, id, question);
-    as_a_person(&app.paths, &app.store).await?;
+    as_a_person(&app.settings.paths, &app.store).await?;
     Ok(By::Terminal)
 }
 

@@ -21,7 +21,7 @@ use super::{Here, out};
 use crate::app::{App, Role};
 use crate::discover::{Detail, Filter, Kind, Request, default_limit};
 use crate::flow::{self, Called, Executed, NamedCall};
-use crate::meaning;
+use crate::knowledge;
 use crate::problem::{Code, Problem, Sent};
 use crate::report::Standing;
 use crate::tools::{Direct, Outcome, ToolError};
@@ -227,8 +227,8 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         offset: discover.offset,
         detail: if discover.full { Detail::Full } else { Detail::Brief },
     };
-    app.get_acquainted().await;
-    meaning::read_for(&app, READING).await;
+    app.tools.ensure_manifests_loaded().await;
+    knowledge::embed_for(&app.knowledge, READING).await;
     let page = flow::discover(&app, (&app.principal, None), &request, |_| true).await;
     app.close().await;
     let page = page?;

@@ -12,7 +12,7 @@ use super::call::READING;
 use super::{Here, out};
 use crate::app::{App, Role};
 use crate::config::{self, Declared};
-use crate::meaning;
+use crate::knowledge;
 use crate::passphrase;
 use crate::problem::Problem;
 use crate::runtime::blocking;
@@ -55,11 +55,11 @@ pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
 
 async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
     let config = app.config();
-    findings.push(good(match app.paths.config.exists() {
-        true => format!("configuration {}", app.paths.config.display()),
+    findings.push(good(match app.settings.paths.config.exists() {
+        true => format!("configuration {}", app.settings.paths.config.display()),
         false => format!(
             "no configuration at {}; the defaults are used (`pml init` writes one)",
-            app.paths.config.display()
+            app.settings.paths.config.display()
         ),
     }));
     findings.extend(database(app).await);
@@ -81,24 +81,24 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
         let hint = "read it, then run `pml trust` in its directory";
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }
-    findings.extend(app.fs_off().map(|Problem { message, hint, .. }| warn(message, hint)));
+    findings.extend(app.tools.fs_off().map(|Problem { message, hint, .. }| warn(message, hint)));
     findings.extend(answers(app));
     findings.push(guarded());
     findings.push(walls());
     findings.push(sandbox(app).await);
     let trying: Vec<_> =
-        app.servers.all().into_iter().map(|slot| async move { try_out(app, &slot).await }).collect();
+        app.tools.servers.all().into_iter().map(|slot| async move { try_out(app, &slot).await }).collect();
     for found in futures_util::future::join_all(trying).await {
         findings.extend(found);
     }
     findings.extend(meanings(app).await);
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     for held in &snapshot.held_back {
         let Problem { message, hint, .. } = held.problem();
         findings.push(warn(pml_model::name::printable(&message), hint));
     }
     for tool in &snapshot.tools {
-        if let Some(reason) = app.validators.schema_problem(&tool.definition) {
+        if let Some(reason) = app.tools.validators.schema_problem(&tool.definition) {
             let text = format!(
                 "the input schema of `{}` cannot be used, so its arguments are not checked: {}",
                 tool.id,
@@ -137,8 +137,8 @@ async fn database(app: &Arc<App>) -> Vec<Finding> {
 
 /// Whether it can be told what tools mean.
 async fn meanings(app: &Arc<App>) -> Option<Finding> {
-    meaning::read_for(app, READING).await;
-    let progress = app.meaning.progress()?;
+    knowledge::embed_for(&app.knowledge, READING).await;
+    let progress = app.knowledge.embeddings.progress()?;
     let (model, left) = (pml_model::name::printable(&progress.model), progress.left);
     Some(match progress.trouble {
         Some(trouble) => {
@@ -159,7 +159,7 @@ fn answers(app: &App) -> Vec<Finding> {
         let hint = "take it out, or write \"human\": then only a person's own word counts";
         findings.push(warn(text.to_owned(), Some(hint.to_owned())));
     }
-    match passphrase::is_set(&app.paths) {
+    match passphrase::is_set(&app.settings.paths) {
         Ok(true) => {}
         Ok(false) => {
             let text = "no passphrase is set, so nobody can sign in at the dashboard or approve as a person";
@@ -197,7 +197,7 @@ fn walls() -> Finding {
 /// Whether a program can be run at all.
 async fn sandbox(app: &App) -> Finding {
     let started = Instant::now();
-    match crate::execute::try_out(app).await {
+    match crate::execute::try_out(&app.runs).await {
         Ok(()) => good(format!("a sandbox was ready after {} ms", started.elapsed().as_millis())),
         Err(problem) => bad(problem.message, problem.hint),
     }
@@ -209,16 +209,19 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
     let name = slot.name();
     match slot.connection(deadline, &CancellationToken::new()).await {
         Ok(connection) => {
-            app.settled(slot).await;
-            let tools = app.catalogue.snapshot().tools_of(name).count();
+            app.tools.settled(slot).await;
+            let tools = app.tools.snapshot().tools_of(name).count();
             let about = connection.about();
             let text = format!(
                 "server `{name}`: {tools} tools, protocol {}, ready after {} ms",
                 about.version,
                 started.elapsed().as_millis()
             );
-            let refused =
-                app.refused(name).into_iter().map(|reason| warn(format!("server `{name}`: {reason}"), None));
+            let refused = app
+                .tools
+                .refused(name)
+                .into_iter()
+                .map(|reason| warn(format!("server `{name}`: {reason}"), None));
             std::iter::once(good(text)).chain(refused).collect()
         }
         Err(unavailable) => {
@@ -227,7 +230,7 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
                 message,
                 Some(format!(
                     "start it by hand to see more: {}",
-                    super::list::how(&slot.settings().declared, &app.memory.sanitiser())
+                    super::list::how(&slot.settings().declared, &app.knowledge.memory.sanitiser())
                 )),
             )]
         }

@@ -24,7 +24,7 @@ use crate::app::{App, Role};
 use crate::approve::words;
 use crate::execute::{Handle, Resumed};
 use crate::flow::{self, By, Executed, Suggested};
-use crate::meaning;
+use crate::knowledge;
 use crate::passphrase;
 use crate::plan::Pause;
 use crate::planning::{Asked, Execution, Refused};
@@ -108,8 +108,8 @@ pub(super) async fn run(here: &Here, execute: Execute) -> Result<ExitCode, Probl
         cache: config.memory.cache && !execute.no_cache,
     };
     if matches!(execution.work, Asked::Anything) {
-        app.get_acquainted().await;
-        meaning::read_for(&app, READING).await;
+        app.tools.ensure_manifests_loaded().await;
+        knowledge::embed_for(&app.knowledge, READING).await;
     }
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(Executed::Going(handle)) => Ok((handle.id.clone(), follow(&handle).await)),
@@ -189,7 +189,7 @@ async fn said(
         return Ok(Some((true, By::Shell)));
     }
     let nobody = here.json || !std::io::stdin().is_terminal();
-    if nobody || (needs_person && !passphrase::is_set(&app.paths)?) {
+    if nobody || (needs_person && !passphrase::is_set(&app.settings.paths)?) {
         return Ok(None);
     }
     asks(here, id, question);
@@ -197,7 +197,7 @@ async fn said(
     if !needs_person {
         return Ok(Some((approved, By::Shell)));
     }
-    as_a_person(&app.paths, &app.store).await?;
+    as_a_person(&app.settings.paths, &app.store).await?;
     Ok(Some((approved, By::Terminal)))
 }
 

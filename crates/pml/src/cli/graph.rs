@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Here, out};
 use crate::app::Role;
 use crate::flow;
-use crate::network::{Edge, Node, View, Way};
+use crate::knowledge::graph::{Edge, Node, View, Way};
 use crate::problem::Problem;
 
 /// How many members of a community are named.
@@ -33,8 +33,8 @@ pub(super) struct Graph {
 pub(super) async fn graph(here: &Here, graph: Graph) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Command).await?;
     let told = match (&graph.from, &graph.to) {
-        (Some(from), Some(to)) => flow::ways(&app, from, to).await.map(Told::Ways),
-        _ => flow::graph(&app).await.map(Told::All),
+        (Some(from), Some(to)) => flow::ways(&app, &app.principal, from, to).await.map(Told::Ways),
+        _ => flow::graph(&app, &app.principal).await.map(Told::All),
     };
     app.close().await;
     match told? {

@@ -49,11 +49,11 @@ pub(super) async fn run(here: &Here, list: &List) -> Result<ExitCode, Problem> {
 }
 
 async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let states = live_states(app).await?;
     let config = app.config();
-    let sanitiser = app.memory.sanitiser();
-    let accepted = Accepted::open(&app.paths).read()?;
+    let sanitiser = app.knowledge.memory.sanitiser();
+    let accepted = Accepted::open(&app.settings.paths).read()?;
     let mut rows = Vec::new();
     for server in &config.servers {
         let live = states.get(&server.name);
@@ -74,7 +74,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
             how: how(&server.declared, &sanitiser),
         });
     }
-    for server in snapshot.servers.iter().filter(|server| app.builtin(server.name.as_str()).is_some()) {
+    for server in snapshot.servers.iter().filter(|server| app.tools.builtin(server.name.as_str()).is_some()) {
         rows.push(Row {
             name: server.name.to_string(),
             state: "built in".to_owned(),
@@ -145,7 +145,7 @@ pub(super) fn how(declared: &Declared, sanitiser: &Sanitiser) -> String {
 }
 
 async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let known = || snapshot.servers.iter().map(|known| known.name.as_str());
     let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
         let off = snapshot.off.get(server).cloned();

@@ -37,7 +37,7 @@ pub(super) enum Policy {
 
 pub(super) async fn run(here: &Here, policy: Policy) -> Result<ExitCode, Problem> {
     let app = here.open(Role::Command).await?;
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     let done = match policy {
         Policy::Explain { tool } => explain(here, &app, &tool),
         Policy::Test { file } => test(here, &app, &file),
@@ -48,7 +48,7 @@ pub(super) async fn run(here: &Here, policy: Policy) -> Result<ExitCode, Problem
 
 fn explain(here: &Here, app: &App, tool: &str) -> Result<ExitCode, Problem> {
     let id = ToolId::parse(tool).map_err(|error| Problem::new(Code::InvalidRequest, error.to_string()))?;
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let (definition, held) = match snapshot.held(&id) {
         Some(held) => (&held.definition, Some(held.why.to_string())),
         None => (&snapshot.tool(&id)?.definition, None),
@@ -132,7 +132,7 @@ struct Difference {
 
 fn test(here: &Here, app: &App, file: &std::path::Path) -> Result<ExitCode, Problem> {
     let expectations = config::expectations(&here.cwd.join(file), &here.env)?;
-    let (checked, differences) = differences(app, &app.catalogue.snapshot(), &expectations);
+    let (checked, differences) = differences(app, &app.tools.snapshot(), &expectations);
     if here.json {
         let all: Vec<Value> = differences
             .iter()

@@ -80,13 +80,14 @@ pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem
     let address = serve.listen.unwrap_or(settings.listen);
     let listener = TcpListener::bind(address).await.map_err(|error| in_use(address, &error))?;
     let address = listener.local_addr().unwrap_or(address);
-    let token = config::token(&app.paths)?;
+    let token = config::token(&app.settings.paths)?;
     let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
         .with_port(address.port())
         .with_token(token.reveal(), app.principal.clone())
         .with_open(&["/health"])
         .with_open(&dashboard::OPEN);
-    let sessions = Arc::new(Sessions::new(app.paths.clone(), app.store.clone(), app.principal.clone()));
+    let sessions =
+        Arc::new(Sessions::new(app.settings.paths.clone(), app.store.clone(), app.principal.clone()));
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
     let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
     let access = access
@@ -194,7 +195,7 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
 }
 
 fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = app.tools.snapshot();
     let url = format!("http://{address}/mcp");
     let program =
         std::env::current_exe().map_or_else(|_| "pml".to_owned(), |path| path.display().to_string());

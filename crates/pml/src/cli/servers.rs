@@ -129,7 +129,7 @@ pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
 async fn add_tools(here: &Here, app: &App, name: &ServerName, yes: bool) -> Result<(), Problem> {
     let config = app.config();
     if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
-        Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        Accepted::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
     }
     let offered = try_out(app, name, By::Add).await?;
     if !here.json {
@@ -193,8 +193,14 @@ async fn accept(
 ) -> Result<(), Problem> {
     let config = app.config();
     if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
-        Accepted::open(&app.paths).accept(std::iter::once(config::launch_digest(server)))?;
-        accepted::definitions(app, server, &offered.held, offered.by.command()).await?;
+        Accepted::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        accepted::definitions(
+            (&app.tools, &app.store, &app.principal),
+            server,
+            &offered.held,
+            offered.by.command(),
+        )
+        .await?;
     }
     // In a rule a `*` would stand for other tools too.
     let plain = reading.iter().filter(|tool| !tool.name.contains('*'));
@@ -211,7 +217,7 @@ async fn accept(
             .iter()
             .any(|known| known.subject.server.as_str() == server && known.subject.tool.as_str() == tool)
     });
-    Ok(edit::add_rules(&app.paths.config, &rules)?)
+    Ok(edit::add_rules(&app.settings.paths.config, &rules)?)
 }
 
 fn new_server(add: &Add) -> Result<NewServer, Problem> {
@@ -287,6 +293,7 @@ async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Proble
         ));
     };
     let slot = app
+        .tools
         .servers
         .get(name)
         .ok_or_else(|| Problem::new(Code::Config, format!("server `{name}` is not enabled")))?;
@@ -294,10 +301,10 @@ async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Proble
     slot.connection(deadline, &CancellationToken::new()).await.map_err(|unavailable| {
         let Problem { message, .. } = unavailable.0;
         Problem::new(Code::ServerDown, format!("`{name}` {}, but {message}", by.came()))
-            .hint(format!("correct it in {} or run `pml remove {name}`", app.paths.config.display()))
+            .hint(format!("correct it in {} or run `pml remove {name}`", app.settings.paths.config.display()))
     })?;
-    app.settled(&slot).await;
-    let snapshot = app.catalogue.snapshot();
+    app.tools.settled(&slot).await;
+    let snapshot = app.tools.snapshot();
     let held = snapshot.held_back.iter().filter(|held| held.id.server == *name && held.why.waits());
     Ok(Offered {
         by,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use pml_graph::graph::closeness::Close;
 use pml_graph::past::Advice;
-use pml_graph::rank::{self, Dense, Evidence};
+use pml_graph::rank;
 use pml_graph::vectors::Vectors;
 use pml_model::ServerName;
 use pml_model::capability::{Source, reliability};
@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::catalogue::{Snapshot, Tool};
-use crate::meaning::{Progress, Wanted};
-use crate::memory::{Candidate, Observed, Uses};
+use crate::knowledge::embeddings::{Progress, Wanted, evidence};
+use crate::knowledge::{Candidate, Observed, Uses};
 use crate::problem::{Code, Problem};
 pub(crate) use prior::Prior;
 
@@ -261,21 +261,6 @@ pub(crate) fn best<'s>(
     let evidence = evidence(snapshot, vectors, wanted, past);
     let ranked = rank::rank_among(&wanted.text, &evidence, |item| eligible(&snapshot.tools[item]));
     ranked.into_iter().take(most).map(|found| (&snapshot.tools[found.item], found.score)).collect()
-}
-
-/// What is known of the tools of a snapshot, with a request in mind.
-pub(crate) fn evidence<'e>(
-    snapshot: &'e Snapshot,
-    vectors: Option<&'e Vectors>,
-    wanted: &'e Wanted,
-    past: Option<&'e Advice>,
-) -> Evidence<'e> {
-    let dense = vectors.zip(wanted.meant.as_ref()).map(|(items, meant)| Dense {
-        items,
-        whole: &meant.whole,
-        parts: &meant.parts,
-    });
-    Evidence { lexical: snapshot.index(), dense, past }
 }
 
 /// What is remembered that has to do with a request.

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::Runs;
 use super::ask::{self, Decided, Refused};
 use super::dag::{Dag, Frames, Said, Word};
 use super::journal::{CallError, Delivered, History, Record, Wish};
@@ -24,13 +25,12 @@ use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::remember;
 use super::run::{self, Action, Event, Issued, Over, Run};
 use super::value::{DIRECT_BYTES, Room, delivered, delivered_whole};
-use crate::app::App;
 use crate::approve::differs;
 use crate::approve::question::{by_rule, counting, value_digest};
-use crate::cache::Ticket;
 use crate::catalogue::Why;
 use crate::clock::now_ms;
 use crate::config::Durable;
+use crate::knowledge::cache::Ticket;
 use crate::plan::Grant;
 use crate::plan::Pause;
 use crate::plan::Plan;
@@ -70,7 +70,7 @@ pub(super) struct Stops {
 
 /// What a driver is made of.
 pub(super) struct Parts {
-    pub(super) app: Arc<App>,
+    pub(super) runs: Arc<Runs>,
     pub(super) principal: Principal,
     pub(super) plan: Arc<Plan>,
     pub(super) lease: Lease,
@@ -88,7 +88,7 @@ pub(super) struct Parts {
 
 /// One run under way.
 pub(super) struct Driver {
-    app: Arc<App>,
+    runs: Arc<Runs>,
     principal: Principal,
     plan: Arc<Plan>,
     lease: Lease,
@@ -158,7 +158,7 @@ impl Driver {
     /// A run that begins, or goes on after what `history` holds.
     pub(super) fn new(parts: Parts) -> Driver {
         let (rules, tools) = run::rules(&parts.plan);
-        let (frames, frames_said) = Frames::new(Arc::clone(&parts.app));
+        let (frames, frames_said) = Frames::new(Arc::clone(&parts.runs));
         let mut driver = Driver {
             dag: None,
             frames,
@@ -168,7 +168,7 @@ impl Driver {
             deadline: deadline(&parts.plan, &parts.history),
             received: parts.history.deliveries.iter().map(|(_, what)| what.size()).sum(),
             recorded_at: parts.history.calls.iter().map(|call| call.at).collect(),
-            app: parts.app,
+            runs: parts.runs,
             principal: parts.principal,
             plan: parts.plan,
             lease: parts.lease,
@@ -501,8 +501,8 @@ impl Driver {
     async fn once_more(&mut self, failure: Failure) {
         if self.run.is_untouched() && !self.crashed {
             self.crashed = true;
-            super::renew_workers(&self.app);
-            if let Ok(worker) = super::take_worker(&self.app, GRACE).await {
+            super::renew_workers(&self.runs);
+            if let Ok(worker) = super::take_worker(&self.runs, GRACE).await {
                 let (rules, tools) = run::rules(&self.plan);
                 let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.plan.start));
                 self.observer = Observer::new(Arc::clone(&self.plan));
@@ -640,8 +640,8 @@ impl Driver {
             }),
             witness: self.ticket.as_ref().map(|ticket| ticket.witness.clone()),
         };
-        let (app, id) = (Arc::clone(&self.app), granted.id.clone());
-        if self.run.grant(&issued).is_some_and(|grant| grant.is_void(&app.catalogue.snapshot())) {
+        let (toolset, id) = (Arc::clone(&self.runs.tools), granted.id.clone());
+        if self.run.grant(&issued).is_some_and(|grant| grant.is_void(&toolset.snapshot())) {
             let text = format!("the definition of `{id}` changed after a person allowed it to be called");
             let outcome = Outcome::NotSent(Problem::new(Code::ToolChanged, text).hint(Failure::RUN_ANEW));
             self.calls.push(Box::pin(async move { (issued.call, outcome) }));
@@ -650,7 +650,7 @@ impl Driver {
         self.calls.push(Box::pin(async move {
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
-            (issued.call, tools::call(&app, &context, &id, arguments, Fields::default()).await)
+            (issued.call, tools::call(&toolset, &context, &id, arguments, Fields::default()).await)
         }));
     }
 
@@ -683,18 +683,18 @@ impl Driver {
                 drop(acks.send(Ack::Failed(error)));
             }
         };
-        self.app.store.append(&self.lease, std::mem::take(&mut self.unwritten), None, Urgency::Soon, stored);
+        self.runs.store.append(&self.lease, std::mem::take(&mut self.unwritten), None, Urgency::Soon, stored);
     }
 
     /// Writes that `call` is about to be sent, and hears when that is on disk.
     fn promise(&mut self, call: u32) {
-        let urgency = match self.app.config().runs.durable {
+        let urgency = match self.runs.settings.config().runs.durable {
             Durable::Full => Urgency::Durable,
             Durable::Normal => Urgency::Soon,
         };
         self.write_by = None;
         let acks = self.acks.clone();
-        self.app.store.append(
+        self.runs.store.append(
             &self.lease,
             std::mem::take(&mut self.unwritten),
             None,
@@ -710,7 +710,7 @@ impl Driver {
     async fn settle(&mut self, change: Change) -> Result<(), pml_store::Error> {
         self.write_by = None;
         let (stored, told) = oneshot::channel();
-        self.app.store.append(
+        self.runs.store.append(
             &self.lease,
             std::mem::take(&mut self.unwritten),
             Some(change),
@@ -718,7 +718,7 @@ impl Driver {
             move |outcome| drop(stored.send(outcome)),
         );
         told.await
-            .unwrap_or_else(|_| Err(pml_store::Error::Stopped { path: self.app.store.path().to_owned() }))
+            .unwrap_or_else(|_| Err(pml_store::Error::Stopped { path: self.runs.store.path().to_owned() }))
     }
 
     async fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) -> Next {
@@ -742,7 +742,9 @@ impl Driver {
             state: Some(RunState::Waiting),
             wake_at: Some(wake_at),
             question: Some(question.clone()),
-            expires_at: question.as_ref().map(|_| Some(now + self.app.config().approvals.expire_ms())),
+            expires_at: question
+                .as_ref()
+                .map(|_| Some(now + self.runs.settings.config().approvals.expire_ms())),
             calls: Some(self.observer.progress().calls),
             audit: new.map(|(id, asked)| self.asked_audit(id, asked, now)).into_iter().collect(),
             release: true,
@@ -777,21 +779,21 @@ impl Driver {
             return;
         }
         let definition = granted.digest.clone();
-        let (store, whose) = (self.app.store.clone(), self.principal.clone());
+        let (store, whose) = (self.runs.store.clone(), self.principal.clone());
         let rules = blocking(move || store.matching_rules(&whose, now)).await.unwrap_or_else(|error| {
             // A person is asked instead.
             tracing::warn!(%error, "standing approvals could not be read");
             Vec::new()
         });
-        let now_by = self.app.config().approvals.by;
+        let now_by = self.runs.settings.config().approvals.by;
         let rules = counting(rules, now_by.map_or(self.plan.by, |by| self.plan.by.stricter(by)));
         let code = self.plan.approved_hash();
         if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), &code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
-            let (store, whose) = (self.app.store.clone(), self.principal.clone());
+            let (store, whose) = (self.runs.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
             if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
-                let grant = grant.bound_to(&self.app.catalogue.snapshot());
+                let grant = grant.bound_to(&self.runs.tools.snapshot());
                 self.pending.push_front(Event::Granted(grant));
                 return;
             }
@@ -816,7 +818,7 @@ impl Driver {
 
     /// Whether a tool has another definition than it had when the run was planned: nobody is asked about that one.
     fn is_another_by_now(&self, tool: &ToolId, planned: &Digest) -> bool {
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.runs.tools.snapshot();
         match snapshot.tool(tool) {
             Ok(tool) => tool.definition.digest != *planned,
             Err(_) => snapshot.held(tool).is_some_and(|held| matches!(held.why, Why::Changed { .. })),
@@ -825,23 +827,23 @@ impl Driver {
 
     /// Makes room for a question, if the client has not too many open.
     async fn make_room(&mut self, now: i64) -> Result<(), Problem> {
-        let (store, whose) = (self.app.store.clone(), self.principal.clone());
+        let (store, whose) = (self.runs.store.clone(), self.principal.clone());
         let open = blocking(move || store.open_approvals(&whose, now)).await.unwrap_or_else(|error| {
             // A question that cannot be stored either ends the run.
             tracing::warn!(%error, "the open questions could not be counted");
             Vec::new()
         });
-        let limit = self.app.config().approvals.open_limit();
-        self.app.runs.reserve_question(self.lease.run(), &self.plan.session, open, limit)
+        let limit = self.runs.settings.config().approvals.open_limit();
+        self.runs.reserve_question(self.lease.run(), &self.plan.session, open, limit)
     }
 
     /// What is asked about these calls, under its name.
     async fn question(&mut self, calls: &[u32]) -> (String, Approval) {
         let calls: Vec<&Issued> = calls.iter().filter_map(|call| self.run.issued(*call)).collect();
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.runs.tools.snapshot();
         let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
         let mut asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
-        let (store, whose, tools) = (self.app.store.clone(), self.principal.clone(), differs::tools(&asked));
+        let (store, whose, tools) = (self.runs.store.clone(), self.principal.clone(), differs::tools(&asked));
         match blocking(move || store.last_allowed(&whose, &tools)).await {
             Ok(last) => differs::fill(&mut asked, &last),
             // The question has all that is asked without it.
@@ -900,7 +902,7 @@ impl Driver {
             return;
         }
         (self.asked, self.look_at) = (None, None);
-        self.app.runs.release_question(self.lease.run());
+        self.runs.release_question(self.lease.run());
         self.change_now(Change { question: Some(None), at: now_ms(), ..Change::default() }, Urgency::Soon);
         self.tell_standing();
     }
@@ -910,7 +912,7 @@ impl Driver {
         if self.plan.dag().is_none_or(|dag| dag.pause != Pause::Manual) {
             return;
         }
-        let (store, lease) = (self.app.store.clone(), self.lease.clone());
+        let (store, lease) = (self.runs.store.clone(), self.lease.clone());
         match blocking(move || store.is_pause_wanted(&lease)).await {
             Ok(true) => {
                 self.look_for_pause_at = None;
@@ -928,7 +930,7 @@ impl Driver {
     async fn look_for_answer(&mut self) {
         // Set anew each time, and not by each event: a busy run has events more often than this.
         self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
-        let (store, lease) = (self.app.store.clone(), self.lease.clone());
+        let (store, lease) = (self.runs.store.clone(), self.lease.clone());
         let decision = match blocking(move || store.heard(&lease)).await {
             Ok(Some(HeardAnswer::Answer(StoredAnswer { answer: Answer::Approval(decision), .. }))) => {
                 decision
@@ -942,14 +944,14 @@ impl Driver {
         };
         let Some((id, asked)) = self.asked.take() else { return };
         self.look_at = None;
-        self.app.runs.release_question(self.lease.run());
+        self.runs.release_question(self.lease.run());
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
         let now = now_ms();
         match ask::decided(&asked, &decision, now) {
             Decided::Yes(grants) => {
-                let snapshot = self.app.catalogue.snapshot();
+                let snapshot = self.runs.tools.snapshot();
                 let given = |grant: Grant| Event::Granted(grant.bound_to(&snapshot));
                 self.pending.extend(grants.into_iter().map(given));
             }
@@ -970,7 +972,7 @@ impl Driver {
     fn void_question(&mut self, tool: &str) {
         let Some((_, asked)) = self.asked.take() else { return };
         self.look_at = None;
-        self.app.runs.release_question(self.lease.run());
+        self.runs.release_question(self.lease.run());
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
@@ -999,7 +1001,7 @@ impl Driver {
             }
         };
         let entries = std::mem::take(&mut self.unwritten);
-        self.app.store.append(&self.lease, entries, Some(change), urgency, stored);
+        self.runs.store.append(&self.lease, entries, Some(change), urgency, stored);
     }
 
     async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {
@@ -1012,11 +1014,12 @@ impl Driver {
             dag.add_to(&mut report);
         }
         report.warn(&self.plan);
-        let (app, principal, plan) = (Arc::clone(&self.app), self.principal.clone(), Arc::clone(&self.plan));
-        let known = remember::is_known(&app, &principal, &plan).await;
+        let (runs, principal, plan) =
+            (Arc::clone(&self.runs), self.principal.clone(), Arc::clone(&self.plan));
+        let known = remember::is_known(&runs, &principal, &plan).await;
         let memory = self.memory(&report, known);
         if let Some(memory) = &memory {
-            remember::tell(&app, memory, &plan, &mut report);
+            remember::tell(&runs, memory, &plan, &mut report);
         }
         let change = Change {
             state: Some(report.state),
@@ -1032,9 +1035,15 @@ impl Driver {
         match self.settle(change).await {
             Ok(()) => {
                 if let Some(ticket) = &self.ticket {
-                    self.app.cache.put(&self.app, &self.plan, ticket, self.lease.run(), &report);
+                    self.runs.knowledge.cache.put(
+                        &self.runs.knowledge,
+                        &self.plan,
+                        ticket,
+                        self.lease.run(),
+                        &report,
+                    );
                 }
-                self.app.memory.left();
+                self.runs.knowledge.memory.left();
             }
             Err(pml_store::Error::Fenced { .. }) => {
                 self.standing.send_replace(Standing::Elsewhere);
@@ -1076,7 +1085,7 @@ impl Driver {
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
         };
-        remember::memory(&self.app, &over, known)
+        remember::memory(&self.runs, &over, known)
     }
 
     /// Leaves the run to another process.

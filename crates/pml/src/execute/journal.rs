@@ -10,9 +10,11 @@ use super::frames::Kept;
 use super::observe::Ending;
 use super::run::Issued;
 use super::{TOOL_CHANGED, changed_since_asked};
+use crate::plan::Grant;
 use crate::plan::Replan;
 use crate::problem::Problem;
 use crate::report::Failure;
+use crate::report::Part;
 
 /// Something the program was given: what replay gives it again.
 #[derive(Debug, Clone, Serialize, Deserialize)]

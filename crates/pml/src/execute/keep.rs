@@ -7,8 +7,8 @@ use pml_mcp::Caller;
 use pml_model::RunState;
 use pml_store::{Audit, Found, Store};
 
+use super::Runs;
 use super::{Handle, LEASE_MS, Resumed, resume};
-use crate::app::App;
 use crate::clock::now_ms;
 use crate::problem::Problem;
 use crate::runtime::blocking;
@@ -17,23 +17,23 @@ use crate::runtime::blocking;
 const RENEWAL: Duration = Duration::from_secs(4);
 
 /// Sees to the runs that somebody has to see to: keeps our own, takes up those that are due.
-pub(crate) async fn keep(app: Arc<App>, resumes: bool) {
+pub(crate) async fn keep(runs: Arc<Runs>, resumes: bool) {
     let mut purged = None;
     let mut seen = None;
     loop {
         if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
             purged = Some(tokio::time::Instant::now());
-            purge(&app).await;
+            purge(&runs).await;
         }
         if resumes
-            && !app.runs.is_closing()
-            && let Err(problem) = see_to_due(&app, &mut seen).await
+            && !runs.is_closing()
+            && let Err(problem) = see_to_due(&runs, &mut seen).await
         {
             tracing::warn!(%problem, "runs that are due could not be looked for");
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            () = app.stopping().cancelled() => return,
+            () = runs.stop.cancelled() => return,
         }
     }
 }
@@ -42,23 +42,23 @@ pub(crate) async fn keep(app: Arc<App>, resumes: bool) {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Says again and again that our runs are ours. A task of its own: nothing may hold it up.
-pub(crate) async fn keep_leases(app: Arc<App>) {
+pub(crate) async fn keep_leases(runs: Arc<Runs>) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(RENEWAL) => renew(&app).await,
+            () = tokio::time::sleep(RENEWAL) => renew(&runs).await,
             // Runs are left while the program ends, and are ours until then.
-            () = app.stopping().cancelled() => return,
+            () = runs.stop.cancelled() => return,
         }
     }
 }
 
-async fn renew(app: &App) {
-    let handles: Vec<Arc<Handle>> = app.runs.lock().values().cloned().collect();
+async fn renew(runs: &Runs) {
+    let handles: Vec<Arc<Handle>> = runs.lock().values().cloned().collect();
     if handles.is_empty() {
         return;
     }
     let (store, leases) =
-        (app.store.clone(), handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>());
+        (runs.store.clone(), handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>());
     match blocking(move || store.renew(&leases, now_ms() + LEASE_MS)).await {
         Ok(lost) => {
             handles
@@ -73,9 +73,9 @@ async fn renew(app: &App) {
 /// How long it is known what was last allowed: as long as people can be expected to remember it themselves.
 const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
 
-async fn purge(app: &App) {
-    let keep = i64::try_from(app.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
-    let store = app.store.clone();
+async fn purge(runs: &Runs) {
+    let keep = i64::try_from(runs.settings.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
+    let store = runs.store.clone();
     if let Err(error) = blocking(move || {
         store.forget_allowed(now_ms() - ALLOWED_KEPT_MS)?;
         store.purge(now_ms(), keep)
@@ -88,32 +88,32 @@ async fn purge(app: &App) {
 
 /// Takes up what is due. `seen` is when the database was last looked at in earnest, and its version then: most of the
 /// time nothing has changed and no time has come.
-async fn see_to_due(app: &Arc<App>, seen: &mut Option<Seen>) -> Result<(), Problem> {
-    let store = app.store.clone();
+async fn see_to_due(runs: &Arc<Runs>, seen: &mut Option<Seen>) -> Result<(), Problem> {
+    let store = runs.store.clone();
     let now = now_ms();
     let before = *seen;
     // After a sleep of the machine our own leases have lapsed, and nobody has a better right to them.
     if before.is_some_and(|before| now - before.orphans_at > LEASE_MS / 2) {
-        renew(app).await;
+        renew(runs).await;
     }
     let (found, next) = blocking(move || look(&store, before, now)).await?;
     *seen = Some(next);
-    let automatic = app.config().runs.resume;
+    let automatic = runs.settings.config().runs.resume;
     for found in found {
         let wanted = automatic || found.state != RunState::Interrupted;
-        if wanted && !app.runs.is_closing() && app.runs.coming().insert(found.run.clone()) {
-            let app = Arc::clone(app);
-            app.clone().runs.drivers.spawn(async move {
-                take_up(&app, &found).await;
-                app.runs.coming().remove(&found.run);
+        if wanted && !runs.is_closing() && runs.coming().insert(found.run.clone()) {
+            let here = Arc::clone(runs);
+            runs.drivers.spawn(async move {
+                take_up(&here, &found).await;
+                here.coming().remove(&found.run);
             });
         }
     }
     Ok(())
 }
 
-async fn take_up(app: &Arc<App>, found: &Found) {
-    match resume(app, &found.principal, &found.run, Caller::silent()).await {
+async fn take_up(runs: &Arc<Runs>, found: &Found) {
+    match resume(runs, &found.principal, &found.run, Caller::silent()).await {
         Ok(Resumed::Going(handle)) => tracing::info!(run = %handle.id, "a run was taken up again"),
         Ok(Resumed::Asks { .. }) => {
             tracing::warn!(run = %found.run, "a run waits for a word on calls in doubt");

@@ -20,24 +20,28 @@ mod run;
 mod value;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use pml_mcp::Caller;
 use pml_model::question::{Approval, Question};
 use pml_model::{Principal, RunId, RunState};
-use pml_sandbox::{Pool, Settings, Unavailable};
+use pml_sandbox::{Pool, Unavailable};
 use pml_store::{Idempotency, Lease, NewRun, OpenLimit, Opened, Process, RunKind, Store, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::App;
-use crate::cache::Ticket;
 use crate::clock::now_ms;
+use crate::knowledge::Knowledge;
+use crate::knowledge::cache::Ticket;
 use crate::plan::Plan;
 use crate::problem::{Code, Problem};
-use crate::report::{Progress, Standing};
+use crate::report::{Progress, Report, Standing};
 use crate::runtime::{blocking, this_program};
+use crate::settings::Settings;
+use crate::tools::Toolset;
 pub(crate) use dag::{rehearse, schedule};
 use driver::{Ack, Driver, Parts, Stops};
 use journal::History;
@@ -60,8 +64,11 @@ const LEAVING: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The runs of this process.
-#[derive(Debug)]
 pub struct Runs {
+    settings: Arc<Settings>,
+    tools: Arc<Toolset>,
+    knowledge: Arc<Knowledge>,
+    store: Store,
     process: Process,
     pool: OnceLock<Pool>,
     here: Mutex<HashMap<RunId, Arc<Handle>>>,
@@ -70,6 +77,14 @@ pub struct Runs {
     /// Those that are about to ask, with their sessions: their questions count before they are stored.
     about_to_ask: Mutex<HashMap<RunId, String>>,
     drivers: TaskTracker,
+    /// Cancelled when the program ends.
+    stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runs").field("process", &self.process).finish_non_exhaustive()
+    }
 }
 
 /// A run of this process.
@@ -197,15 +212,25 @@ pub enum Resumed {
 
 impl Runs {
     /// None yet. `process` is this one.
-    pub fn new(process: Process) -> Runs {
-        Runs {
+    pub(crate) fn new(
+        (settings, tools, knowledge): (Arc<Settings>, Arc<Toolset>, Arc<Knowledge>),
+        store: Store,
+        process: Process,
+        stop: CancellationToken,
+    ) -> Arc<Runs> {
+        Arc::new(Runs {
+            settings,
+            tools,
+            knowledge,
+            store,
             process,
             pool: OnceLock::new(),
             here: Mutex::default(),
             coming: Mutex::default(),
             about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
-        }
+            stop,
+        })
     }
 
     /// The run of that name, if this process has it.
@@ -214,11 +239,11 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Handle>>> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+        self.here.lock()
     }
 
     fn coming(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+        self.coming.lock()
     }
 
     /// Keeps the background from taking up a run that whoever answers it is about to resume: then the run would have
@@ -239,7 +264,7 @@ impl Runs {
         mut open: Vec<(RunId, String)>,
         limit: OpenLimit,
     ) -> Result<(), Problem> {
-        let mut about_to_ask = self.about_to_ask.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut about_to_ask = self.about_to_ask.lock();
         let stored: HashSet<RunId> = open.iter().map(|(run, _)| run.clone()).collect();
         let coming = about_to_ask.iter().filter(|(run, _)| !stored.contains(run));
         open.extend(coming.map(|(run, session)| (run.clone(), session.clone())));
@@ -255,7 +280,7 @@ impl Runs {
 
     /// A run does not ask any more, or its question is stored and counts by itself.
     fn release_question(&self, run: &RunId) {
-        self.about_to_ask.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        self.about_to_ask.lock().remove(run);
     }
 
     /// Has workers ready before the first program comes.
@@ -268,7 +293,7 @@ impl Runs {
                 .hint("`pml doctor` tells which walls stand")
         };
         let program = this_program().map_err(failed)?;
-        let mut settings = Settings::new(program, vec![WORKER_COMMAND.into()]);
+        let mut settings = pml_sandbox::Settings::new(program, vec![WORKER_COMMAND.into()]);
         settings.size = usize::try_from(workers).unwrap_or(1).max(1);
         settings.most = AT_ONCE;
         settings.queue = QUEUE;
@@ -300,20 +325,20 @@ pub const WORKER_COMMAND: &str = "sandbox-worker";
 ///
 /// # Errors
 /// Too many run already, or nothing can be recorded.
-pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem> {
-    if app.runs.is_closing() {
+pub async fn start(runs: &Arc<Runs>, asked: Asked) -> Result<Arc<Handle>, Problem> {
+    if runs.is_closing() {
         return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
     }
     let worker = match asked.plan.program() {
-        Some(_) => Some(take_worker(app, asked.patience).await?),
+        Some(_) => Some(take_worker(runs, asked.patience).await?),
         None => None,
     };
     let (acks, acked) = mpsc::unbounded_channel();
-    let lease = create(app, new_run(app, &asked)?, acks.clone()).await?;
+    let lease = create(runs, new_run(runs, &asked)?, acks.clone()).await?;
     Ok(go(
-        app,
+        runs,
         Parts {
-            app: Arc::clone(app),
+            runs: Arc::clone(runs),
             principal: asked.principal,
             plan: Arc::new(asked.plan),
             lease,
@@ -329,9 +354,9 @@ pub async fn start(app: &Arc<App>, asked: Asked) -> Result<Arc<Handle>, Problem>
     ))
 }
 
-async fn take_worker(app: &App, patience: Duration) -> Result<pml_sandbox::Worker, Problem> {
+async fn take_worker(runs: &Runs, patience: Duration) -> Result<pml_sandbox::Worker, Problem> {
     let busy = |text: String| Problem::new(Code::Busy, text).hint("nothing was run; try again later");
-    let pool = app.runs.warm_up(app.config().runs.workers)?;
+    let pool = runs.warm_up(runs.settings.config().runs.workers)?;
     match tokio::time::timeout(patience, pool.take()).await {
         Ok(Ok(worker)) => Ok(worker),
         Ok(Err(unavailable @ Unavailable::Busy { .. })) => Err(busy(unavailable.to_string())),
@@ -344,8 +369,8 @@ async fn take_worker(app: &App, patience: Duration) -> Result<pml_sandbox::Worke
 }
 
 /// Gives up the workers that waited beside one that died. Where none can be started, whoever takes one is told.
-fn renew_workers(app: &App) {
-    if let Ok(pool) = app.runs.warm_up(app.config().runs.workers) {
+fn renew_workers(runs: &Runs) {
+    if let Ok(pool) = runs.warm_up(runs.settings.config().runs.workers) {
         pool.renew();
     }
 }
@@ -354,8 +379,8 @@ fn renew_workers(app: &App) {
 ///
 /// # Errors
 /// No worker can be had.
-pub async fn try_out(app: &App) -> Result<(), Problem> {
-    take_worker(app, PATIENCE).await.map(drop)
+pub async fn try_out(runs: &Runs) -> Result<(), Problem> {
+    take_worker(runs, PATIENCE).await.map(drop)
 }
 
 /// The code of what fails because a tool is no longer what it was.
@@ -370,21 +395,21 @@ pub(crate) fn changed_since_asked(tool: &str) -> String {
 ///
 /// # Errors
 /// Too many questions are open, or nothing can be recorded.
-pub async fn ask_first(app: &Arc<App>, asked: Asked, question: Approval) -> Result<First, Problem> {
-    let mut new = new_run(app, &asked)?;
+pub async fn ask_first(runs: &Arc<Runs>, asked: Asked, question: Approval) -> Result<First, Problem> {
+    let mut new = new_run(runs, &asked)?;
     let (run, now) = (new.id.clone(), new.now);
     let id = ask::question_id(&run, &question);
     new.audit.push(ask::asked_audit(&asked.principal, &run, &id, &question, now));
-    let approvals = &app.config().approvals;
+    let approvals = &runs.settings.config().approvals;
     new.expires_at = Some(now + approvals.expire_ms());
     let question = (id, Question::Approval(question));
-    let (store, limit, stored) = (app.store.clone(), approvals.open_limit(), question.clone());
+    let (store, limit, stored) = (runs.store.clone(), approvals.open_limit(), question.clone());
     match blocking(move || store.create_asking_run(new, stored, limit)).await? {
         Opened::Made => {
             Ok(First::Waits(run, Standing::Waiting { question: Some(question), wake_at: None, in_flight: 0 }))
         }
         Opened::Same(same) => {
-            let standing = standing(app, &asked.principal, &same).await?;
+            let standing = standing(runs, &asked.principal, &same).await?;
             Ok(First::Same(same, standing))
         }
         Opened::Full(open) => Err(too_many_open(&open)),
@@ -402,7 +427,7 @@ fn too_many_open(open: &[RunId]) -> Problem {
     ))
 }
 
-fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
+fn new_run(runs: &Runs, asked: &Asked) -> Result<NewRun, Problem> {
     let (id, now) = (new_id()?, now_ms());
     let by_rules = asked.plan.grants.iter().map(|grant| ask::rule_audit(&asked.principal, &id, grant, now));
     Ok(NewRun {
@@ -416,7 +441,7 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
             Some(_) => RunKind::Dag,
         },
         // It stands in lists for as long as there are any, unsealed.
-        intent: app.memory.sanitiser().text(&asked.plan.intent).into_owned(),
+        intent: runs.knowledge.memory.sanitiser().text(&asked.plan.intent).into_owned(),
         code_hash: asked.plan.code_hash.clone(),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
@@ -424,7 +449,7 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
         expires_at: Some(now + LONGEST_WAIT_MS),
         idempotency: asked.idempotency.clone(),
         request_mark: asked.request_mark.clone(),
-        owner: app.runs.process.clone(),
+        owner: runs.process.clone(),
         lease_until: now + LEASE_MS,
         now,
     })
@@ -432,17 +457,17 @@ fn new_run(app: &App, asked: &Asked) -> Result<NewRun, Problem> {
 
 /// With a key that makes a request the same run, whether it is new has to be known first; otherwise the row is stored
 /// together with what comes next.
-async fn create(app: &App, new: NewRun, acks: mpsc::UnboundedSender<Ack>) -> Result<Lease, Problem> {
+async fn create(runs: &Runs, new: NewRun, acks: mpsc::UnboundedSender<Ack>) -> Result<Lease, Problem> {
     if new.idempotency.is_none() {
         let told = move |stored: Result<(), pml_store::Error>| {
             if let Err(error) = stored {
                 drop(acks.send(Ack::Failed(error)));
             }
         };
-        return Ok(app.store.create_run(new, Urgency::Lazy, told)?);
+        return Ok(runs.store.create_run(new, Urgency::Lazy, told)?);
     }
     let (tell, told) = oneshot::channel();
-    let lease = app.store.create_run(new, Urgency::Soon, move |stored| drop(tell.send(stored)))?;
+    let lease = runs.store.create_run(new, Urgency::Soon, move |stored| drop(tell.send(stored)))?;
     match told.await {
         Ok(stored) => stored?,
         Err(_) => return Err(Problem::new(Code::Storage, "the run could not be recorded")),
@@ -451,28 +476,28 @@ async fn create(app: &App, new: NewRun, acks: mpsc::UnboundedSender<Ack>) -> Res
 }
 
 /// Gives a run to a driver of its own.
-fn go(app: &Arc<App>, parts: Parts) -> Arc<Handle> {
+fn go(runs: &Arc<Runs>, parts: Parts) -> Arc<Handle> {
     let handle = Arc::new(Handle {
         id: parts.lease.run().clone(),
         principal: parts.principal.clone(),
-        store: app.store.clone(),
+        store: runs.store.clone(),
         lease: parts.lease.clone(),
         stops: Arc::clone(&parts.stops),
         standing: parts.standing.subscribe(),
     });
-    if let Some(before) = app.runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
+    if let Some(before) = runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
         before.stops.lost.cancel();
     }
-    if app.runs.is_closing() {
+    if runs.is_closing() {
         // Those that were there when closing began have been told.
         handle.stops.suspend.cancel();
     }
-    let (app, id, fence) = (Arc::clone(app), handle.id.clone(), handle.lease.fence());
-    app.clone().runs.drivers.spawn(async move {
+    let (here, id, fence) = (Arc::clone(runs), handle.id.clone(), handle.lease.fence());
+    runs.drivers.spawn(async move {
         Driver::new(parts).drive().await;
-        app.runs.release_question(&id);
+        here.release_question(&id);
         // It may have been lost to this very process, and then the name is another driver's.
-        app.runs.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
+        here.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
     });
     handle
 }
@@ -481,11 +506,11 @@ fn go(app: &Arc<App>, parts: Parts) -> Arc<Handle> {
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
-pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+pub async fn standing(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    if let Some(handle) = runs.here(id).filter(|handle| handle.principal == *principal) {
         return Ok(handle.standing());
     }
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     let stored = blocking(move || store.standing(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
     Ok(match stored.run.state {
         RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),

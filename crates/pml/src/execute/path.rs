@@ -11,6 +11,8 @@ use pml_model::structure::{DecisionForm, Letter, Link, NodeId, NodeKind, Structu
 use pml_sandbox::{Kind, Reached};
 use serde::{Deserialize, Serialize};
 
+use crate::report::{Decided, Path, Turns};
+
 /// Finds the node of a report.
 #[derive(Debug, Default)]
 pub(super) struct Sites {

@@ -10,12 +10,11 @@ use pml_store::{IntentFit, Memory};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::Runs;
 use super::frames::Frame;
 use super::observe::Observer;
-use crate::app::App;
-use crate::cache;
 use crate::capability;
-use crate::memory::intents;
+use crate::knowledge::{cache, intents};
 use crate::plan::Learn;
 use crate::plan::{DagTask, Nested, Plan, TaskWork, Work};
 use crate::report::Report;
@@ -39,32 +38,32 @@ pub(super) struct Over<'o> {
 }
 
 /// Whether the procedure of a plan is there already, and works.
-pub(super) async fn is_known(app: &Arc<App>, principal: &Principal, plan: &Plan) -> bool {
+pub(super) async fn is_known(runs: &Arc<Runs>, principal: &Principal, plan: &Plan) -> bool {
     match &plan.learn {
         Some(Learn { capability: Some(_), .. }) => true,
-        Some(learn) => app.memory.is_active(principal, &learn.capability_of(principal)).await,
+        Some(learn) => runs.knowledge.memory.is_active(principal, &learn.capability_of(principal)).await,
         None => false,
     }
 }
 
 /// What is to be stored with the end of the run; its procedure too, unless that is `known`.
-pub(super) fn memory(app: &App, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
+pub(super) fn memory(runs: &Runs, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
     let learn = over.plan.learn.as_ref()?;
     let digest = |tool: &str| definition(over.plan, tool);
-    let (mut trace, mut nested, sanitiser) = traces(app, over, &digest, &app.memory.sanitiser());
+    let (mut trace, mut nested, sanitiser) = traces(runs, over, &digest, &runs.knowledge.memory.sanitiser());
     blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
     let id = learn.capability_of(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {
-        let tools = app.known_to(over.principal, &over.plan.source);
-        let cacheable = cache::only_reads(app, over.plan);
+        let tools = runs.knowledge.known_to(over.principal, &over.plan.source);
+        let cacheable = cache::only_reads(&runs.knowledge, over.plan);
         capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
     };
     let cut_off = !over.report.cut_off(&over.plan.structure).is_empty();
     // What computes and calls nothing is written anew as quickly as it is found, unless its writer wants it kept.
     let keeps = !learn.changed && !cut_off && (known || hint.is_some() || calls_something(over));
     let procedure = if known || !keeps { None } else { make() };
-    let intent = match app.memory.called(over.principal, id.as_str()).filter(|_| known && keeps) {
+    let intent = match runs.knowledge.memory.called(over.principal, id.as_str()).filter(|_| known && keeps) {
         Some(known) => intents::fit(&known, &trace.intent, &given(over.plan, learn, &sanitiser)),
         None => IntentFit::Unchecked,
     };
@@ -105,19 +104,19 @@ fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value
 /// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
 /// may come back under no name in a result or an error.
 fn traces(
-    app: &App,
+    runs: &Runs,
     over: &Over<'_>,
     digest: &dyn Fn(&str) -> Digest,
     sanitiser: &Sanitiser,
 ) -> (Trace, Vec<Trace>, Sanitiser) {
     let noting = sanitiser.noting();
-    let (trace, nested) = (whole(over, digest, &noting), parts(app, over, digest, &noting));
+    let (trace, nested) = (whole(over, digest, &noting), parts(runs, over, digest, &noting));
     let secrets = noting.noted();
     if secrets.is_empty() {
         return (trace, nested, noting);
     }
     let wider = sanitiser.with(secrets.iter().cloned());
-    let (trace, nested) = (whole(over, digest, &wider), parts(app, over, digest, &wider));
+    let (trace, nested) = (whole(over, digest, &wider), parts(runs, over, digest, &wider));
     // A password that is a common word may be a word of the program as well, which would not be the same program then.
     let telling = secrets.into_iter().filter(|secret| !is_common(secret));
     (trace, nested, sanitiser.with(telling))
@@ -143,7 +142,7 @@ fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
 }
 
 /// The traces of the capabilities that were called.
-fn parts(app: &App, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
+fn parts(runs: &Runs, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
     let part = |frame: &Frame| {
         let nested = frame.nested(over.plan)?;
         let own = over.observer.made_by(frame.number, &over.report.tasks);
@@ -164,7 +163,7 @@ fn parts(app: &App, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser:
             approved: over.approved,
             sanitiser,
         });
-        if let Some(known) = app.memory.known(over.principal, &nested.id) {
+        if let Some(known) = runs.knowledge.memory.known(over.principal, &nested.id) {
             blame_caller(&mut trace, &nested.structure, &known.parameters, &frame.arguments);
         }
         trace.id = TraceId::part(over.run, frame.number);
@@ -248,25 +247,25 @@ fn tasks_within(nested: &Nested) -> HashMap<NodeId, OfTask> {
 }
 
 /// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.
-pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report) {
+pub(super) fn tell(runs: &Runs, memory: &Memory, plan: &Plan, report: &mut Report) {
     let trace = &memory.trace;
     if trace.status.evidence() != Some(true) || memory.untaught {
         return;
     }
     report.capability_id.clone_from(&trace.capability_id);
     if memory.procedure.is_some() {
-        let withheld = |learn| capability::withheld(plan, learn, &app.memory.sanitiser());
+        let withheld = |learn| capability::withheld(plan, learn, &runs.knowledge.memory.sanitiser());
         report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
     }
     let ran = ran_in(memory, report);
     let last = trace.body.task_results.last().map(|task| task.tool.as_str());
-    let mut next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
+    let mut next = runs.knowledge.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
     let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
-    app.memory.used(&trace.principal, &trace.session, &used);
-    let like = app.memory.next_like(&app.meaning, &trace.intent, &used);
-    crate::memory::add_next(&mut next, like, &ran);
-    if let Some(woven) = app.network.current().filter(|_| !used.is_empty()) {
-        crate::memory::add_next(&mut next, crate::memory::next_close(&woven, &used), &ran);
+    runs.knowledge.memory.used(&trace.principal, &trace.session, &used);
+    let like = runs.knowledge.next_like(&trace.principal, &trace.intent, &used);
+    crate::knowledge::add_next(&mut next, like, &ran);
+    if let Some(graph) = runs.knowledge.of(&trace.principal).graph().filter(|_| !used.is_empty()) {
+        crate::knowledge::add_next(&mut next, crate::knowledge::next_close(&graph, &used), &ran);
     }
     report.next = next;
 }

@@ -7,13 +7,13 @@ use pml_sandbox::{Delivery, Event as Seen};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Runs;
 use super::driver::for_worker;
 use super::journal::{Delivered, History, LoggedCall};
 use super::observe::{CallSeen, Ending, Observer, faulted};
 use super::resume::{understood, unreadable};
 use super::run::{self, Action, Event, Run};
 use super::{PATIENCE, no_run, take_worker};
-use crate::app::App;
 use crate::plan::Plan;
 use crate::problem::{Code, Problem};
 use crate::report::{Failure, Report};
@@ -89,8 +89,8 @@ pub enum Replayed {
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
-pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+pub async fn recording(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| match error {
         pml_store::Error::NoRun { .. } => no_run(id),
         other => Problem::from(other),
@@ -171,7 +171,7 @@ impl Recording {
 ///
 /// # Errors
 /// No worker can be had, or it is another engine's.
-pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Replayed, Problem> {
+pub async fn replay(runs: &Runs, recording: &Recording, plan: Plan) -> Result<Replayed, Problem> {
     if plan.engine != pml_sandbox::ENGINE {
         return Err(Problem::new(
             Code::InvalidRequest,
@@ -185,7 +185,7 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
         )
         .hint("`pml runs show` tells what its tasks did"));
     };
-    let mut worker = take_worker(app, PATIENCE).await?;
+    let mut worker = take_worker(runs, PATIENCE).await?;
     let plan = Arc::new(plan);
     let (rules, tools) = run::rules(&plan);
     let mut run: Run<Ending> = Run::new(rules, tools, plan.start);

@@ -7,12 +7,12 @@ use pml_model::{Principal, RunId, RunState};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Runs;
 use super::dag::Dag;
 use super::journal::{Delivered, History};
 use super::no_run;
 use super::observe::Observer;
 use super::resume::understood;
-use crate::app::App;
 use crate::plan::{Bounds, DagTask, Granted, Nested};
 use crate::problem::{Code, Problem};
 use crate::report::{Called, Report, Task, TaskStatus};
@@ -73,8 +73,8 @@ pub struct Page {
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
-pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+pub async fn overview(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
     let plan = Arc::new(plan);
@@ -126,8 +126,13 @@ pub fn tasks_of(recorded: &pml_store::Recorded) -> Result<Tasks, Problem> {
 ///
 /// # Errors
 /// There is no such run or task, the task has no result, or results are no longer kept.
-pub async fn result(app: &App, principal: &Principal, id: &RunId, wanted: &Wanted) -> Result<Page, Problem> {
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+pub async fn result(
+    runs: &Runs,
+    principal: &Principal,
+    id: &RunId,
+    wanted: &Wanted,
+) -> Result<Page, Problem> {
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
     let plan = Arc::new(plan);

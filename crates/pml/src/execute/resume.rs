@@ -8,6 +8,7 @@ use pml_model::{Digest, Principal, RunId, RunState};
 use pml_store::{Audit, Change, Claim, Lease, Recorded, RunKind, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::Runs;
 use super::ask::{self, Decided};
 use super::dag::Dag;
 use super::driver::Parts;
@@ -19,7 +20,6 @@ use super::{
     LEASE_MS, LEAVING, LONGEST_WAIT_MS, PATIENCE, Resumed, TOOL_CHANGED, changed_since_asked, go, no_run,
     standing, take_worker,
 };
-use crate::app::App;
 use crate::approve::Mode;
 use crate::clock::now_ms;
 use crate::plan::Grant;
@@ -34,26 +34,26 @@ use crate::runtime::blocking;
 /// # Errors
 /// There is no such run, or it cannot be read.
 pub async fn resume(
-    app: &Arc<App>,
+    runs: &Arc<Runs>,
     principal: &Principal,
     id: &RunId,
     caller: Caller,
 ) -> Result<Resumed, Problem> {
     // Before the run is taken: a run that waits for a worker is nobody's, and no lease of it can lapse.
-    let worker = match needs_worker(app, principal, id).await? {
-        true => Some(take_worker(app, PATIENCE).await?),
+    let worker = match needs_worker(runs, principal, id).await? {
+        true => Some(take_worker(runs, PATIENCE).await?),
         false => None,
     };
-    let lease = match claim(app, principal, id).await? {
+    let lease = match claim(runs, principal, id).await? {
         Claim::Taken(lease) => lease,
         Claim::Held { .. } => {
-            return Ok(app.runs.here(id).map_or(Resumed::Held, Resumed::Going));
+            return Ok(runs.here(id).map_or(Resumed::Held, Resumed::Going));
         }
         Claim::Over(state) => return Ok(Resumed::Over(state)),
         Claim::Unknown => return Err(no_run(id)),
     };
-    let taken = match load(app, principal, id).await {
-        Ok(recorded) => take_up(app, &lease, recorded).await,
+    let taken = match load(runs, principal, id).await {
+        Ok(recorded) => take_up(runs, &lease, recorded).await,
         Err(problem) => Err(problem),
     };
     let (plan, history) = match taken {
@@ -61,15 +61,15 @@ pub async fn resume(
         Ok(TakenUp::Asks { id, question }) => return Ok(Resumed::Asks { id, question }),
         Ok(TakenUp::Over(state)) => return Ok(Resumed::Over(state)),
         Err(problem) => {
-            give_up(app, &lease).await;
+            give_up(runs, &lease).await;
             return Err(problem);
         }
     };
     let (acks, acked) = mpsc::unbounded_channel();
     Ok(Resumed::Going(go(
-        app,
+        runs,
         Parts {
-            app: Arc::clone(app),
+            runs: Arc::clone(runs),
             principal: principal.clone(),
             plan: Arc::new(*plan),
             lease,
@@ -87,21 +87,21 @@ pub async fn resume(
 }
 
 /// Whether a program is run, and not tasks that get workers of their own when they need them.
-async fn needs_worker(app: &App, principal: &Principal, id: &RunId) -> Result<bool, Problem> {
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+async fn needs_worker(runs: &Runs, principal: &Principal, id: &RunId) -> Result<bool, Problem> {
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     let row = blocking(move || store.run(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
     Ok(row.kind == RunKind::Code)
 }
 
-async fn claim(app: &App, principal: &Principal, id: &RunId) -> Result<Claim, Problem> {
+async fn claim(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Claim, Problem> {
     let now = now_ms();
-    let (store, owner) = (app.store.clone(), app.runs.process.clone());
+    let (store, owner) = (runs.store.clone(), runs.process.clone());
     let (whose, run) = (principal.clone(), id.clone());
     Ok(blocking(move || store.claim(&whose, &run, &owner, now + LEASE_MS, now)).await?)
 }
 
-async fn load(app: &App, principal: &Principal, id: &RunId) -> Result<Recorded, Problem> {
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+async fn load(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Recorded, Problem> {
+    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
     Ok(blocking(move || store.load(&whose, &run)).await?)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn unreadable(id: &RunId, why: &dyn std::error::Error) -> Problem {
 }
 
 /// Ends a run whose record cannot be read: trying again would not help.
-async fn give_up(app: &App, lease: &Lease) {
+async fn give_up(runs: &Runs, lease: &Lease) {
     let unreadable = Change {
         state: Some(RunState::Failed),
         error_code: Some("UNREADABLE".to_owned()),
@@ -127,7 +127,7 @@ async fn give_up(app: &App, lease: &Lease) {
         at: now_ms(),
         ..Change::default()
     };
-    if let Err(problem) = change(app, lease, Vec::new(), unreadable).await {
+    if let Err(problem) = change(runs, lease, Vec::new(), unreadable).await {
         tracing::error!(run = %lease.run(), %problem, "a run that cannot be read could not be ended");
     }
 }
@@ -139,15 +139,15 @@ enum TakenUp {
 }
 
 /// Reads what was recorded, with what was answered meanwhile; asks what has to be asked first.
-async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
+async fn take_up(runs: &Arc<Runs>, lease: &Lease, recorded: Recorded) -> Result<TakenUp, Problem> {
     let (mut plan, mut history) = understood(&recorded)?;
     let principal = recorded.run.principal.clone();
     if let Some(wish) = &recorded.wish {
         let wish: Wish = serde_json::from_slice(wish).map_err(|error| unreadable(lease.run(), &error))?;
-        let state = end(app, &principal, lease, &plan, &history, &wish.ending(), Vec::new()).await?;
+        let state = end(runs, &principal, lease, &plan, &history, &wish.ending(), Vec::new()).await?;
         return Ok(TakenUp::Over(state));
     }
-    stricter(app, &mut plan.tools);
+    stricter(runs, &mut plan.tools);
     if plan.engine != pml_sandbox::ENGINE && runs_programs(&plan, &history) {
         let failure = Failure::new(
             "ENGINE_CHANGED",
@@ -155,7 +155,7 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
         )
         .hint(again_or_not(&history));
         let state =
-            end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+            end(runs, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
         return Ok(TakenUp::Over(state));
     }
     let voided = match (&recorded.voided_by, &recorded.question) {
@@ -166,12 +166,12 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
         if !asked.begun {
             let failure = Failure::new(TOOL_CHANGED, changed_since_asked(tool)).hint(Failure::RUN_ANEW);
             let state =
-                end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
+                end(runs, &principal, lease, &plan, &history, &Ending::Failed(failure), Vec::new()).await?;
             return Ok(TakenUp::Over(state));
         }
         let now = now_ms();
         let records = still_open(&history, ask::changed(asked, tool), now);
-        history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
+        history = note(runs, lease, &recorded, &records, Vec::new(), now).await?;
     }
     // Whatever was said to a question that is void counts for nothing.
     match answered(&recorded).filter(|_| voided.is_none()) {
@@ -183,17 +183,18 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                     let failure = Failure::new("DENIED", denied(decision.reason.as_deref()))
                         .hint("nothing was run; ask for something else");
                     let state =
-                        end(app, &principal, lease, &plan, &history, &Ending::Failed(failure), audit).await?;
+                        end(runs, &principal, lease, &plan, &history, &Ending::Failed(failure), audit)
+                            .await?;
                     return Ok(TakenUp::Over(state));
                 }
                 Decided::Yes(grants) => {
-                    let snapshot = app.catalogue.snapshot();
+                    let snapshot = runs.tools.snapshot();
                     let given = |grant: Grant| Record::Granted { grant: grant.bound_to(&snapshot), at: now };
                     grants.into_iter().map(given).collect()
                 }
                 Decided::No(ends) => still_open(&history, ends, now),
             };
-            history = note(app, lease, &recorded, &records, audit, now).await?;
+            history = note(runs, lease, &recorded, &records, audit, now).await?;
         }
         Some((_, Question::InDoubt { .. }, Answer::Doubts { calls })) => {
             let now = now_ms();
@@ -201,7 +202,7 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
                 if plan.is_direct() {
                     records.iter_mut().for_each(whole);
                 }
-                history = note(app, lease, &recorded, &records, Vec::new(), now).await?;
+                history = note(runs, lease, &recorded, &records, Vec::new(), now).await?;
             }
         }
         Some((_, Question::Layer(layer), Answer::Layer(onward))) => {
@@ -214,20 +215,20 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
             };
             let what = Delivered::Layer { layer: layer.layer_index, replan };
             history =
-                note(app, lease, &recorded, &[Record::Delivered { at: now, what }], Vec::new(), now).await?;
+                note(runs, lease, &recorded, &[Record::Delivered { at: now, what }], Vec::new(), now).await?;
         }
         Some(_) | None => {
             if let Some(question) = plan.question.clone().filter(|_| !history.has_begun() && voided.is_none())
             {
                 let id = ask::question_id(lease.run(), &question);
-                return wait_for_word(app, lease, &recorded, id, Question::Approval(question)).await;
+                return wait_for_word(runs, lease, &recorded, id, Question::Approval(question)).await;
             }
         }
     }
     let mut by = plan.by;
     for (_, what) in &mut history.deliveries {
         if let Delivered::Layer { replan: Some(replan), .. } = what {
-            stricter(app, &mut replan.tools);
+            stricter(runs, &mut replan.tools);
             by = replan.by.map_or(by, |door| by.stricter(door));
         }
     }
@@ -242,7 +243,7 @@ async fn take_up(app: &Arc<App>, lease: &Lease, recorded: Recorded) -> Result<Ta
         Some((id, asked)) if *asked == question && answered(&recorded).is_none() => id.clone(),
         Some(_) | None => Digest::of(format!("{}{}", lease.run(), now_ms()).as_bytes()).short().to_owned(),
     };
-    wait_for_word(app, lease, &recorded, id, question).await
+    wait_for_word(runs, lease, &recorded, id, question).await
 }
 
 /// Makes a tool result of what a person says that a direct call gave.
@@ -289,7 +290,7 @@ fn still_open(history: &History, ends: Vec<Delivered>, now: i64) -> Vec<Record> 
 
 /// Writes down what an answer amounts to; the question is closed.
 async fn note(
-    app: &App,
+    runs: &Runs,
     lease: &Lease,
     recorded: &Recorded,
     records: &[Record],
@@ -305,13 +306,13 @@ async fn note(
         ..Change::default()
     };
     let all = recorded.entries.iter().chain(&entries).cloned().collect();
-    change(app, lease, entries, closed).await?;
+    change(runs, lease, entries, closed).await?;
     History::read(all).map_err(|error| unreadable(lease.run(), &error))
 }
 
 /// Puts the run aside until somebody answers.
 async fn wait_for_word(
-    app: &App,
+    runs: &Runs,
     lease: &Lease,
     recorded: &Recorded,
     id: String,
@@ -336,14 +337,14 @@ async fn wait_for_word(
         at: now,
         ..Change::default()
     };
-    change(app, lease, Vec::new(), asks).await?;
+    change(runs, lease, Vec::new(), asks).await?;
     Ok(TakenUp::Asks { id, question })
 }
 
 /// What no longer counts as idempotent is not sent again unasked, and what a person has to allow by now is asked for,
 /// whatever was the rule when the run began.
-fn stricter(app: &App, tools: &mut [Granted]) {
-    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+fn stricter(runs: &Runs, tools: &mut [Granted]) {
+    let (snapshot, policy) = (runs.tools.snapshot(), runs.settings.policy());
     for granted in tools {
         if let Ok(tool) = snapshot.tool(&granted.id) {
             let verdict = policy.of(&granted.id, &tool.definition.annotations);
@@ -366,7 +367,7 @@ fn again_or_not(history: &History) -> &'static str {
 
 /// Ends a run that no driver has.
 async fn end(
-    app: &Arc<App>,
+    runs: &Arc<Runs>,
     principal: &Principal,
     lease: &Lease,
     plan: &Plan,
@@ -383,9 +384,9 @@ async fn end(
     }
     report.warn(plan);
     let state = report.state;
-    let known = remember::is_known(app, principal, plan).await;
+    let known = remember::is_known(runs, principal, plan).await;
     let memory = remember::memory(
-        app,
+        runs,
         &remember::Over {
             run: lease.run(),
             principal,
@@ -409,19 +410,19 @@ async fn end(
         at: now_ms(),
         ..Change::default()
     };
-    change(app, lease, Vec::new(), over).await?;
-    app.memory.left();
+    change(runs, lease, Vec::new(), over).await?;
+    runs.knowledge.memory.left();
     Ok(state)
 }
 
 pub(super) async fn change(
-    app: &App,
+    runs: &Runs,
     lease: &Lease,
     entries: Vec<pml_store::Entry>,
     change: Change,
 ) -> Result<(), Problem> {
     let (tell, told) = oneshot::channel();
-    app.store.append(lease, entries, Some(change), Urgency::Soon, move |stored| drop(tell.send(stored)));
+    runs.store.append(lease, entries, Some(change), Urgency::Soon, move |stored| drop(tell.send(stored)));
     match told.await {
         Ok(stored) => Ok(stored?),
         Err(_) => Err(Problem::new(Code::Storage, "the database does not answer any more")),
@@ -432,14 +433,14 @@ pub(super) async fn change(
 ///
 /// # Errors
 /// There is no such run, it never waits before layers, or that cannot be recorded.
-pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
-    if let Standing::Over(_) = standing(app, principal, id).await? {
+pub async fn pause(runs: &Arc<Runs>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
+    if let Standing::Over(_) = standing(runs, principal, id).await? {
         return Ok(());
     }
-    let (plan, _) = understood(&load(app, principal, id).await?)?;
+    let (plan, _) = understood(&load(runs, principal, id).await?)?;
     let text = match plan.dag().map(|dag| dag.pause) {
         Some(Pause::Manual) => {
-            let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
+            let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
             return Ok(blocking(move || store.want_pause(&whose, &run)).await?);
         }
         // It waits there anyway.
@@ -456,45 +457,45 @@ pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<
 /// # Errors
 /// There is no such run, another process has it, or the end cannot be recorded.
 pub async fn abort(
-    app: &Arc<App>,
+    runs: &Arc<Runs>,
     principal: &Principal,
     id: &RunId,
     reason: &str,
 ) -> Result<Standing, Problem> {
-    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+    if let Some(handle) = runs.here(id).filter(|handle| handle.principal == *principal) {
         handle.abort(reason);
         return Ok(handle.wait(LEAVING).await);
     }
     let reason = (!reason.is_empty()).then(|| reason.to_owned());
-    stop(app, principal, id, &Ending::Aborted(reason)).await
+    stop(runs, principal, id, &Ending::Aborted(reason)).await
 }
 
 /// Ends a run that whoever asked for it no longer wants.
 ///
 /// # Errors
 /// There is no such run, another process has it, or the end cannot be recorded.
-pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    if let Some(handle) = app.runs.here(id).filter(|handle| handle.principal == *principal) {
+pub async fn cancel(runs: &Arc<Runs>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+    if let Some(handle) = runs.here(id).filter(|handle| handle.principal == *principal) {
         handle.cancel();
         return Ok(handle.wait(LEAVING).await);
     }
-    stop(app, principal, id, &Ending::Cancelled).await
+    stop(runs, principal, id, &Ending::Cancelled).await
 }
 
 /// Ends a run that no driver of this process has.
 async fn stop(
-    app: &Arc<App>,
+    runs: &Arc<Runs>,
     principal: &Principal,
     id: &RunId,
     ending: &Ending,
 ) -> Result<Standing, Problem> {
-    match claim(app, principal, id).await? {
+    match claim(runs, principal, id).await? {
         Claim::Taken(lease) => {
-            let (plan, history) = understood(&load(app, principal, id).await?)?;
-            end(app, principal, &lease, &plan, &history, ending, Vec::new()).await?;
-            standing(app, principal, id).await
+            let (plan, history) = understood(&load(runs, principal, id).await?)?;
+            end(runs, principal, &lease, &plan, &history, ending, Vec::new()).await?;
+            standing(runs, principal, id).await
         }
-        Claim::Over(_) => standing(app, principal, id).await,
+        Claim::Over(_) => standing(runs, principal, id).await,
         Claim::Held { .. } => Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
             .hint("end it there, or try again when that process has ended")),
         Claim::Unknown => Err(no_run(id)),

@@ -218,7 +218,7 @@ fn shown(asked: &Approval) -> Vec<(String, Digest)> {
 /// whoever works on it, or next does.
 async fn end_if_not_begun(app: &Arc<App>, whose: &Principal, run: &RunId, question: &Question) {
     if matches!(question, Question::Approval(asked) if !asked.begun)
-        && let Err(problem) = execute::resume(app, whose, run, Caller::silent()).await
+        && let Err(problem) = execute::resume(&app.runs, whose, run, Caller::silent()).await
     {
         tracing::warn!(%run, %problem, "a run whose question is void could not be ended yet");
     }
@@ -242,7 +242,7 @@ pub async fn asks_nothing(app: &App, principal: &Principal, run: &RunId) -> Resu
     let gone = |text: String| {
         Problem::new(Code::Gone, text).hint("call `pml_continue` without an answer to hear of it")
     };
-    Ok(match execute::standing(app, principal, run).await? {
+    Ok(match execute::standing(&app.runs, principal, run).await? {
         Standing::Over(report) => match &report.error {
             Some(error) if error.code == TOOL_CHANGED => {
                 let problem = Problem::new(Code::ToolChanged, error.message.clone());
@@ -463,7 +463,7 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
             Some(number) => rules.retain(|rule| rule.number != number),
             None => {
                 plan.question = question;
-                let snapshot = app.catalogue.snapshot();
+                let snapshot = app.tools.snapshot();
                 plan.grants = allowed.into_iter().map(|(_, grant)| grant.bound_to(&snapshot)).collect();
                 return Ok(());
             }

@@ -15,10 +15,10 @@ use serde::Serialize;
 use super::planned;
 use super::recall::{self, Recalled};
 use crate::app::App;
-use crate::cache;
 use crate::capability;
 use crate::clock::now_ms;
 use crate::config::Dynamic;
+use crate::knowledge::cache;
 use crate::planning::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::reuse::Binding;
@@ -188,13 +188,13 @@ pub async fn make_capability(
         check_name(name)?;
     }
     crate::discover::check_length(&new.intent)?;
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     let asked = unasked(principal, &new.intent, new.work);
     let plan = planned(app, &asked, &|_| true).await.map_err(|Refused { problem, .. }| problem)?;
-    let sanitiser = app.memory.sanitiser();
+    let sanitiser = app.knowledge.memory.sanitiser();
     let procedure = plan.learn.as_ref().and_then(|learn| {
-        let tools = app.known_to(principal, &plan.source);
-        let cacheable = cache::only_reads(app, &plan);
+        let tools = app.knowledge.known_to(principal, &plan.source);
+        let cacheable = cache::only_reads(&app.knowledge, &plan);
         capability::procedure(&plan, learn, principal, None, (&sanitiser, &tools, cacheable))
     });
     let Some(mut procedure) = procedure else {
@@ -264,15 +264,15 @@ pub async fn keep_results(
 
 /// Refuses what would give another result the next time, or change something.
 async fn only_reads(app: &Arc<App>, principal: &Principal, capability: &Capability) -> Result<(), Problem> {
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     let name = &capability.name;
-    let known = app.memory.named(principal, capability.procedure.id.as_str()).await?;
+    let known = app.knowledge.memory.named(principal, capability.procedure.id.as_str()).await?;
     let gone = || Problem::new(Code::NotFound, format!("capability `{name}` is gone"));
     let known = known.ok_or_else(gone)?;
     let asked = unasked(principal, &capability.procedure.description, Asked::Anything);
     let Recalled::Run(asked) = recall::run(&known, &Binding::default(), asked)? else { return Err(gone()) };
     let plan = planned(app, &asked, &|_| true).await.map_err(|refused| refused.problem)?;
-    match cache::keeps(app, &plan) {
+    match cache::keeps(&app.knowledge, &plan) {
         Ok(_) => Ok(()),
         Err(because) => {
             let text = format!("results of `{name}` are never kept: {because}");

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::approve::{Effect, Mode};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
-use crate::network::{fields_of, output_of};
+use crate::knowledge::graph::{fields_of, output_of};
 use crate::runtime::blocking;
 use crate::suggest::{self, Example, Step, SuggestedDag, deprecated, effect};
 
@@ -41,8 +41,9 @@ pub(super) async fn compose(
     text: &str,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
-    let (snapshot, observed) = (app.catalogue.snapshot(), app.memory.observed());
-    let vectors = app.meaning.of_tools(&snapshot);
+    let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of(principal));
+    let observed = past_runs.observed();
+    let vectors = app.knowledge.embeddings.of_tools(&snapshot);
     let clauses = suggest::clauses(text);
     let effects = effect::asked_of_each(&clauses);
     let policy = app.policy();
@@ -50,12 +51,12 @@ pub(super) async fn compose(
     let fits = |tool: &Tool| {
         visible(&tool.id) && (!only_reads || effect::of_tool(&policy, tool) != Some(Effect::Writes))
     };
-    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, &snapshot, text, &fits).await;
+    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, principal, &snapshot, text, &fits).await;
     let found_before = !chosen.is_empty();
     let mut left_out = Vec::new();
     for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
-        let wanted = app.meaning.wanted(&clause).await;
-        let past = app.memory.advice(&snapshot, &wanted);
+        let wanted = app.knowledge.embeddings.wanted(&clause).await;
+        let past = past_runs.advice(&snapshot, &wanted);
         let suits = |tool: &Tool| effect::suits(asked, effect::of_tool(&policy, tool));
         let eligible = |tool: &Tool| visible(&tool.id) && suits(tool).is_some();
         let mut found =
@@ -144,13 +145,14 @@ fn also<'s>(found: &[(&'s Tool, f64)], place: usize) -> Vec<&'s Tool> {
 /// tell more.
 async fn learned<'s>(
     app: &Arc<App>,
+    principal: &Principal,
     snapshot: &'s Arc<Snapshot>,
     text: &str,
     fits: &(dyn Fn(&Tool) -> bool + Send + Sync),
 ) -> Vec<(String, Vec<(&'s Tool, f64)>)> {
-    let wanted = app.meaning.wanted(text).await;
-    let vectors = app.meaning.of_tools(snapshot);
-    let found = app.memory.with_experience(|experience| {
+    let wanted = app.knowledge.embeddings.wanted(text).await;
+    let vectors = app.knowledge.embeddings.of_tools(snapshot);
+    let found = app.knowledge.of(principal).with_experience(|experience| {
         let (tools, suggestion) = experience.suggest(snapshot, &vectors, &wanted)?;
         let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
         Some((ids, f64::from(suggestion.confidence)))
@@ -185,7 +187,7 @@ fn reads(app: &App, tool: &Tool) -> bool {
 /// A call of the tool that worked, where one is remembered.
 async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Vec<Example> {
     let id = tool.to_string();
-    let Some(known) = app.memory.that_uses(principal, &id) else { return Vec::new() };
+    let Some(known) = app.knowledge.memory.that_uses(principal, &id) else { return Vec::new() };
     let (store, principal) = (app.store.clone(), principal.clone());
     let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: 1, after: None };
     let traces = match blocking(move || store.traces(&principal, &wanted)).await {

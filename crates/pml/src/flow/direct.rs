@@ -71,7 +71,7 @@ pub async fn call(
     }
     let NamedCall { principal, session, direct, tool, arguments, passing, caller, cancel, .. } = call;
     let context = Context::direct(principal.clone(), direct, caller.clone(), cancel);
-    let outcome = tools::call(app, &context, tool, arguments, passing).await;
+    let outcome = tools::call(&app.tools, &context, tool, arguments, passing).await;
     let (Outcome::NeedsApproval(_), tools::Authority::Direct(direct)) = (&outcome, context.authority) else {
         return Ok(Called::Answered(outcome));
     };
@@ -100,7 +100,7 @@ pub async fn call(
 
 /// How long a direct call of a tool may take: what its server may, which can be more than runs usually have.
 pub(super) fn longest_ms(app: &App, tool: &ToolId) -> u64 {
-    let longest = app.servers.get(&tool.server).map_or(Duration::ZERO, |slot| {
+    let longest = app.tools.servers.get(&tool.server).map_or(Duration::ZERO, |slot| {
         slot.settings().start_timeout.saturating_add(slot.settings().call_timeout)
     });
     u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::approve::Mode;
-use crate::cache;
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover::{self, Found};
-use crate::memory::{Candidate, Known, intents};
+use crate::knowledge::cache;
+use crate::knowledge::{Candidate, Known, intents};
 use crate::plan::Pause;
 use crate::planning::{Asked, Execution};
 use crate::problem::{Code, Problem};
@@ -161,7 +161,7 @@ pub(super) async fn recall(
 }
 
 async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalled, Problem> {
-    let known = app.memory.named(&asked.principal, name).await?;
+    let known = app.knowledge.memory.named(&asked.principal, name).await?;
     let Some(known) = known.filter(|known| known.state != State::Planned) else {
         return Err(Problem::new(
             Code::NotFound,
@@ -197,14 +197,14 @@ async fn by_intent(
 ) -> Result<Recalled, Problem> {
     let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
     discover::check(&request)?;
-    let wanted = app.meaning.wanted(&asked.intent).await;
-    let snapshot = app.catalogue.snapshot();
+    let wanted = app.knowledge.embeddings.wanted(&asked.intent).await;
+    let snapshot = app.tools.snapshot();
     let close = super::close_to(app, &asked.principal, &asked.session);
     let seen = |tool: &Tool| visible(&tool.id);
-    let tools = super::found(app, &wanted, (Vec::new(), close), &request, seen)?.results;
-    let mut found = app.memory.find(&asked.principal, &asked.intent, &wanted, Some(&app.meaning)).await?;
+    let tools = super::found(app, &asked.principal, &wanted, (Vec::new(), close), &request, seen)?.results;
+    let mut found = app.knowledge.find(&asked.principal, &asked.intent, &wanted).await?;
     found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
-    app.memory.put_in_order(&mut found, &app.meaning, &wanted);
+    app.knowledge.put_in_order(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {
@@ -309,16 +309,19 @@ async fn earlier(
     if !context(asked).is_ok_and(|given| given.is_empty()) {
         return None;
     }
-    let shown =
-        found.iter().filter(|(candidate, _)| asked.cache && cache::is_shown(app, &candidate.known.cache));
+    let shown = found
+        .iter()
+        .filter(|(candidate, _)| asked.cache && cache::is_shown(&app.knowledge, &candidate.known.cache));
     for (candidate, binding) in shown {
         let Ok(Recalled::Run(work)) = run(&candidate.known, binding, asked.clone()) else { continue };
         let Ok(plan) = super::planned(app, &work, visible).await else { continue };
-        let Some(ticket) = cache::ticket(app, &plan, &asked.principal, Some(&candidate.known.id)).await
+        let Some(ticket) =
+            cache::ticket(&app.knowledge, &plan, &asked.principal, Some(&candidate.known.id)).await
         else {
             continue;
         };
-        if let Some(cache::Alike { result, intent, similarity, age_ms }) = app.cache.alike(app, &ticket).await
+        if let Some(cache::Alike { result, intent, similarity, age_ms }) =
+            app.knowledge.cache.alike(&app.knowledge, &ticket).await
         {
             let similarity = (similarity * 1000.0).round() / 1000.0;
             return Some(Earlier { intent, similarity, age_ms, result });
@@ -371,7 +374,7 @@ fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candi
 }
 
 fn verdicts<'k>(app: &App, known: &'k Known) -> impl Iterator<Item = Option<crate::approve::Verdict>> + 'k {
-    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     known.tools.iter().map(move |tool| {
         let id = ToolId::parse(&tool.id).ok()?;
         let tool = snapshot.tool(&id).ok()?;

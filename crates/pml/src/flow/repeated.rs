@@ -56,7 +56,7 @@ pub(super) async fn open(app: &App, principal: &Principal, mark: &str) -> Result
     let Some(id) = blocking(move || store.asked_already(&whose, &mark, now_ms())).await? else {
         return Ok(None);
     };
-    Ok(match execute::standing(app, principal, &id).await? {
+    Ok(match execute::standing(&app.runs, principal, &id).await? {
         standing @ Standing::Waiting { question: Some(_), .. } => Some(Executed::AsksAlready(id, standing)),
         // It was answered meanwhile.
         _ => None,

@@ -40,11 +40,11 @@ pub async fn replan(
         other => other.into(),
     })?;
     // A server that nobody has met may offer what the new tasks call.
-    app.get_acquainted().await;
+    app.tools.ensure_manifests_loaded().await;
     let standing = execute::tasks_of(&recorded)?;
     let whole = planning::with_what_has_run(&standing, document)?;
     let analysis = understood_dag(app, principal, whole).await?;
-    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+    let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     let learned = Whose { app, principal };
     let bounds = standing.limits;
     let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };

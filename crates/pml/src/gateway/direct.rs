@@ -133,7 +133,7 @@ pub(super) fn told(settled: &Settled, id: &RunId) -> Box<RawValue> {
 }
 
 fn has_output_schema(app: &App, tool: &ToolId) -> bool {
-    app.catalogue.snapshot().tool(tool).is_ok_and(|tool| tool.definition.output_schema.is_some())
+    app.tools.snapshot().tool(tool).is_ok_and(|tool| tool.definition.output_schema.is_some())
 }
 
 /// The outcome of a call that was made, or refused, at once.

@@ -70,9 +70,9 @@ impl Gateway {
     async fn list_tools(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
         let exposure = self.exposure(&request.client);
         if exposure != Expose::Meta {
-            self.app.get_acquainted().await;
+            self.app.tools.ensure_manifests_loaded().await;
         }
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.app.tools.snapshot();
         let own = meta_tools::definitions(&snapshot);
         let shown = snapshot.tools.iter().filter(|tool| is_listed(&tool.id, &exposure)).map(listing::shown);
         listing::page(own.into_iter().chain(shown), "tools", &request.params)
@@ -106,7 +106,7 @@ impl Gateway {
     /// nobody has met.
     async fn resolve(&self, name: &str, client: &Client) -> Result<ToolId, Problem> {
         let exposure = self.exposure(client);
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.app.tools.snapshot();
         if let Ok(tool) = snapshot.named(name) {
             return allowed(&tool.id, &exposure);
         }
@@ -123,8 +123,8 @@ impl Gateway {
                 return Err(problem);
             }
         }
-        self.app.get_acquainted().await;
-        let snapshot = self.app.catalogue.snapshot();
+        self.app.tools.ensure_manifests_loaded().await;
+        let snapshot = self.app.tools.snapshot();
         let tool = snapshot.named(name).map_err(|unknown| self.unready(name).unwrap_or(unknown))?;
         allowed(&tool.id, &exposure)
     }
@@ -134,7 +134,7 @@ impl Gateway {
         let is_of = |server: &ServerName| {
             name.strip_prefix(server.as_str()).is_some_and(|tool| tool.starts_with("__"))
         };
-        self.app.unready().into_iter().find(|(server, _)| is_of(server)).map(|(_, problem)| problem)
+        self.app.tools.unready().into_iter().find(|(server, _)| is_of(server)).map(|(_, problem)| problem)
     }
 
     /// Why the server of a tool is left out of the configuration, where it is.
@@ -161,7 +161,7 @@ fn allowed(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
 
 impl Handler for Gateway {
     fn welcome(&self, _: &Client) -> Welcome {
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.app.tools.snapshot();
         Welcome { capabilities: capabilities(&snapshot), instructions: meta_tools::instructions(&snapshot) }
     }
 
@@ -174,7 +174,7 @@ impl Handler for Gateway {
     }
 
     fn mirrored(&self, _: &Client, tool: &str) -> Vec<Mirrored> {
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.app.tools.snapshot();
         snapshot.named(tool).map(|tool| tool.mirrored.clone()).unwrap_or_default()
     }
 }

@@ -153,7 +153,9 @@ impl Gateway {
     async fn watch(&self, server: &ServerName, uri: &str) -> Result<Box<RawValue>, RpcError> {
         let (_in_use, connection) = self.connect(server, &CancellationToken::new()).await?;
         let watched = connection.watch_resource(uri, Instant::now() + LIST_PATIENCE).await;
-        watched.map(|()| empty_object()).map_err(|failure| rpc(self.app.servers.get(server), server, failure))
+        watched
+            .map(|()| empty_object())
+            .map_err(|failure| rpc(self.app.tools.servers.get(server), server, failure))
     }
 
     async fn complete(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
@@ -189,7 +191,8 @@ impl Gateway {
         params: Fields<'_>,
     ) -> Result<Box<RawValue>, RpcError> {
         let (_in_use, connection) = self.connect(server, &request.cancel).await?;
-        let timeout = self.app.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
+        let timeout =
+            self.app.tools.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
         let call = Call {
             method: &request.method,
             params,
@@ -198,7 +201,10 @@ impl Gateway {
             deadline: Instant::now() + timeout,
             cancel: &request.cancel,
         };
-        connection.request(call).await.map_err(|failure| rpc(self.app.servers.get(server), server, failure))
+        connection
+            .request(call)
+            .await
+            .map_err(|failure| rpc(self.app.tools.servers.get(server), server, failure))
     }
 
     /// A connection, and the mark that keeps the server from being stopped as idle meanwhile.
@@ -207,7 +213,7 @@ impl Gateway {
         server: &ServerName,
         cancel: &CancellationToken,
     ) -> Result<(InUse, Arc<Connection>), RpcError> {
-        let slot = self.app.servers.get(server);
+        let slot = self.app.tools.servers.get(server);
         let slot =
             slot.ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, format!("server `{server}` is gone")))?;
         let deadline = Instant::now() + slot.settings().start_timeout;
@@ -247,7 +253,7 @@ impl Gateway {
     /// The servers that declared a capability, now or the last time, and of which the client may see
     /// something.
     fn having(&self, capability: &str, client: &Client) -> Vec<ServerName> {
-        let snapshot = self.app.catalogue.snapshot();
+        let snapshot = self.app.tools.snapshot();
         let exposure = self.exposure(client);
         let has = |text: &str| Fields::parse(text).is_ok_and(|fields| fields.get(capability).is_some());
         let having = snapshot.servers.iter().filter(|server| server.capabilities.as_deref().is_some_and(has));

@@ -95,7 +95,7 @@ impl Learn {
     }
 }
 
-fn without_required(schema: &mut Value, name: &str) {
+pub(crate) fn without_required(schema: &mut Value, name: &str) {
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
         required.retain(|required| required != name);
     }

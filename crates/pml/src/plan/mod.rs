@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::config::Limits;
 pub use grant::Grant;
+pub(crate) use learn::without_required;
 pub use learn::{Learn, Literal};
 
 /// A program, analysed and allowed, with all it may use.

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::unfold::{self, Unfolded, unfold};
 use super::{Refused, Setting, asking, grantables, without_mistakes};
-use crate::memory::Known;
+use crate::knowledge::Known;
 use crate::plan::{Asks, Granted, Nested, Sees};
 use crate::problem::{Code, Problem};
 

@@ -21,11 +21,11 @@ async fn call(app: &App, tool: &str, arguments: &Value) -> Outcome {
         asked_by_client: Some(AskedByClient::Listed),
     };
     let context = Context::direct(app.principal.clone(), direct, Caller::silent(), CancellationToken::new());
-    tools::call(app, &context, &ToolId::parse(tool).unwrap(), &raw(arguments), Fields::default()).await
+    tools::call(&app.tools, &context, &ToolId::parse(tool).unwrap(), &raw(arguments), Fields::default()).await
 }
 
 fn mark(app: &App, server: &str) -> Mark {
-    app.epoch.for_server(&ServerName::new(server).unwrap()).unwrap()
+    app.tools.epoch.for_server(&ServerName::new(server).unwrap()).unwrap()
 }
 
 #[tokio::test]

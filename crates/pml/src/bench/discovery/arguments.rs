@@ -17,8 +17,8 @@ use super::Bench;
 use super::data;
 use crate::catalogue::{Snapshot, Tool};
 use crate::config::Naming;
-use crate::memory::Observed;
-use crate::network::{fields_of, output_of};
+use crate::knowledge::Observed;
+use crate::knowledge::graph::{fields_of, output_of};
 use crate::problem::Problem;
 use crate::suggest::{Step, clauses, suggest};
 

@@ -11,7 +11,7 @@ use super::super::Figure;
 use super::data::{Request, Set};
 use super::score;
 use super::{Bench, Reader, retrieval};
-use crate::meaning::Vector;
+use crate::knowledge::embeddings::Vector;
 use crate::problem::Problem;
 
 /// How few executions there are where there are few.

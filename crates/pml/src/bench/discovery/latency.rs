@@ -20,8 +20,8 @@ use crate::catalogue::Snapshot;
 use crate::config::Embedding;
 use crate::config::Naming;
 use crate::discover::{self, Recalled, Request};
-use crate::meaning::{Meaning, Wanted, stored};
-use crate::memory::{Memory, experience};
+use crate::knowledge::embeddings::{Embeddings, SanitiserOf, Wanted, stored};
+use crate::knowledge::{Learned, Memory, experience};
 use crate::problem::Problem;
 
 /// How many tools and capabilities there are.
@@ -64,7 +64,8 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Vec<Figure>, Problem> {
 fn reading(snapshot: &Snapshot) -> Figure {
     let model = pml_embed::Model::embedded();
     let step = (snapshot.tools.len() / SAMPLE).max(1);
-    let texts: Vec<String> = snapshot.tools.iter().step_by(step).map(crate::meaning::text).collect();
+    let texts: Vec<String> =
+        snapshot.tools.iter().step_by(step).map(crate::knowledge::embeddings::text).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let started = Instant::now();
     model.embed_all(&texts);
@@ -89,7 +90,7 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
     let store = Store::open(&home.path().join("pml.db"))?;
     store_many(&store, (0..EACH).map(|number| over(snapshot, number)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
-    let mut texts: Vec<String> = snapshot.tools.iter().map(crate::meaning::text).collect();
+    let mut texts: Vec<String> = snapshot.tools.iter().map(crate::knowledge::embeddings::text).collect();
     texts.extend((0..EACH).map(intent));
     texts.extend(everyday::texts().map(str::to_owned));
     let read = bench.reader.read(&texts)?;
@@ -97,17 +98,20 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
     let kept: BTreeMap<_, _> = texts
         .iter()
         .zip(&read)
-        .map(|(text, vector)| (crate::meaning::digest(text), stored(vector)))
+        .map(|(text, vector)| (crate::knowledge::embeddings::digest(text), stored(vector)))
         .collect();
     store.keep_vectors(&Principal::local(), model, kept.into_iter().collect())?;
     let memory = Arc::new(Memory::new(store.clone(), []));
-    let meaning = Meaning::new(store, Arc::clone(&memory), Principal::local(), &Embedding::BuiltIn);
-    meaning.remember_now()?;
+    let known = Arc::clone(&memory);
+    let sanitiser = SanitiserOf(Box::new(move || known.sanitiser()));
+    let meaning = Embeddings::new(store, sanitiser, &Embedding::BuiltIn);
+    meaning.remember_now(&[Principal::local()])?;
+    let learned = Learned::default();
     snapshot.index();
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
     // Otherwise done in the background.
     runtime.block_on(memory.refresh())?;
-    experience::bring_up_to_date(&memory, &meaning, Arc::clone(snapshot), &Principal::local());
+    experience::bring_up_to_date((&memory, &meaning), Arc::clone(snapshot), &Principal::local(), &learned);
     let find = |intent: &str| -> Result<Duration, Problem> {
         let request = Request::new(intent.to_owned(), 10);
         runtime.block_on(async {
@@ -116,7 +120,7 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
             let principal = Principal::local();
             let capabilities = memory.find(&principal, intent, &wanted, Some(&meaning)).await?;
             let vectors = meaning.of_tools(snapshot);
-            let past = memory.advice(snapshot, &wanted);
+            let past = learned.advice(snapshot, &wanted);
             let known = Recalled {
                 capabilities,
                 observed: None,

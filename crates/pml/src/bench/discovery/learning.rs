@@ -13,7 +13,7 @@ use super::super::Figure;
 use super::data::{Request, Set};
 use super::score;
 use super::{Bench, Reader, retrieval};
-use crate::meaning::Vector;
+use crate::knowledge::embeddings::Vector;
 use crate::problem::Problem;
 
 /// How many executions of each tool are known, and what has to be reached then.

@@ -13,7 +13,7 @@ use pml_model::{Digest, Principal};
 use pml_store::Store;
 
 use super::super::failed;
-use crate::meaning::{Vector, restored, stored};
+use crate::knowledge::embeddings::{Vector, restored, stored};
 use crate::problem::Problem;
 
 /// How many texts are kept at a time.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::app::App;
+use crate::execute::Runs;
 use crate::execute::journal::CallError;
 use crate::execute::observe::{faulted as failed, out_of_memory};
 use crate::execute::{PATIENCE, renew_workers, take_worker};
@@ -44,14 +44,14 @@ pub(in crate::execute) enum Trouble {
 
 /// Where workers come from and where what they say goes.
 pub(in crate::execute) struct Frames {
-    app: Arc<App>,
+    runs: Arc<Runs>,
     say: mpsc::UnboundedSender<Said>,
 }
 
 impl Frames {
-    pub(in crate::execute) fn new(app: Arc<App>) -> (Frames, mpsc::UnboundedReceiver<Said>) {
+    pub(in crate::execute) fn new(runs: Arc<Runs>) -> (Frames, mpsc::UnboundedReceiver<Said>) {
         let (say, said) = mpsc::unbounded_channel();
-        (Frames { app, say }, said)
+        (Frames { runs, say }, said)
     }
 }
 
@@ -99,12 +99,12 @@ impl Frame {
     /// Begins it. Its worker is waited for in a task of its own, so that nothing else waits.
     pub(super) fn start(&mut self, task: usize, program: pml_sandbox::Program, frames: &Frames) {
         let deliveries = self.attach();
-        let (app, say) = (Arc::clone(&frames.app), frames.say.clone());
+        let (runs, say) = (Arc::clone(&frames.runs), frames.say.clone());
         if self.again {
-            renew_workers(&app);
+            renew_workers(&runs);
         }
         self.work = Some(AbortOnDropHandle::new(tokio::spawn(async move {
-            match worker_for(&app).await {
+            match worker_for(&runs).await {
                 Ok(worker) => work(worker, &program, deliveries, task, &say).await,
                 // Whoever no longer listens does not want it any more.
                 Err(problem) => drop(say.send((task, Word::Gone(Trouble::NoWorker(problem))))),
@@ -167,9 +167,9 @@ impl Frame {
 }
 
 /// A worker, however long that takes: a run whose time is over ends without it.
-async fn worker_for(app: &App) -> Result<Worker, Problem> {
+async fn worker_for(runs: &Runs) -> Result<Worker, Problem> {
     loop {
-        match take_worker(app, PATIENCE).await {
+        match take_worker(runs, PATIENCE).await {
             Err(busy) if busy.code == Code::Busy => tokio::time::sleep(ASK_AGAIN).await,
             got => return got,
         }

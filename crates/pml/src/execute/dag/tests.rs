@@ -16,10 +16,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::execute::journal::Record;
-use crate::execute::run::{Action, Run};
-use crate::plan::Grant;
-use crate::plan::Pause;
-use crate::plan::{Asks, Bounds, Granted, Sees, TaskCode, Understood, Work};
+use crate::execute::run::{self, Action, Run};
+use crate::plan::{Asks, Bounds, Grant, Granted, Pause, Sees, TaskCode, Understood, Work};
 
 /// Reading, writing, and writing that a person has to allow.
 const READ: u32 = 0;

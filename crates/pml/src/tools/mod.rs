@@ -1,7 +1,10 @@
-//! The one way to call a tool.
+//! The tools there are, and the one way to call one.
 //!
 //! Every call of every kind goes through [`call`]: what it checks is checked for all of them, and
 //! there is no second path. Arguments stay the bytes they came as.
+
+mod call_audit;
+mod toolset;
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +15,17 @@ use pml_model::{Annotations, Digest, KeyId, Principal, RunId, ToolId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
 use crate::approve::question::value_digest;
 use crate::approve::{self, Refusal, Verdict};
 use crate::builtin::Witness;
-use crate::call_audit::{Decision, DirectCall, Given};
 use crate::catalogue::{Snapshot, Tool, Why};
 use crate::clock::now_ms;
 use crate::config::Definitions;
 use crate::epoch::Reach;
 use crate::problem::{Code, Problem};
 use crate::servers::{Slot, Status};
+use call_audit::{Decision, DirectCall, Given};
+pub use toolset::{BuiltIn, Toolset, describe_status};
 
 /// In whose name and within which bounds a call is made.
 #[derive(Debug)]
@@ -174,55 +177,55 @@ pub enum ToolError {
 /// Calls `id` with `arguments`. `passing` are further members of the request's parameters, such as
 /// `_meta`, that go to the server with it.
 pub async fn call(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     id: &ToolId,
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = tools.catalogue.snapshot();
     let tool = match found(&snapshot, context, id) {
         Ok(tool) => tool,
         // A server that was never started may have it.
-        Err(problem) => match learn_tools(app, context, id).await {
-            Ok(()) => return Box::pin(call_known(app, context, id, arguments, passing)).await,
+        Err(problem) => match learn_tools(tools, context, id).await {
+            Ok(()) => return Box::pin(call_known(tools, context, id, arguments, passing)).await,
             Err(None) => return Outcome::NotSent(problem),
             Err(Some(other)) => return Outcome::NotSent(other),
         },
     };
-    checked(app, context, tool, arguments, passing).await
+    checked(tools, context, tool, arguments, passing).await
 }
 
 /// Waits for what the server of a tool that cannot be called has to say now, starting it where its tools are not known or
 /// where it may have become again what was accepted.
-async fn learn_tools(app: &App, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
-    let snapshot = app.catalogue.snapshot();
+async fn learn_tools(tools: &Toolset, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
+    let snapshot = tools.catalogue.snapshot();
     let known = snapshot.servers.iter().any(|server| server.name == id.server && server.known);
     let waits = snapshot.held(id).is_some_and(|held| held.why.waits());
-    let Some(slot) = app.servers.get(&id.server) else { return Err(None) };
+    let Some(slot) = tools.servers.get(&id.server) else { return Err(None) };
     if known && !waits {
         // Perhaps only since the caller looked, or it is being told this moment.
         if matches!(slot.status(), Status::Ready(_)) {
-            app.settled(&slot).await;
+            tools.settled(&slot).await;
         }
         return Ok(());
     }
     let _in_use = slot.in_use();
     let deadline = Instant::now() + slot.settings().start_timeout;
     slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
-    app.settled(&slot).await;
+    tools.settled(&slot).await;
     Ok(())
 }
 
 async fn call_known(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     id: &ToolId,
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    match found(&app.catalogue.snapshot(), context, id) {
-        Ok(tool) => checked(app, context, tool, arguments, passing).await,
+    match found(&tools.catalogue.snapshot(), context, id) {
+        Ok(tool) => checked(tools, context, tool, arguments, passing).await,
         Err(problem) => Outcome::NotSent(problem),
     }
 }
@@ -255,8 +258,13 @@ impl NotAllowed {
 /// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
 /// it when it was planned, and only as long as both still stand. A client that calls a tool by name may call what nobody
 /// has to be asked about, and what it has asked its own user about where that counts.
-fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) -> Result<Verdict, NotAllowed> {
-    let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
+fn authorize(
+    tools: &Toolset,
+    context: &Context,
+    tool: &Tool,
+    arguments: &RawValue,
+) -> Result<Verdict, NotAllowed> {
+    let verdict = tools.policy().of(&tool.id, &tool.definition.annotations);
     if let Some(refusal) = verdict.refusal(&tool.id) {
         let problem = Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT);
         return Err(NotAllowed::Refused(problem));
@@ -289,7 +297,7 @@ fn authorize(app: &App, context: &Context, tool: &Tool, arguments: &RawValue) ->
 
 /// Writes down what was decided about a direct call; the calls of runs are in their journals.
 async fn audited(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     tool: &Tool,
     arguments: &RawValue,
@@ -305,7 +313,7 @@ async fn audited(
         by: direct.clone(),
         decision,
     };
-    app.call_audit.note(call).await
+    tools.call_audit.note(call).await
 }
 
 /// What a call may change, for whoever keeps what was read; nothing where it is known to read only.
@@ -315,34 +323,34 @@ fn reach(tool: &Tool, verdict: &Verdict) -> Option<Reach> {
 }
 
 async fn checked(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     tool: &Tool,
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Outcome {
-    let allowed = authorize(app, context, tool, arguments);
+    let allowed = authorize(tools, context, tool, arguments);
     if let Err(NotAllowed::Refused(problem)) = allowed {
         let decision = Decision::Denied(problem.message.clone());
-        return match audited(app, context, tool, arguments, decision).await {
+        return match audited(tools, context, tool, arguments, decision).await {
             Ok(()) => Outcome::NotSent(problem),
             Err(unwritten) => Outcome::NotSent(unwritten),
         };
     }
     // Before anybody is asked: a call that cannot be made is no question.
-    if let Err(problem) = app.validators.check(&tool.id, &tool.definition, arguments) {
+    if let Err(problem) = tools.validators.check(&tool.id, &tool.definition, arguments) {
         return Outcome::NotSent(problem);
     }
     let verdict = match allowed {
         Ok(verdict) => verdict,
         Err(not_allowed) => return not_allowed.outcome(),
     };
-    if let Err(unwritten) = audited(app, context, tool, arguments, Decision::of(&verdict)).await {
+    if let Err(unwritten) = audited(tools, context, tool, arguments, Decision::of(&verdict)).await {
         return Outcome::NotSent(unwritten);
     }
-    match app.builtin(tool.id.server.as_str()) {
+    match tools.builtin(tool.id.server.as_str()) {
         Some(server) => {
-            let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
+            let _writing = reach(tool, &verdict).map(|reach| tools.epoch.writing(reach));
             let work = server.call_watched(&tool.id.tool, arguments, context.witness.as_ref());
             tokio::select! {
                 result = work => match result {
@@ -354,18 +362,18 @@ async fn checked(
                 }
             }
         }
-        None => downstream(app, context, (tool, verdict), arguments, &passing).await,
+        None => downstream(tools, context, (tool, verdict), arguments, &passing).await,
     }
 }
 
 async fn downstream(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     (tool, mut verdict): (&Tool, Verdict),
     arguments: &RawValue,
     passing: &Fields<'_>,
 ) -> Outcome {
-    let Some(slot) = app.servers.get(&tool.id.server) else {
+    let Some(slot) = tools.servers.get(&tool.id.server) else {
         return Outcome::NotSent(Problem::new(
             Code::UnknownServer,
             format!("server `{}` is gone", tool.id.server),
@@ -383,7 +391,7 @@ async fn downstream(
             Err(unavailable) => return Outcome::NotSent(unavailable.0),
         };
         // Starting it may have told of other definitions than those the call was allowed by.
-        match still_allowed(app, context, &slot, tool, arguments).await {
+        match still_allowed(tools, context, &slot, tool, arguments).await {
             Ok(now) => verdict = now.unwrap_or(verdict),
             Err(not_allowed) => return not_allowed.outcome(),
         }
@@ -401,7 +409,7 @@ async fn downstream(
             deadline: within(slot.settings().call_timeout),
             cancel: &context.cancel,
         };
-        let _writing = reach(tool, &verdict).map(|reach| app.epoch.writing(reach));
+        let _writing = reach(tool, &verdict).map(|reach| tools.epoch.writing(reach));
         match connection.request(call).await {
             Ok(result) => {
                 slot.answered();
@@ -424,7 +432,7 @@ async fn downstream(
 /// Whether the tool is still what it was and may still be called, now that its server runs. Says what the rules say of it
 /// where that had to be asked again: what a tool says of itself need not be known where it changes nothing.
 async fn still_allowed(
-    app: &App,
+    tools: &Toolset,
     context: &Context,
     slot: &Slot,
     tool: &Tool,
@@ -432,29 +440,29 @@ async fn still_allowed(
 ) -> Result<Option<Verdict>, NotAllowed> {
     if let Authority::Direct(direct) = &context.authority
         && slot.settings().definitions == Definitions::Follow
-        && (direct.asked_by_client.is_some() || is_auto_in_any_case(app, &tool.id))
+        && (direct.asked_by_client.is_some() || is_auto_in_any_case(tools, &tool.id))
     {
         return Ok(None);
     }
-    if !app.settled(slot).await {
+    if !tools.settled(slot).await {
         let text = format!("`{}` may have changed, and its server does not say how", tool.id);
         let problem = Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server");
         return Err(NotAllowed::Refused(problem));
     }
-    let snapshot = app.catalogue.snapshot();
+    let snapshot = tools.catalogue.snapshot();
     let tool = found(&snapshot, context, &tool.id).map_err(NotAllowed::Refused)?;
-    authorize(app, context, tool, arguments).map(Some)
+    authorize(tools, context, tool, arguments).map(Some)
 }
 
 /// Whether nobody has to be asked about a tool, whatever it may come to say of itself.
-fn is_auto_in_any_case(app: &App, tool: &ToolId) -> bool {
+fn is_auto_in_any_case(tools: &Toolset, tool: &ToolId) -> bool {
     let worst = Annotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),
         idempotent_hint: Some(false),
         open_world_hint: Some(true),
     };
-    app.policy().of(tool, &worst).mode == approve::Mode::Auto
+    tools.policy().of(tool, &worst).mode == approve::Mode::Auto
 }
 
 fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {

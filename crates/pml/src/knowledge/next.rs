@@ -1,7 +1,6 @@
 //! What usually comes next.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 use pml_graph::graph::closeness::Close;
 use pml_graph::next::Reason;
@@ -10,9 +9,8 @@ use pml_model::trace::EdgeKind;
 use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
-use super::Memory;
-use crate::meaning::Meaning;
-use crate::network::Woven;
+use super::Knowledge;
+use super::graph::ToolGraph;
 use crate::report::Next;
 
 /// How many are told.
@@ -36,21 +34,21 @@ pub(crate) fn add_next(next: &mut Vec<Next>, more: Vec<Next>, ran: &HashSet<&str
 }
 
 /// What hangs together with what was just used: less sure than what was seen to come next.
-pub(crate) fn next_close(woven: &Woven, used: &[&str]) -> Vec<Next> {
+pub(crate) fn next_close(graph: &ToolGraph, used: &[&str]) -> Vec<Next> {
     let told = |close: Close| {
         let is_tool = CapabilityId::parse(&close.id).is_err();
         Next {
             kind: if is_tool { "tool" } else { "capability" }.to_owned(),
-            name: printable(woven.name(&close.id)),
+            name: printable(graph.name(&close.id)),
             confidence: (close.score * CLOSE * 100.0).round() / 100.0,
             id: close.id,
             reason: close.reason,
         }
     };
-    woven.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
+    graph.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
 }
 
-impl Memory {
+impl Knowledge {
     /// What usually comes after a run of `capability` whose last call was of `tool`, without what `ran` in it.
     pub(crate) fn next_after(
         &self,
@@ -99,10 +97,10 @@ impl Memory {
     }
 
     /// What came next when requests like this one had got as far; nothing where the request was not read yet.
-    pub(crate) fn next_like(&self, meaning: &Meaning, intent: &str, used: &[&str]) -> Vec<Next> {
-        let Some(wanted) = meaning.at_hand(intent) else { return Vec::new() };
-        let likely = self.with_experience(|experience| {
-            let vectors = meaning.of_tools(experience.snapshot());
+    pub(crate) fn next_like(&self, principal: &Principal, intent: &str, used: &[&str]) -> Vec<Next> {
+        let Some(wanted) = self.embeddings.at_hand(intent) else { return Vec::new() };
+        let likely = self.of(principal).with_experience(|experience| {
+            let vectors = self.embeddings.of_tools(experience.snapshot());
             let mut likely = Vec::new();
             for (tool, confidence, reason) in experience.next(&vectors, &wanted, used) {
                 if f64::from(confidence) < LEAST || used.contains(&tool.id.to_string().as_str()) {
@@ -132,7 +130,7 @@ impl Memory {
     }
 
     fn like(&self, capability: Option<CapabilityId>) -> String {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.memory.index.read();
         let known = capability.and_then(|id| index.all().into_iter().find(|known| known.id == id));
         match known {
             Some(known) => format!("came next in `{}`, which served a request like this", known.name),
@@ -143,7 +141,7 @@ impl Memory {
     /// What an id of the graph stands for, if it can be used.
     fn item(&self, principal: &Principal, id: &str) -> Option<(&'static str, String)> {
         match CapabilityId::parse(id) {
-            Ok(id) => self.known(principal, &id).map(|known| ("capability", known.name.clone())),
+            Ok(id) => self.memory.known(principal, &id).map(|known| ("capability", known.name.clone())),
             Err(_) => Some(("tool", printable(id))),
         }
     }

@@ -3,21 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
+use parking_lot::{Mutex, RwLock};
 use pml_graph::everyday::{self, Everyday};
 use pml_graph::vectors::Vectors;
 use pml_model::Digest;
 use pml_store::StoredVector;
 
 use super::model::Model;
-use super::reading::AGAIN;
 use super::{Vector, digest, restored, text};
 use crate::catalogue::Snapshot;
 use crate::config::Embedding;
 
+/// How long it is waited after a failure.
+pub(in crate::knowledge) const AGAIN: Duration = Duration::from_secs(30);
 /// How many requests are remembered.
 const REQUESTS: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
 
@@ -26,12 +28,12 @@ pub(super) static EVERYDAY: LazyLock<Vec<Digest>> = LazyLock::new(|| everyday::t
 
 /// A model and what it read.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(in crate::knowledge) struct Reader {
     /// Tells it from those before it.
     pub(super) number: u64,
-    pub(super) model: Model,
+    pub(in crate::knowledge) model: Model,
     /// As it is stored: much is known, and little of it is looked at twice.
-    pub(super) known: RwLock<HashMap<Digest, StoredVector>>,
+    pub(in crate::knowledge) known: RwLock<HashMap<Digest, StoredVector>>,
     /// Another number whenever something was read.
     pub(super) version: AtomicU64,
     /// How many texts are yet to be read.
@@ -87,19 +89,17 @@ impl Reader {
 
     /// Whether it is no use to ask again so soon.
     pub(super) fn failed_lately(&self) -> bool {
-        let failed_at = *self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed_at = *self.failed_at.lock();
         failed_at.is_some_and(|at| at.elapsed() < AGAIN)
     }
 
-    pub(super) fn failed(&self, trouble: String) {
+    pub(in crate::knowledge) fn failed(&self, trouble: String) {
         tracing::debug!(trouble, model = self.model.name(), "what a text means could not be told");
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+        *self.trouble.lock() = Some(trouble);
     }
 
     pub(super) async fn request(self: &Arc<Self>, texts: &[String]) -> Result<Vec<Vector>, String> {
-        let remembered = |text: &String| {
-            self.requests.lock().unwrap_or_else(PoisonError::into_inner).get(text).map(Arc::clone)
-        };
+        let remembered = |text: &String| self.requests.lock().get(text).map(Arc::clone);
         let mut vectors: Vec<Option<Vector>> = texts.iter().map(remembered).collect();
         let mut unknown: Vec<String> = Vec::new();
         for (text, vector) in texts.iter().zip(&vectors) {
@@ -109,7 +109,7 @@ impl Reader {
         }
         if !unknown.is_empty() {
             let read = self.model.read(unknown.clone()).await?;
-            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut requests = self.requests.lock();
             for (text, vector) in unknown.iter().zip(&read) {
                 requests.put(text.clone(), Arc::clone(vector));
             }
@@ -139,21 +139,21 @@ impl Reader {
         if read.is_empty() {
             return Err(trouble);
         }
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).extend(refused);
+        self.refused.lock().extend(refused);
         Ok(read)
     }
 
     /// Those of the texts that were not read yet, each once.
     pub(super) fn unread(&self, texts: Vec<String>) -> Vec<(Digest, String)> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut seen = self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.known.read();
+        let mut seen = self.refused.lock().clone();
         let keyed = texts.into_iter().map(|text| (digest(&text), text));
         keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
     }
 
     pub(super) fn tools(&self, snapshot: &Arc<Snapshot>) -> Arc<Vectors> {
         let version = self.version.load(Ordering::Acquire);
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.lock();
         let texts = match &*tools {
             Some(known) if Arc::ptr_eq(&known.snapshot, snapshot) => {
                 if known.version == version {
@@ -163,7 +163,7 @@ impl Reader {
             }
             _ => Arc::new(snapshot.tools.iter().map(|tool| digest(&text(tool))).collect()),
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let everyday = self.everyday(&known);
         let mut vectors = everyday.clone().map(Vectors::with_everyday).unwrap_or_default();
         let before = tools.as_ref().map(|tools| (tools, tools.places(everyday.as_ref())));
@@ -183,9 +183,9 @@ impl Reader {
 
     /// What is asked for every day, where all of it was read.
     fn everyday(&self, known: &HashMap<Digest, StoredVector>) -> Option<Arc<Everyday>> {
-        let mut everyday = self.everyday.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut everyday = self.everyday.lock();
         if everyday.is_none() {
-            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            let refused = self.refused.lock();
             let taken = EVERYDAY.iter().filter(|text| !refused.contains(*text));
             let read: Option<Vec<Vector>> = taken.map(|text| known.get(text).map(restored)).collect();
             *everyday = read.map(|read| Arc::new(Everyday::of(&read)));
@@ -197,10 +197,10 @@ impl Reader {
     /// length than the newest cannot be compared with it, and goes.
     pub(super) fn take(&self, read: Vec<(Digest, StoredVector)>) {
         let Some(length) = read.last().map(|(_, vector)| vector.numbers.len()) else { return };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if known.values().next().is_some_and(|vector| vector.numbers.len() != length) {
             known.clear();
-            *self.everyday.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.everyday.lock() = None;
         }
         known.extend(read.into_iter().filter(|(_, vector)| vector.numbers.len() == length));
         self.version.fetch_add(1, Ordering::AcqRel);
@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn what_is_asked_for_every_day_counts_once_all_of_it_was_read_by_one_model() {
         let reader = Reader::new(&Embedding::BuiltIn);
-        let counts = || reader.everyday(&reader.known.read().unwrap()).is_some();
+        let counts = || reader.everyday(&reader.known.read()).is_some();
         let all: Vec<(Digest, StoredVector)> =
             EVERYDAY.iter().map(|text| (text.clone(), stored(&[0.6, 0.8]))).collect();
         reader.take(all[1..].to_vec());
         assert!(!counts());
         // What the model does not take is not waited for.
-        reader.refused.lock().unwrap().insert(all[0].0.clone());
+        reader.refused.lock().insert(all[0].0.clone());
         assert!(counts());
         reader.take(vec![(digest("by another model"), stored(&[0.0, 0.6, 0.8]))]);
         assert!(!counts());

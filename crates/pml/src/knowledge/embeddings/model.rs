@@ -9,7 +9,7 @@ use crate::runtime::blocking;
 
 /// What gives vectors for texts.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(in crate::knowledge) struct Model {
     embedding: Embedding,
     /// Opened when first needed: a model from a directory takes its time. What cannot be opened is tried again.
     local: Arc<OnceLock<Local>>,
@@ -70,7 +70,7 @@ impl Model {
     ///
     /// # Errors
     /// It cannot be used; says why.
-    pub(super) async fn open(&self) -> Result<(), String> {
+    pub(in crate::knowledge) async fn open(&self) -> Result<(), String> {
         match &self.embedding {
             Embedding::None | Embedding::Endpoint(_) => Ok(()),
             Embedding::BuiltIn | Embedding::Directory(_) => {

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Direct;
 use crate::approve::question::value_digest;
 use crate::approve::{Mode, Verdict};
 use crate::problem::{Code, Problem};
 use crate::runtime::blocking;
-use crate::tools::Direct;
 
 /// How many entries may wait: more than a gateway can let through between two commits.
 const QUEUE: usize = 4096;

@@ -17,7 +17,7 @@ use pml_store::CapabilityChanges;
 use serde_json::Value;
 
 use crate::capability;
-use crate::meaning::{self, Meaning, Wanted, restored};
+use crate::knowledge::embeddings::{self, Embeddings, Wanted, restored};
 use crate::reuse;
 
 /// How many of the best by their words, and how many of the best by what they mean, are looked at more closely.
@@ -111,7 +111,10 @@ impl From<Capability> for Known {
         Known {
             read: OnceLock::new(),
             constants: OnceLock::new(),
-            read_as: intents.iter().map(|intent| Digest::of(meaning::of_intent(intent).as_bytes())).collect(),
+            read_as: intents
+                .iter()
+                .map(|intent| Digest::of(embeddings::of_intent(intent).as_bytes()))
+                .collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
             name: capability.name,
@@ -169,7 +172,7 @@ pub(crate) struct Candidate {
 
 /// All capabilities.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(in crate::knowledge) struct Index {
     version: i64,
     all: HashMap<CapabilityId, Arc<Known>>,
     by_name: HashMap<(Principal, String), CapabilityId>,
@@ -187,7 +190,7 @@ pub(super) struct Meanings {
 }
 
 impl Meanings {
-    pub(super) fn new(of: (i64, (u64, u64)), index: &Index, meaning: &Meaning) -> Meanings {
+    pub(super) fn new(of: (i64, (u64, u64)), index: &Index, meaning: &Embeddings) -> Meanings {
         let (mut rows, mut owners) = (Vectors::default(), Vec::new());
         meaning.with_known(|known| {
             for capability in index.all.values() {
@@ -307,7 +310,7 @@ impl Index {
     }
 
     /// Every one of them.
-    pub(super) fn all(&self) -> Vec<Arc<Known>> {
+    pub(in crate::knowledge) fn all(&self) -> Vec<Arc<Known>> {
         self.all.values().cloned().collect()
     }
 
@@ -394,7 +397,7 @@ fn worth(similarity: f64) -> f64 {
 }
 
 /// Puts capabilities that are about as likely in the order of how well they fit by all that they served and by their tools.
-pub(super) fn order_by_fit(found: &mut [Candidate], fits: &HashMap<&CapabilityId, f32>) {
+pub(in crate::knowledge) fn order_by_fit(found: &mut [Candidate], fits: &HashMap<&CapabilityId, f32>) {
     for candidate in found.iter_mut() {
         let fit = fits.get(&candidate.known.id).copied().unwrap_or_default();
         candidate.score =

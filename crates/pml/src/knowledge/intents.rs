@@ -4,15 +4,12 @@
 //! comparing, is checked here in the background: each intent once per version of the analysis, by the very same rule. Where
 //! this is stopped it goes on later, because what was checked is marked with each capability.
 
-use std::sync::Arc;
-
 use pml_analysis::ANALYSIS_VERSION;
 use pml_model::{CapabilityId, Principal};
 use pml_store::{IntentFit, ServedIntent};
 use serde_json::{Map, Value};
 
-use super::Known;
-use crate::app::App;
+use super::{Knowledge, Known};
 use crate::reuse::{self, Judgement, Procedure};
 use crate::runtime::blocking;
 
@@ -42,9 +39,9 @@ fn judge_beside(known: &Known, intents: &[&str], intent: &str, arguments: &Map<S
 }
 
 /// Checks all intents that were not checked with this version of the analysis.
-pub(super) async fn check_all(app: &Arc<App>) {
+pub(super) async fn check_all(knowledge: &Knowledge) {
     loop {
-        let store = app.store.clone();
+        let store = knowledge.store.clone();
         let left = match blocking(move || store.with_unchecked_intents(ANALYSIS_VERSION, TOGETHER)).await {
             Ok(left) => left,
             Err(error) => {
@@ -52,11 +49,11 @@ pub(super) async fn check_all(app: &Arc<App>) {
                 return;
             }
         };
-        if left.is_empty() || app.stopping().is_cancelled() {
+        if left.is_empty() || knowledge.stop.is_cancelled() {
             return;
         }
         for (principal, id) in left {
-            if let Err(error) = check(app, &principal, &id).await {
+            if let Err(error) = check(knowledge, &principal, &id).await {
                 tracing::warn!(%error, capability = %id, "the intents of a capability could not be checked");
                 return;
             }
@@ -64,9 +61,13 @@ pub(super) async fn check_all(app: &Arc<App>) {
     }
 }
 
-async fn check(app: &Arc<App>, principal: &Principal, id: &CapabilityId) -> Result<(), pml_store::Error> {
-    let known = app.memory.named(principal, id.as_str()).await?;
-    let (store, whose, which) = (app.store.clone(), principal.clone(), id.clone());
+async fn check(
+    knowledge: &Knowledge,
+    principal: &Principal,
+    id: &CapabilityId,
+) -> Result<(), pml_store::Error> {
+    let known = knowledge.memory.named(principal, id.as_str()).await?;
+    let (store, whose, which) = (knowledge.store.clone(), principal.clone(), id.clone());
     blocking(move || {
         let served = store.served_intents(&whose, &which)?;
         let (fit, unfit) = match &known {

@@ -20,15 +20,14 @@ use pml_model::json::{canonical, raw};
 use pml_model::trace::{Body, Status, Trace};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId, TraceId};
 use pml_store::{CacheKey, IntentFit, Memory, NewResult, Urgency};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::app::App;
+use super::Knowledge;
 use crate::approve::Verdict;
 use crate::builtin::{Stamp, Witness};
 use crate::clock::now_ms;
 use crate::plan::Plan;
-use crate::report::{Report, TaskStatus};
+use crate::report::{Report, Source, TaskStatus};
 use crate::reuse;
 use crate::runtime::blocking;
 
@@ -49,7 +48,7 @@ const UNSTEADY: &[&str] = &["Date", "random", "setTimeout", "setInterval"];
 
 /// What this process ran lately.
 #[derive(Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     results: Mutex<LruCache<Digest, Kept>>,
     /// How often anybody had results dropped, and the state of the database that was read in.
     heard: Mutex<Option<(i64, i64)>>,
@@ -118,7 +117,7 @@ pub(crate) struct Alike {
 
 /// What the result of a plan may be kept under, if it may be kept. `named` is the capability that is run, where that is known.
 pub(crate) async fn ticket(
-    app: &App,
+    knowledge: &Knowledge,
     plan: &Plan,
     principal: &Principal,
     named: Option<&CapabilityId>,
@@ -126,11 +125,11 @@ pub(crate) async fn ticket(
     if plan.question.is_some() || plan.pauses() {
         return None;
     }
-    let tools_ttl = keeps(app, plan).ok()?;
-    let drops = app.cache.drops(app).await?;
+    let tools_ttl = keeps(knowledge, plan).ok()?;
+    let drops = knowledge.cache.drops(knowledge).await?;
     let learned = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
     let capability = learned.or_else(|| named.cloned());
-    let known = capability.as_ref().and_then(|id| app.memory.called(principal, id.as_str()));
+    let known = capability.as_ref().and_then(|id| knowledge.memory.called(principal, id.as_str()));
     let config = known.map(|known| known.cache.clone()).unwrap_or_default();
     if !config.keeps() {
         return None;
@@ -148,12 +147,12 @@ pub(crate) async fn ticket(
     let given = Digest::of(format!("{counts}\n{arguments}").as_bytes());
     Some(Ticket {
         key: Digest::of(format!("{principal}\n{}\n{definitions}\n{arguments}", plan.code_hash).as_bytes()),
-        epoch: epoch(app, plan)?,
+        epoch: epoch(knowledge, plan)?,
         drops,
         principal: principal.clone(),
         parameters: plan.learn.as_ref().and_then(|learn| learn.capability.as_ref()).map(|_| given),
         definitions: Digest::of(definitions.as_bytes()),
-        intent: is_shown(app, &config).then(|| told(app, &plan.intent)).flatten(),
+        intent: is_shown(knowledge, &config).then(|| told(knowledge, &plan.intent)).flatten(),
         capability,
         config,
         tools_ttl,
@@ -162,14 +161,15 @@ pub(crate) async fn ticket(
 }
 
 /// Whether a result is shown for nearly the same intent.
-pub(crate) fn is_shown(app: &App, config: &CacheConfig) -> bool {
+pub(crate) fn is_shown(knowledge: &Knowledge, config: &CacheConfig) -> bool {
     config.keeps()
-        && (app.config().memory.earlier_results || config.key_strategy == KeyStrategy::IntentSimilarity)
+        && (knowledge.settings.config().memory.earlier_results
+            || config.key_strategy == KeyStrategy::IntentSimilarity)
 }
 
 /// An intent that can be kept as it is.
-fn told(app: &App, intent: &str) -> Option<String> {
-    let whole = matches!(app.memory.sanitiser().text(intent), std::borrow::Cow::Borrowed(_));
+fn told(knowledge: &Knowledge, intent: &str) -> Option<String> {
+    let whole = matches!(knowledge.memory.sanitiser().text(intent), std::borrow::Cow::Borrowed(_));
     (whole && !intent.is_empty()).then(|| intent.to_owned())
 }
 
@@ -178,14 +178,14 @@ fn told(app: &App, intent: &str) -> Option<String> {
 ///
 /// # Errors
 /// Why it may not be kept at all.
-pub(crate) fn keeps(app: &App, plan: &Plan) -> Result<Option<Duration>, String> {
-    if let Some(because) = changes(app, plan) {
+pub(crate) fn keeps(knowledge: &Knowledge, plan: &Plan) -> Result<Option<Duration>, String> {
+    if let Some(because) = changes(knowledge, plan) {
         return Err(because);
     }
     let mut shortest = None;
-    for (id, verdict) in verdicts(app, plan) {
+    for (id, verdict) in verdicts(knowledge, plan) {
         let Some(verdict) = verdict else { return Err(format!("`{id}` is gone")) };
-        if verdict.closed || is_compared(app, id) {
+        if verdict.closed || is_compared(knowledge, id) {
             continue;
         }
         let Some(time) = verdict.cache_ttl else {
@@ -197,12 +197,12 @@ pub(crate) fn keeps(app: &App, plan: &Plan) -> Result<Option<Duration>, String> 
 }
 
 /// Whether a plan changes nothing and reads neither clock nor chance, so that its results may be kept where its tools allow.
-pub(crate) fn only_reads(app: &App, plan: &Plan) -> bool {
-    changes(app, plan).is_none()
+pub(crate) fn only_reads(knowledge: &Knowledge, plan: &Plan) -> bool {
+    changes(knowledge, plan).is_none()
 }
 
 /// Why a plan may change something, or give something else each time whatever its tools give.
-fn changes(app: &App, plan: &Plan) -> Option<String> {
+fn changes(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     if let Some(what) = plan.opaque.first() {
         return Some(format!("it may call tools that cannot be known before it runs: {what}"));
     }
@@ -210,32 +210,32 @@ fn changes(app: &App, plan: &Plan) -> Option<String> {
     if let Some(word) = UNSTEADY.iter().find(|word| sources().any(|source| source.contains(**word))) {
         return Some(format!("it uses `{word}`"));
     }
-    let mut verdicts = verdicts(app, plan).into_iter();
+    let mut verdicts = verdicts(knowledge, plan).into_iter();
     let writes = verdicts.find(|(_, verdict)| verdict.as_ref().is_none_or(|verdict| !verdict.read_only));
     writes.map(|(id, _)| format!("`{id}` may change something"))
 }
 
 /// What the rules say of each tool of a plan; nothing of one that is gone.
-fn verdicts<'p>(app: &App, plan: &'p Plan) -> Vec<(&'p ToolId, Option<Verdict>)> {
-    let (snapshot, policy) = (app.catalogue.snapshot(), app.policy());
+fn verdicts<'p>(knowledge: &Knowledge, plan: &'p Plan) -> Vec<(&'p ToolId, Option<Verdict>)> {
+    let (snapshot, policy) = (knowledge.tools.snapshot(), knowledge.settings.policy());
     let verdict =
         |id: &ToolId| snapshot.tool(id).ok().map(|tool| policy.of(id, &tool.definition.annotations));
     plan.tools.iter().map(|granted| (&granted.id, verdict(&granted.id))).collect()
 }
 
 /// Whether what a tool reads are files that can be compared with what they were.
-fn is_compared(app: &App, id: &ToolId) -> bool {
-    id.server.as_str() == FILES && app.builtin(FILES).is_some()
+fn is_compared(knowledge: &Knowledge, id: &ToolId) -> bool {
+    id.server.as_str() == FILES && knowledge.tools.builtin(FILES).is_some()
 }
 
 /// How often was written on the servers of a plan, in words that other processes understand.
-fn epoch(app: &App, plan: &Plan) -> Option<String> {
+fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     let mut servers: Vec<&ServerName> = plan.tools.iter().map(|tool| &tool.id.server).collect();
     servers.sort_unstable();
     servers.dedup();
     let mut marks = Vec::with_capacity(servers.len());
     for server in servers {
-        match app.epoch.for_server(server) {
+        match knowledge.tools.epoch.for_server(server) {
             Ok(mark) => marks.push(format!("{server}={}", mark.writes())),
             Err(error) => {
                 tracing::debug!(%error, "nothing is kept: nobody knows what was written");
@@ -248,18 +248,18 @@ fn epoch(app: &App, plan: &Plan) -> Option<String> {
 
 impl Cache {
     /// The result, if it is known and what it was made of is still the same.
-    pub(crate) async fn get(&self, app: &App, ticket: &Ticket) -> Option<Hit> {
+    pub(crate) async fn get(&self, knowledge: &Knowledge, ticket: &Ticket) -> Option<Hit> {
         if let Some((hit, stamps)) = self.here(ticket) {
-            if hold(app, stamps).await {
+            if hold(knowledge, stamps).await {
                 return Some(hit);
             }
             self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
         }
-        let (store, key) = (app.store.clone(), ticket.stored()?);
+        let (store, key) = (knowledge.store.clone(), ticket.stored()?);
         match blocking(move || store.cached(&key, now_ms())).await {
             Ok(found) => {
                 let found = found?;
-                still_holds(app, &found.stamps).await.then(|| Hit {
+                still_holds(knowledge, &found.stamps).await.then(|| Hit {
                     result: found.result,
                     from: Source { kind: "capability".to_owned(), age_ms: (now_ms() - found.at).max(0) },
                     run: None,
@@ -295,17 +295,17 @@ impl Cache {
     }
 
     /// How often results were dropped. What was set for capabilities until then is known afterwards.
-    async fn drops(&self, app: &App) -> Option<i64> {
+    async fn drops(&self, knowledge: &Knowledge) -> Option<i64> {
         let looked = async {
-            let version = app.store.data_version()?;
+            let version = knowledge.store.data_version()?;
             let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((_, drops)) = heard.filter(|(seen, _)| *seen == version) {
                 return Ok(drops);
             }
             // One number, read in less time than another thread takes to begin.
-            let drops = app.store.cache_drops()?;
+            let drops = knowledge.store.cache_drops()?;
             if heard.is_none_or(|(_, before)| before != drops) {
-                app.memory.refresh().await?;
+                knowledge.memory.refresh().await?;
             }
             *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, drops));
             Ok::<i64, pml_store::Error>(drops)
@@ -320,11 +320,12 @@ impl Cache {
     }
 
     /// What came of nearly the same intent that named the same values.
-    pub(crate) async fn alike(&self, app: &App, ticket: &Ticket) -> Option<Alike> {
+    pub(crate) async fn alike(&self, knowledge: &Knowledge, ticket: &Ticket) -> Option<Alike> {
         let (Some(capability), Some(asked)) = (ticket.capability.clone(), ticket.intent.clone()) else {
             return None;
         };
-        let (store, principal, epoch) = (app.store.clone(), ticket.principal.clone(), ticket.known_by());
+        let (store, principal, epoch) =
+            (knowledge.store.clone(), ticket.principal.clone(), ticket.known_by());
         let kept =
             blocking(move || store.cached_for_intents(&principal, &capability, &epoch, now_ms())).await;
         let kept = kept
@@ -339,7 +340,7 @@ impl Cache {
             if similarity > ALIKE
                 && better
                 && reuse::same_literals(&intent, &asked)
-                && still_holds(app, &kept.stamps).await
+                && still_holds(knowledge, &kept.stamps).await
             {
                 let age_ms = (now_ms() - kept.at).max(0);
                 best = Some(Alike { result: kept.result, intent, similarity, age_ms });
@@ -349,22 +350,29 @@ impl Cache {
     }
 
     /// Keeps the result of a run, if nothing failed in it, nothing was written since it began and there is no secret in it.
-    pub(crate) fn put(&self, app: &App, plan: &Plan, ticket: &Ticket, run: &RunId, report: &Report) {
+    pub(crate) fn put(
+        &self,
+        knowledge: &Knowledge,
+        plan: &Plan,
+        ticket: &Ticket,
+        run: &RunId,
+        report: &Report,
+    ) {
         let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
             return;
         };
         let worked =
             !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
-        let steady = epoch(app, plan).as_ref() == Some(&ticket.epoch)
-            && app.store.cache_drops().is_ok_and(|drops| drops == ticket.drops);
+        let steady = epoch(knowledge, plan).as_ref() == Some(&ticket.epoch)
+            && knowledge.store.cache_drops().is_ok_and(|drops| drops == ticket.drops);
         if !worked
             || !steady
             || report.contents().next().is_some()
-            || app.memory.sanitiser().with_those_in(&plan.arguments).json(result).changed
+            || knowledge.memory.sanitiser().with_those_in(&plan.arguments).json(result).changed
         {
             return;
         }
-        let compared = app.builtin(FILES).is_some();
+        let compared = knowledge.tools.builtin(FILES).is_some();
         let reads = report.tasks.iter().filter(|task| compared && of_files(&task.tool)).count();
         let Some(stamps) = ticket.witness.stamps(reads) else { return };
         let at = now_ms();
@@ -386,11 +394,11 @@ impl Cache {
         let most = ticket.config.max_entries;
         let new = NewResult { result, intent: None, stamps: &written, at, expires_at: until, most };
         if let Some(key) = ticket.stored() {
-            store(app, &key, &new);
+            store(knowledge, &key, &new);
         }
         if let (Some(key), Some(intent)) = (ticket.told(), &ticket.intent) {
             let expires_at = until.min(at.saturating_add(SHOWN_MS));
-            store(app, &key, &NewResult { intent: Some(intent), expires_at, ..new });
+            store(knowledge, &key, &NewResult { intent: Some(intent), expires_at, ..new });
         }
     }
 
@@ -406,20 +414,20 @@ fn of_files(tool: &str) -> bool {
 }
 
 /// Whether the files that a result was made of are still what they were.
-async fn hold(app: &App, stamps: Arc<[Stamp]>) -> bool {
+async fn hold(knowledge: &Knowledge, stamps: Arc<[Stamp]>) -> bool {
     if stamps.is_empty() {
         return true;
     }
-    match app.builtin(FILES) {
+    match knowledge.tools.builtin(FILES) {
         Some(files) => blocking(move || files.holds(&stamps)).await,
         None => false,
     }
 }
 
 /// As [`hold`], for what was written down.
-async fn still_holds(app: &App, written: &str) -> bool {
+async fn still_holds(knowledge: &Knowledge, written: &str) -> bool {
     match serde_json::from_str::<Vec<Stamp>>(written) {
-        Ok(stamps) => hold(app, stamps.into()).await,
+        Ok(stamps) => hold(knowledge, stamps.into()).await,
         Err(_) => false,
     }
 }
@@ -451,8 +459,8 @@ impl Ticket {
     }
 }
 
-fn store(app: &App, key: &CacheKey, new: &NewResult<'_>) {
-    app.store.cache(key, new, |stored| {
+fn store(knowledge: &Knowledge, key: &CacheKey, new: &NewResult<'_>) {
+    knowledge.store.cache(key, new, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "a result could not be kept");
         }
@@ -460,7 +468,7 @@ fn store(app: &App, key: &CacheKey, new: &NewResult<'_>) {
 }
 
 /// Notes that a result was used once more, though nothing ran.
-pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId) {
+pub(crate) fn note_use(knowledge: &Knowledge, plan: &Plan, principal: &Principal, id: &RunId) {
     let Some(learn) = &plan.learn else { return };
     let capability = learn.capability_of(principal);
     let trace = Trace {
@@ -470,7 +478,7 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         session: plan.session.clone(),
         capability_id: Some(capability),
         plan_hash: plan.code_hash.clone(),
-        intent: app.memory.sanitiser().text(&plan.intent).into_owned(),
+        intent: knowledge.memory.sanitiser().text(&plan.intent).into_owned(),
         status: Status::Success,
         error: None,
         duration_ms: 0,
@@ -493,10 +501,10 @@ pub(crate) fn note_use(app: &App, plan: &Plan, principal: &Principal, id: &RunId
         trace: Box::new(trace),
         nested: Vec::new(),
     };
-    app.store.remember(memory, Urgency::Soon, |stored| {
+    knowledge.store.remember(memory, Urgency::Soon, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "that a result was used again could not be recorded");
         }
     });
-    app.memory.left();
+    knowledge.memory.left();
 }

@@ -4,7 +4,7 @@
 //! added; another catalogue or another model makes it anew.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use pml_graph::lexical::{Document, Index};
 use pml_graph::next::{Next, Prediction, Reason, next};
@@ -15,10 +15,10 @@ use pml_graph::rank::{self, Evidence};
 use pml_graph::vectors::Vectors;
 use pml_model::{CapabilityId, Digest, Principal};
 
-use super::{Known, Memory};
+use super::Learned;
+use super::embeddings::{Embeddings, Meant, Vector, Wanted, evidence, restored};
+use super::memory::{Known, Memory};
 use crate::catalogue::{Snapshot, Tool};
-use crate::discover;
-use crate::meaning::{Meaning, Meant, Vector, Wanted, restored};
 
 /// How many comparisons of an intent with a tool are made at most: with many tools fewer intents count.
 const MOST_COMPARISONS: usize = 4_000_000;
@@ -31,7 +31,6 @@ const MOST_INTENTS: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Experience {
     snapshot: Arc<Snapshot>,
-    principal: Principal,
     /// Which model read it all.
     model: u64,
     /// How many tools had been read when it was learned.
@@ -48,7 +47,7 @@ pub(crate) struct Experience {
 }
 
 impl Experience {
-    fn new(snapshot: Arc<Snapshot>, principal: Principal, model: u64) -> Experience {
+    fn new(snapshot: Arc<Snapshot>, model: u64) -> Experience {
         let texts = snapshot.tools.iter().map(|tool| ToolText {
             name: &tool.definition.name,
             description: tool.definition.description.as_deref().unwrap_or_default(),
@@ -56,7 +55,6 @@ impl Experience {
         let procedures = procedure::Memory::new(texts);
         Experience {
             snapshot,
-            principal,
             model,
             tools_read: 0,
             past: Past::default(),
@@ -133,7 +131,7 @@ impl Experience {
 
     /// How well each tool fits the request by words and meaning alone.
     fn standard(&self, vectors: &Vectors, wanted: &Wanted) -> Vec<f32> {
-        rank::standard(&wanted.text, &discover::evidence(&self.snapshot, Some(vectors), wanted, None))
+        rank::standard(&wanted.text, &evidence(&self.snapshot, Some(vectors), wanted, None))
     }
 
     /// The tools that match a request best, by words and meaning alone.
@@ -243,30 +241,30 @@ struct Lesson {
 
 /// Brings what served requests before up to date. Takes its time, and keeps nobody from looking for long.
 pub(crate) fn bring_up_to_date(
-    memory: &Memory,
-    meaning: &Meaning,
+    (memory, embeddings): (&Memory, &Embeddings),
     snapshot: Arc<Snapshot>,
     principal: &Principal,
+    learned: &Learned,
 ) {
-    let vectors = meaning.of_tools(&snapshot);
-    let model = meaning.version().0;
-    let lessons = lessons(memory, meaning, principal, MOST_COMPARISONS / snapshot.tools.len().max(1));
+    let vectors = embeddings.of_tools(&snapshot);
+    let model = embeddings.version().0;
+    let most = MOST_COMPARISONS / snapshot.tools.len().max(1);
+    let lessons = lessons(memory, embeddings, principal, most);
     let there: HashSet<&(CapabilityId, Digest)> = lessons.iter().map(|lesson| &lesson.key).collect();
-    let stands = memory.with_experience(|of| {
+    let stands = learned.with_experience(|of| {
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
-            && of.principal == *principal
             && of.tools_read == vectors.known()
             // What was forgotten has no say any more.
             && of.known.iter().all(|known| there.contains(known))
     });
     if stands != Some(true) {
-        let fresh = Experience::new(snapshot, principal.clone(), model).of(&lessons, &vectors);
-        *memory.experience.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        let fresh = Experience::new(snapshot, model).of(&lessons, &vectors);
+        *learned.experience.write() = Some(fresh);
         return;
     }
     for some in lessons.chunks(AT_ONCE) {
-        let mut experience = memory.experience.write().unwrap_or_else(PoisonError::into_inner);
+        let mut experience = learned.experience.write();
         if let Some(experience) = experience.as_mut() {
             let before = experience.workflows.len();
             some.iter().for_each(|lesson| experience.take(lesson, &vectors));
@@ -277,12 +275,12 @@ pub(crate) fn bring_up_to_date(
     }
 }
 
-fn lessons(memory: &Memory, meaning: &Meaning, principal: &Principal, most: usize) -> Vec<Lesson> {
-    let without_model = meaning.progress().is_none();
+fn lessons(memory: &Memory, embeddings: &Embeddings, principal: &Principal, most: usize) -> Vec<Lesson> {
+    let without_model = embeddings.progress().is_none();
     let mut lessons = Vec::new();
     for known in memory.active(principal) {
         for (intent, digest) in known.intents.iter().zip(&known.read_as).take(MOST_INTENTS) {
-            let vector = meaning.with_known(|read| read.get(digest).map(restored));
+            let vector = embeddings.with_known(|read| read.get(digest).map(restored));
             if vector.is_none() && !without_model {
                 continue;
             }

@@ -11,11 +11,14 @@ mod reader;
 mod reading;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use pml_graph::french;
+use pml_graph::past::Advice;
+use pml_graph::rank::{Dense, Evidence};
 use pml_graph::request::Texts;
 use pml_graph::vectors::Vectors;
 use pml_model::{Digest, Principal};
@@ -24,9 +27,9 @@ use tokio::sync::Notify;
 
 use crate::catalogue::{Snapshot, Tool};
 use crate::config::Embedding;
-use crate::memory::Memory;
-use reader::Reader;
-pub(crate) use reading::{keep_reading, read_for};
+use crate::sanitise::Sanitiser;
+pub(super) use reader::{AGAIN, Reader};
+pub(super) use reading::Reading;
 
 /// How much of a text is read.
 const READ_BYTES: usize = 2_000;
@@ -36,16 +39,24 @@ const REQUEST: Duration = Duration::from_secs(2);
 /// A text as numbers; of length one.
 pub type Vector = Arc<[f32]>;
 
+/// Gives the sanitiser of the moment: which texts are secret may change.
+pub(crate) struct SanitiserOf(pub(crate) Box<dyn Fn() -> Arc<Sanitiser> + Send + Sync>);
+
+impl std::fmt::Debug for SanitiserOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SanitiserOf")
+    }
+}
+
 /// What texts mean.
 #[derive(Debug)]
-pub struct Meaning {
+pub struct Embeddings {
     store: Store,
-    /// Knows which texts are secret.
-    memory: Arc<Memory>,
-    principal: Principal,
+    /// Takes secrets out of what is sent to a service.
+    sanitiser: SanitiserOf,
     /// Another one after the configuration changed.
     reader: RwLock<Arc<Reader>>,
-    changed: Notify,
+    pub(super) changed: Notify,
 }
 
 /// A request as it is looked for.
@@ -93,11 +104,11 @@ pub struct Progress {
     pub trouble: Option<String>,
 }
 
-impl Meaning {
+impl Embeddings {
     /// By the model of the configuration.
-    pub fn new(store: Store, memory: Arc<Memory>, principal: Principal, embedding: &Embedding) -> Meaning {
+    pub(crate) fn new(store: Store, sanitiser: SanitiserOf, embedding: &Embedding) -> Embeddings {
         let reader = RwLock::new(Arc::new(Reader::new(embedding)));
-        Meaning { store, memory, principal, reader, changed: Notify::new() }
+        Embeddings { store, sanitiser, reader, changed: Notify::new() }
     }
 
     /// From now on by this model.
@@ -105,12 +116,12 @@ impl Meaning {
         if self.reader().model.is_of(embedding) {
             return;
         }
-        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Reader::new(embedding));
+        *self.reader.write() = Arc::new(Reader::new(embedding));
         self.changed.notify_one();
     }
 
-    fn reader(&self) -> Arc<Reader> {
-        Arc::clone(&self.reader.read().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn reader(&self) -> Arc<Reader> {
+        Arc::clone(&self.reader.read())
     }
 
     /// A request, with what it means where that can be told; else words alone have to do.
@@ -129,14 +140,14 @@ impl Meaning {
         let mut texts: Vec<String> = of_request.all().map(|text| beginning(text).to_owned()).collect();
         if reader.model.is_elsewhere() {
             // What is kept has no secrets; nor has what is sent away.
-            let sanitiser = self.memory.sanitiser();
+            let sanitiser = (self.sanitiser.0)();
             texts.iter_mut().for_each(|text| *text = sanitiser.text(text).into_owned());
         }
         let read = tokio::time::timeout(REQUEST, reader.request(&texts)).await;
         match read.unwrap_or_else(|_| Err("it takes too long to answer".to_owned())) {
             Ok(vectors) => Meant::of(&of_request, &vectors),
             Err(trouble) => {
-                *reader.failed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                *reader.failed_at.lock() = Some(Instant::now());
                 reader.failed(trouble);
                 None
             }
@@ -150,7 +161,7 @@ impl Meaning {
 
     /// Looks at what was read, by the digests of texts.
     pub(crate) fn with_known<T>(&self, look: impl FnOnce(&HashMap<Digest, StoredVector>) -> T) -> T {
-        look(&self.reader().known.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.reader().known.read())
     }
 
     /// Another number whenever texts were read, and for every model.
@@ -164,17 +175,19 @@ impl Meaning {
         let reader = self.reader();
         reader.model.is_there().then(|| Progress {
             model: reader.model.name(),
-            known: reader.known.read().unwrap_or_else(PoisonError::into_inner).len(),
+            known: reader.known.read().len(),
             left: reader.left.load(Ordering::Acquire),
-            trouble: reader.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            trouble: reader.trouble.lock().clone(),
         })
     }
 
-    /// Takes in what the model read before.
-    pub(crate) fn remember_now(&self) -> Result<(), pml_store::Error> {
+    /// Takes in what the model read before of the texts of these principals.
+    pub(crate) fn remember_now(&self, principals: &[Principal]) -> Result<(), pml_store::Error> {
         let reader = self.reader();
         if reader.model.is_there() {
-            reader.take(self.store.vectors(&self.principal, &reader.model.name())?.into_iter().collect());
+            for principal in principals {
+                reader.take(self.store.vectors(principal, &reader.model.name())?.into_iter().collect());
+            }
         }
         Ok(())
     }
@@ -183,12 +196,27 @@ impl Meaning {
     pub(crate) fn at_hand(&self, intent: &str) -> Option<Wanted> {
         let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
         let reader = self.reader();
-        let mut requests = reader.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = reader.requests.lock();
         let of_request = Texts::of(&text);
         let read = of_request.all().map(|text| requests.get(beginning(text)).map(Arc::clone));
         let meant = Meant::of(&of_request, &read.collect::<Option<Vec<_>>>()?);
         Some(Wanted { meant, text })
     }
+}
+
+/// What is known of the tools of a snapshot, with a request in mind.
+pub(crate) fn evidence<'e>(
+    snapshot: &'e Snapshot,
+    vectors: Option<&'e Vectors>,
+    wanted: &'e Wanted,
+    past: Option<&'e Advice>,
+) -> Evidence<'e> {
+    let dense = vectors.zip(wanted.meant.as_ref()).map(|(items, meant)| Dense {
+        items,
+        whole: &meant.whole,
+        parts: &meant.parts,
+    });
+    Evidence { lexical: snapshot.index(), dense, past }
 }
 
 /// What is read of an intent that was served.

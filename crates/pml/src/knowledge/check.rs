@@ -1,15 +1,12 @@
 //! Compares what was learned with the tools there are now: a capability that would fail is marked before a user meets it,
 //! and taken back when its tools are there again and it has worked with them.
 
-use std::sync::Arc;
-
 use pml_model::ToolId;
 use pml_model::capability::{Invalidation, State};
 use pml_model::trace::Trace;
 use pml_store::{Dropped, Order, Traces};
 
-use super::Known;
-use crate::app::App;
+use super::{Knowledge, Known};
 use crate::catalogue::Snapshot;
 use crate::clock::now_ms;
 use crate::runtime::blocking;
@@ -25,11 +22,11 @@ const BACK: &str =
     "its tools are there again, and it has not worked since; a run of it by name that works makes it active";
 
 /// Looks at every capability that works or used to.
-pub(crate) async fn check(app: &Arc<App>) {
-    let Ok(all) = app.memory.all().await else { return };
-    let snapshot = app.catalogue.snapshot();
+pub(crate) async fn check(knowledge: &Knowledge) {
+    let Ok(all) = knowledge.memory.all().await else { return };
+    let snapshot = knowledge.tools.snapshot();
     for known in all.iter().filter(|known| known.state != State::Planned) {
-        let because = match problem(app, &snapshot, known).await {
+        let because = match problem(knowledge, &snapshot, known).await {
             Ok(because) => because,
             Err(error) => {
                 tracing::warn!(%error, "what was learned could not be compared with the tools there are");
@@ -39,7 +36,7 @@ pub(crate) async fn check(app: &Arc<App>) {
         if because.is_none() && known.state == State::Active {
             continue;
         }
-        let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
+        let (store, whose, id) = (knowledge.store.clone(), known.owner.clone(), known.id.clone());
         let marked = blocking(move || match because {
             Some(because) => store.degrade(&whose, &id, &because, now_ms()),
             None => store.may_work_again(&whose, &id, BACK),
@@ -51,7 +48,11 @@ pub(crate) async fn check(app: &Arc<App>) {
 }
 
 /// Why a capability would not work now.
-async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option<String>, pml_store::Error> {
+async fn problem(
+    knowledge: &Knowledge,
+    snapshot: &Snapshot,
+    known: &Known,
+) -> Result<Option<String>, pml_store::Error> {
     for used in &known.tools {
         let Ok(id) = ToolId::parse(&used.id) else { continue };
         let is_known = |server: &&crate::catalogue::Server| server.name == id.server && server.known;
@@ -65,10 +66,10 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
             Err(problem) => return Ok(Some(format!("`{id}` cannot be used: {}", problem.message))),
         };
         if tool.definition.digest != used.digest && known.cache.goes_with(Invalidation::ToolSchemaChange) {
-            forget_results(app, known, &used.id).await?;
+            forget_results(knowledge, known, &used.id).await?;
         }
         if tool.definition.digest != used.digest
-            && let Some(because) = refused(app, tool, known).await?
+            && let Some(because) = refused(knowledge, tool, known).await?
         {
             return Ok(Some(because));
         }
@@ -78,31 +79,32 @@ async fn problem(app: &App, snapshot: &Snapshot, known: &Known) -> Result<Option
 
 /// Results that another tool gave say nothing of this one. Those of other capabilities stay: they may have been got with the
 /// tool as it is now.
-async fn forget_results(app: &App, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
-    let (store, whose, id) = (app.store.clone(), known.owner.clone(), known.id.clone());
+async fn forget_results(knowledge: &Knowledge, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
+    let (store, whose, id) = (knowledge.store.clone(), known.owner.clone(), known.id.clone());
     let because = format!("the definition of `{tool}` changed");
     blocking(move || store.drop_cached(&whose, Dropped::Outdated(&id), &because, now_ms())).await.map(drop)
 }
 
 /// Why a tool would not take what it was given in earlier runs.
 async fn refused(
-    app: &App,
+    knowledge: &Knowledge,
     tool: &crate::catalogue::Tool,
     known: &Known,
 ) -> Result<Option<String>, pml_store::Error> {
-    let traces = worked(app, known).await?;
+    let traces = worked(knowledge, known).await?;
     let name = tool.id.to_string();
     let calls = traces.iter().flat_map(|trace| &trace.body.task_results);
     let mut calls = calls.filter(|call| call.tool == name && call.success && !call.altered);
-    let wrong = calls.find_map(|call| app.validators.check(&tool.id, &tool.definition, &call.args).err());
+    let wrong =
+        calls.find_map(|call| knowledge.tools.validators.check(&tool.id, &tool.definition, &call.args).err());
     Ok(wrong.map(|problem| format!("`{name}` changed: {}", problem.message)))
 }
 
 /// The latest runs of a capability that worked.
-async fn worked(app: &App, known: &Known) -> Result<Vec<Trace>, pml_store::Error> {
+async fn worked(knowledge: &Knowledge, known: &Known) -> Result<Vec<Trace>, pml_store::Error> {
     let (mut worked, mut after) = (Vec::new(), None);
     for _ in 0..PAGES {
-        let (store, whose) = (app.store.clone(), known.owner.clone());
+        let (store, whose) = (knowledge.store.clone(), known.owner.clone());
         let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: PAGE, after };
         let page = blocking(move || store.traces(&whose, &wanted)).await?;
         after = page.last().map(|trace| trace.id.clone());

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
+use super::App;
 use crate::accepted::Accepted;
-use crate::app::App;
 use crate::clock::now_ms;
 use crate::config::{Source, Watcher};
 use crate::runtime::blocking;
-use crate::servers::Told;
 
 /// How often another process's changes to the catalogue are looked for.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
@@ -20,9 +17,9 @@ const STORE_INTERVAL: Duration = Duration::from_secs(1);
 const BEFORE_MEETING: Duration = Duration::from_millis(500);
 
 /// Meets the servers whose tools nobody knows yet, so that they can be found.
-pub(crate) async fn get_acquainted(app: Arc<App>) {
+pub(crate) async fn load_manifests(app: Arc<App>) {
     tokio::select! {
-        () = tokio::time::sleep(BEFORE_MEETING) => app.get_acquainted().await,
+        () = tokio::time::sleep(BEFORE_MEETING) => app.tools.ensure_manifests_loaded().await,
         () = app.stopping().cancelled() => {}
     }
 }
@@ -64,20 +61,10 @@ pub(crate) async fn look_after_database(app: Arc<App>) {
     }
 }
 
-/// Keeps the catalogue in step with what servers tell.
-pub(crate) async fn keep_catalogue(app: Arc<App>, mut hears: mpsc::Receiver<Told>) {
-    loop {
-        tokio::select! {
-            Some(told) = hears.recv() => app.hear(told).await,
-            () = app.stopping().cancelled() => return,
-        }
-    }
-}
-
 /// Takes over changes of configuration files.
 pub(crate) async fn follow_config(app: Arc<App>) {
     let accepted = || {
-        let path = Accepted::open(&app.paths).path().to_owned();
+        let path = Accepted::open(&app.settings.paths).path().to_owned();
         let digest = std::fs::read(&path).ok().map(|content| pml_model::Digest::of(&content));
         Source { path, digest }
     };
@@ -114,7 +101,7 @@ pub(crate) async fn follow_store(app: Arc<App>) {
         match blocking(move || store.catalogue_version()).await {
             Ok(version) => {
                 if seen.is_some_and(|seen| seen != version)
-                    && let Err(problem) = app.refresh().await
+                    && let Err(problem) = app.tools.refresh().await
                 {
                     tracing::warn!(%problem, "the catalogue could not be read again");
                 }

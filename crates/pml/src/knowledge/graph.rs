@@ -4,7 +4,7 @@
 //! follows from it is looked up by whoever predicts a next step, and shown to people.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use pml_graph::graph::closeness::{Close, closeness};
 use pml_graph::graph::fields::{self, Definition};
@@ -13,60 +13,32 @@ use pml_graph::graph::provides::{Coverage, Provides};
 use pml_graph::graph::{self, EdgeType, Graph, NodeKind, Source, paths};
 use pml_model::json::{raw, without_hidden};
 use pml_model::trace::EdgeKind;
+use pml_store::LearnedEdge;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::app::App;
+use super::memory::{Known, Observed};
 use crate::catalogue::{Snapshot, Tool};
-use crate::memory::Observed;
 
 /// How many ways from one thing to another are told.
 const WAYS: usize = 3;
 
-/// How everything hangs together, where that was looked at.
-#[derive(Debug, Default)]
-pub struct Network {
-    current: RwLock<Option<Arc<Woven>>>,
-}
+/// What a graph is made of: the tools, what they were seen to give, and the state of the capabilities.
+pub(super) type MadeOf = (Arc<Snapshot>, Arc<Observed>, i64);
 
 /// How things hung together at one moment.
 #[derive(Debug)]
-pub(crate) struct Woven {
-    of: (Arc<Snapshot>, Arc<Observed>, i64),
+pub(crate) struct ToolGraph {
+    of: MadeOf,
     graph: Graph,
     provides: Provides,
     insights: Insights,
     names: HashMap<String, String>,
 }
 
-impl Network {
-    /// Looks again, where something changed. Takes its time.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub(crate) fn bring_up_to_date(&self, app: &App) -> Result<Arc<Woven>, pml_store::Error> {
-        let of = (app.catalogue.snapshot(), app.memory.observed(), app.memory.version());
-        if let Some(woven) = self.current()
-            && Arc::ptr_eq(&woven.of.0, &of.0)
-            && Arc::ptr_eq(&woven.of.1, &of.1)
-            && woven.of.2 == of.2
-        {
-            return Ok(woven);
-        }
-        let woven = Arc::new(Woven::new(of, app)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&woven));
-        Ok(woven)
-    }
-
-    /// What was last seen.
-    pub(crate) fn current(&self) -> Option<Arc<Woven>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Woven {
-    fn new(of: (Arc<Snapshot>, Arc<Observed>, i64), app: &App) -> Result<Woven, pml_store::Error> {
+impl ToolGraph {
+    pub(super) fn new(of: MadeOf, capabilities: &[Arc<Known>], edges: Vec<LearnedEdge>) -> ToolGraph {
         let (snapshot, observed, _) = &of;
         let provides = Provides::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
         let mut graph = Graph::default();
@@ -74,7 +46,7 @@ impl Woven {
         ids.iter().for_each(|id| graph.insert(id, NodeKind::Tool));
         graph.follow(&provides, &ids);
         let mut names = HashMap::new();
-        for known in app.memory.active(&app.principal) {
+        for known in capabilities {
             let id = known.id.to_string();
             graph.insert(&id, NodeKind::Capability);
             for tool in &known.tools {
@@ -84,7 +56,7 @@ impl Woven {
             }
             names.insert(id, known.name.clone());
         }
-        for edge in app.store.edges(&app.principal)? {
+        for edge in edges {
             let kind = match edge.kind {
                 EdgeKind::Dependency => EdgeType::Dependency,
                 EdgeKind::Sequence => EdgeType::Sequence,
@@ -97,7 +69,12 @@ impl Woven {
             }
         }
         let insights = Insights::of(&graph);
-        Ok(Woven { of, graph, provides, insights, names })
+        ToolGraph { of, graph, provides, insights, names }
+    }
+
+    /// Whether it is made of the same.
+    pub(super) fn is_of(&self, of: &MadeOf) -> bool {
+        Arc::ptr_eq(&self.of.0, &of.0) && Arc::ptr_eq(&self.of.1, &of.1) && self.of.2 == of.2
     }
 
     /// What is close to what was just used, the most recent last.

@@ -1,0 +1,121 @@
+//! Draws which module imports which, and checks that no siblings do in a circle.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::modules::{Modules, Siblings};
+
+/// The picture, below the root.
+const PICTURE: &str = "docs/modules.md";
+
+/// The sources of every crate, by name.
+fn crates(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let folder = root.join("crates");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut all: Vec<(String, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path().join("src")))
+        .filter(|(_, src)| src.join("lib.rs").exists())
+        .collect();
+    all.sort();
+    Ok(all)
+}
+
+/// Writes the picture.
+pub(crate) fn draw(root: &Path) -> Result<(), String> {
+    let file = root.join(PICTURE);
+    std::fs::write(&file, picture(root)?).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn picture(root: &Path) -> Result<String, String> {
+    let mut text = "# Which module imports which\n\nDrawn by `cargo xtask graph` from the sources; a test compares it. Arrows \
+        point at what is used.\n"
+        .to_owned();
+    for (name, src) in crates(root)? {
+        let siblings = Modules::read(&src)?.siblings();
+        if let Some(siblings) = siblings.get(&Vec::new()) {
+            write!(text, "\n## {name}\n\n```mermaid\n{}```\n", mermaid(siblings)).expect("a text takes all");
+        }
+    }
+    Ok(text)
+}
+
+/// A picture of the imports among siblings. What follows from two other arrows is left out.
+fn mermaid(siblings: &Siblings) -> String {
+    let mut text = "flowchart TD\n".to_owned();
+    for (from, all) in siblings {
+        let shown: Vec<&String> = all
+            .iter()
+            .filter(|to| !all.iter().any(|through| through != *to && reaches(siblings, through, to)))
+            .collect();
+        if shown.is_empty() && !siblings.values().any(|to| to.contains(from)) {
+            writeln!(text, "  {from}").expect("a text takes all");
+        }
+        for to in shown {
+            writeln!(text, "  {from} --> {to}").expect("a text takes all");
+        }
+    }
+    text
+}
+
+fn reaches(siblings: &Siblings, from: &str, to: &str) -> bool {
+    let (mut seen, mut open) = (std::collections::BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        for next in siblings.get(at).into_iter().flatten() {
+            if next == to {
+                return true;
+            }
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    }
+
+    #[test]
+    fn no_sibling_modules_import_each_other_in_a_circle() {
+        let mut found = Vec::new();
+        for (name, src) in crates(&root()).unwrap() {
+            let cycles = Modules::read(&src).unwrap().cycles();
+            found.extend(cycles.into_iter().map(|cycle| format!("{name}, {cycle}")));
+        }
+        assert!(
+            found.is_empty(),
+            "move what both sides need into a module below them, or pass a value:\n{}",
+            found.join("\n")
+        );
+    }
+
+    #[test]
+    fn the_picture_is_that_of_the_sources() {
+        let written = std::fs::read_to_string(root().join(PICTURE)).unwrap_or_default();
+        assert!(written == picture(&root()).unwrap(), "draw it again: `cargo xtask graph`");
+    }
+
+    #[test]
+    fn a_circle_is_found_and_parents_and_children_are_none() {
+        let dir = std::env::temp_dir().join(format!("pml-modules-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("a")).unwrap();
+        let write = |file: &str, text: &str| std::fs::write(dir.join(file), text).unwrap();
+        write("lib.rs", "mod a; mod b; mod c; pub use b::Thing;");
+        write("a.rs", "mod child; use crate::Thing; pub struct Mine(child::Own);");
+        write("a/child.rs", "use super::Mine; pub struct Own;");
+        write("b.rs", "pub struct Thing; #[cfg(test)] mod tests { use crate::c::Other; }");
+        write("c.rs", "use crate::a::Mine; pub struct Other;");
+        let modules = Modules::read(&dir).unwrap();
+        assert_eq!(modules.cycles(), Vec::<String>::new());
+        write("b.rs", "pub struct Thing(Option<Box<crate::c::Other>>);");
+        let modules = Modules::read(&dir).unwrap();
+        assert_eq!(modules.cycles(), ["in the crate: a → b; b → c; c → a"]);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
