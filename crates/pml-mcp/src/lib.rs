@@ -14,6 +14,7 @@ pub mod guard;
 mod line;
 pub mod message;
 pub mod param_headers;
+mod pieces;
 pub mod protocol;
 mod question;
 pub mod server;

@@ -3,13 +3,20 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use pml_model::json::{Fields, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::pieces::Pieces;
+
 /// The largest message read from or written to a peer.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// The payload of a message of at least so many bytes keeps the memory the message was read into. That takes a second look
+/// at the payload, which is more work than copying it, and saves as much memory as it has bytes.
+pub(crate) const LARGE_BYTES: usize = 1024 * 1024;
 
 /// One message.
 #[derive(Debug)]
@@ -218,6 +225,45 @@ impl Message {
     /// # Errors
     /// The bytes are not JSON, or JSON of another shape.
     pub fn parse(bytes: &[u8]) -> Result<Message, ParseError> {
+        let (head, payload) = Head::read(bytes)?;
+        Ok(head.with(payload.map(ToOwned::to_owned)))
+    }
+
+    /// Reads one message out of `buffer`. A large payload keeps the memory of the buffer, which is empty afterwards; in any
+    /// other case the buffer is left as it is.
+    ///
+    /// # Errors
+    /// The bytes are not JSON, or JSON of another shape.
+    pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Message, ParseError> {
+        if buffer.len() < LARGE_BYTES {
+            return Message::parse(buffer);
+        }
+        let (head, payload) = Head::read(buffer)?;
+        let Some(place) = payload.map(|payload| place(payload, buffer)) else { return Ok(head.with(None)) };
+        Ok(head.with(Some(cut_out(std::mem::take(buffer), place)?)))
+    }
+
+    /// The id a malformed request carried, where one can be made out, so that its sender can be told.
+    pub fn salvage_id(bytes: &[u8]) -> Option<Id> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        Fields::parse(text).ok()?.get("id").and_then(Id::read)
+    }
+}
+
+/// A message without its payload: the parameters or the result.
+struct Head {
+    id: Option<Id>,
+    kind: Kind,
+}
+
+enum Kind {
+    Method(String),
+    Result,
+    Error(RpcError),
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Result<(Head, Option<&RawValue>), ParseError> {
         let envelope = Envelope::read(bytes)?;
         if envelope.jsonrpc.as_deref() != Some("2.0") {
             return Err(ParseError::Shape("`jsonrpc` is not \"2.0\""));
@@ -230,25 +276,37 @@ impl Message {
             if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
                 return Err(ParseError::Shape("`params` is not an object"));
             }
-            let (method, params) = (method.into_owned(), envelope.params.map(ToOwned::to_owned));
-            return Ok(match id {
-                Some(id) => Message::Request(Request { id, method, params }),
-                None => Message::Notification(Notification { method, params }),
-            });
+            return Ok((Head { id, kind: Kind::Method(method.into_owned()) }, envelope.params));
         }
-        let outcome = match (envelope.result, envelope.error) {
-            (Some(result), None) => Ok(result.to_owned()),
-            (None, Some(error)) => Err(error),
-            _ => return Err(ParseError::Shape("neither a method, nor exactly one of result and error")),
-        };
-        Ok(Message::Response(Response { id, outcome }))
+        match (envelope.result, envelope.error) {
+            (Some(result), None) => Ok((Head { id, kind: Kind::Result }, Some(result))),
+            (None, Some(error)) => Ok((Head { id, kind: Kind::Error(error) }, None)),
+            _ => Err(ParseError::Shape("neither a method, nor exactly one of result and error")),
+        }
     }
 
-    /// The id a malformed request carried, where one can be made out, so that its sender can be told.
-    pub fn salvage_id(bytes: &[u8]) -> Option<Id> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        Fields::parse(text).ok()?.get("id").and_then(Id::read)
+    fn with(self, payload: Option<Box<RawValue>>) -> Message {
+        let answers = |id, outcome| Message::Response(Response { id, outcome });
+        match (self.kind, self.id) {
+            (Kind::Method(method), Some(id)) => Message::Request(Request { id, method, params: payload }),
+            (Kind::Method(method), None) => Message::Notification(Notification { method, params: payload }),
+            (Kind::Result, id) => answers(id, Ok(payload.expect("a result was read with its head"))),
+            (Kind::Error(error), id) => answers(id, Err(error)),
+        }
     }
+}
+
+/// Where in `bytes` a value lies that was read from them.
+fn place(value: &RawValue, bytes: &[u8]) -> Range<usize> {
+    let start = value.get().as_ptr().addr() - bytes.as_ptr().addr();
+    start..start + value.get().len()
+}
+
+/// The value at a place in `bytes`, in their memory.
+fn cut_out(mut bytes: Vec<u8>, place: Range<usize>) -> Result<Box<RawValue>, serde_json::Error> {
+    bytes.truncate(place.end);
+    bytes.drain(..place.start);
+    RawValue::from_string(String::from_utf8(bytes).expect("JSON was read there"))
 }
 
 /// A request as one line of JSON.
@@ -289,6 +347,18 @@ pub fn response(id: Option<&Id>, outcome: &Result<Box<RawValue>, RpcError>) -> S
         error: Option<&'a RpcError>,
     }
     line(&Wire { jsonrpc: "2.0", id, result: outcome.as_deref().ok(), error: outcome.as_ref().err() })
+}
+
+/// The answer to a client's request as one line of JSON. A large result keeps its memory.
+pub(crate) fn answer(id: &Id, outcome: Result<Pieces, RpcError>) -> Pieces {
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => return response(Some(id), &Err(error)).into(),
+    };
+    let mut line = Pieces::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#));
+    line.append(result);
+    line.push("}");
+    line
 }
 
 fn line(message: &impl Serialize) -> String {
@@ -351,6 +421,45 @@ mod tests {
         let line = request(&Id::number(1), "m", Some(&params));
         assert!(!line.contains('\n'));
         assert!(Message::parse(line.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_large_payload_keeps_its_memory_and_a_small_one_leaves_the_buffer() {
+        let result = format!(r#"{{"a": "{}"}}"#, "é".repeat(LARGE_BYTES));
+        let mut buffer = format!(r#"{{"result": {result} ,"id":7,"jsonrpc":"2.0"}}"#).into_bytes();
+        let at = buffer.as_ptr();
+        let Ok(Message::Response(Response { outcome: Ok(taken), .. })) = Message::take(&mut buffer) else {
+            panic!("a response was written")
+        };
+        assert_eq!(taken.get(), result);
+        assert_eq!((taken.get().as_ptr(), buffer.len()), (at, 0));
+
+        for text in [
+            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#.to_owned(),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"error":{{"code":1,"message":"{}"}}}}"#,
+                "e".repeat(LARGE_BYTES)
+            ),
+            format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "m".repeat(LARGE_BYTES)),
+            "no message".repeat(LARGE_BYTES),
+        ] {
+            let mut buffer = text.clone().into_bytes();
+            let taken = Message::take(&mut buffer);
+            assert_eq!(format!("{taken:?}"), format!("{:?}", Message::parse(text.as_bytes())));
+            assert_eq!(buffer, text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_answer_is_one_line_like_any_other_message() {
+        let id: Id = serde_json::from_str(r#""a\n""#).unwrap();
+        let result = RawValue::from_string("{\n\"a\": 1 }".to_owned()).unwrap();
+        for outcome in [Ok(result), Err(RpcError::new(code::INTERNAL_ERROR, "no\n"))] {
+            let line = response(Some(&id), &outcome);
+            let answered: Vec<u8> =
+                answer(&id, outcome.map(Pieces::from)).into_parts(usize::MAX).flatten().collect();
+            assert_eq!(String::from_utf8(answered).unwrap(), line);
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use pml_model::json::{Fields, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::pieces::{Pieces, one_line};
+
 /// How a peer opens a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -97,9 +99,12 @@ pub fn is_input_required(result: &RawValue) -> bool {
 
 /// Adds what a stateless client needs to a result that may come from an older server: the kind of
 /// result, who answered, and, for lists and reads, how long it may be kept.
-pub fn modern_result(method: &str, result: Box<RawValue>, me: &RawValue) -> Box<RawValue> {
-    let Ok(mut fields) = Fields::parse(result.get()) else {
-        return result;
+pub(crate) fn modern_result(method: &str, result: Box<RawValue>, me: &RawValue) -> Pieces {
+    let text = one_line(result);
+    let mut pieces = Pieces::default();
+    let Some(mut fields) = std::str::from_utf8(&text).ok().and_then(|text| Fields::parse(text).ok()) else {
+        pieces.share(text);
+        return pieces;
     };
     fields.set_default("resultType", &"complete");
     if is_cacheable(method) {
@@ -107,7 +112,14 @@ pub fn modern_result(method: &str, result: Box<RawValue>, me: &RawValue) -> Box<
         fields.set_default("cacheScope", &"private");
     }
     edit_meta(&mut fields, |meta| meta.set(meta::SERVER_INFO, me.to_owned()));
-    fields.to_raw()
+    for (index, (key, value)) in fields.iter().enumerate() {
+        pieces.push(if index == 0 { "{" } else { "," });
+        pieces.push_json(&key);
+        pieces.push(":");
+        pieces.share_part(&text, value.get());
+    }
+    pieces.push("}");
+    pieces
 }
 
 fn is_cacheable(method: &str) -> bool {
@@ -165,9 +177,11 @@ mod tests {
     #[test]
     fn a_result_of_an_older_server_is_completed_for_a_stateless_client() {
         let me = raw(&Implementation { name: "g".into(), version: "1".into(), title: None });
-        let out = modern_result("resources/read", json(r#"{"contents":[10e110],"_meta":{"a":1}}"#), &me);
+        let result = json("{\"contents\":[10e110],\n\"_meta\":{\"a\":1}}");
+        let out: Vec<u8> =
+            modern_result("resources/read", result, &me).into_parts(usize::MAX).flatten().collect();
         assert_eq!(
-            out.get(),
+            String::from_utf8(out).unwrap(),
             r#"{"contents":[10e110],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"g","version":"1"}}}"#
         );
     }

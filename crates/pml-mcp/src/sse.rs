@@ -1,5 +1,7 @@
 //! Server-sent events, read from a stream of chunks and written as text.
 
+use crate::pieces::Pieces;
+
 /// One event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
@@ -31,21 +33,25 @@ impl Decoder {
         limit: usize,
         mut each: impl FnMut(Event),
     ) -> Result<(), TooLong> {
-        for byte in chunk {
-            match byte {
-                b'\n' if self.after_cr => self.after_cr = false,
-                b'\n' | b'\r' => {
-                    self.after_cr = *byte == b'\r';
-                    if let Some(event) = self.end_line() {
-                        each(event);
-                    }
-                }
-                _ => {
-                    self.after_cr = false;
-                    self.line.push(*byte);
-                    if self.line.len() + self.event.data.len() > limit {
-                        return Err(TooLong);
-                    }
+        let mut rest = chunk;
+        while let Some(first) = rest.first() {
+            if *first == b'\n' && std::mem::take(&mut self.after_cr) {
+                rest = &rest[1..];
+                continue;
+            }
+            self.after_cr = false;
+            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, more) = rest.split_at(end.unwrap_or(rest.len()));
+            if self.line.len() + part.len() + self.event.data.len() > limit {
+                return Err(TooLong);
+            }
+            self.line.extend_from_slice(part);
+            rest = more;
+            if let Some((ending, more)) = more.split_first() {
+                self.after_cr = *ending == b'\r';
+                rest = more;
+                if let Some(event) = self.end_line() {
+                    each(event);
                 }
             }
         }
@@ -70,17 +76,20 @@ impl Decoder {
                 std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry_ms.is_some();
             return worth_it.then_some(event);
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let mut line = String::from_utf8(line)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let text = line.strip_prefix('\u{feff}').unwrap_or(&line);
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" => {
-                if self.has_data {
-                    self.event.data.push('\n');
-                }
-                self.has_data = true;
+            "data" if std::mem::replace(&mut self.has_data, true) => {
+                self.event.data.push('\n');
                 self.event.data.push_str(value);
+            }
+            "data" => {
+                // Mostly all the data there is, and it may be large: it keeps the memory of its line.
+                line.drain(..line.len() - value.len());
+                self.event.data = line;
             }
             "id" if !value.contains('\0') => {
                 self.event.id = Some(value.to_owned());
@@ -97,12 +106,17 @@ impl Decoder {
 }
 
 /// A message as an event. Messages hold no line breaks.
-pub(crate) fn encode(message: &str) -> String {
-    format!("event: message\ndata: {message}\n\n")
+pub(crate) fn encode(message: impl Into<Pieces>) -> Pieces {
+    let mut event = Pieces::from("event: message\ndata: ".to_owned());
+    event.append(message.into());
+    event.push("\n\n");
+    event
 }
 
 /// What keeps an idle stream from being cut by what lies between.
-pub(crate) const KEEP_ALIVE: &str = ": keep-alive\n\n";
+pub(crate) fn keep_alive() -> Pieces {
+    Pieces::from(": keep-alive\n\n".to_owned())
+}
 
 #[cfg(test)]
 mod tests {

@@ -233,8 +233,9 @@ impl HttpLink {
             self.standing().session = session.map(str::to_owned);
         }
         if !is_event_stream(&response) {
-            let body = read_body(response).await.map_err(|reason| Failure::Unknown(Lost::Garbage(reason)))?;
-            return match Message::parse(&body) {
+            let mut body =
+                read_body(response).await.map_err(|reason| Failure::Unknown(Lost::Garbage(reason)))?;
+            return match Message::take(&mut body) {
                 Ok(Message::Response(answer)) => self.settle(post.id, answer).await,
                 Ok(_) => Err(Failure::Unknown(Lost::Garbage("no answer in the response".into()))),
                 Err(error) => Err(Failure::Unknown(Lost::Garbage(error.to_string()))),
@@ -281,7 +282,7 @@ impl HttpLink {
             let pushed = decoder.push(&chunk, MAX_MESSAGE_BYTES, |event| events.push(event));
             pushed.map_err(|sse::TooLong| "an event longer than a message may be".to_owned())?;
             for event in events.drain(..) {
-                if let Some(answer) = self.take(&event, id).await {
+                if let Some(answer) = self.take(event, id).await {
                     return Ok(Read { answer: Some(answer) });
                 }
             }
@@ -289,11 +290,11 @@ impl HttpLink {
         Ok(Read { answer: None })
     }
 
-    async fn take(&self, event: &sse::Event, about: Option<u64>) -> Option<Response> {
+    async fn take(&self, event: sse::Event, about: Option<u64>) -> Option<Response> {
         if event.data.is_empty() {
             return None;
         }
-        match Message::parse(event.data.as_bytes()) {
+        match Message::take(&mut event.data.into_bytes()) {
             Ok(Message::Response(response)) => {
                 if about.is_some() && response.id.as_ref().and_then(Id::as_number) == about {
                     return Some(response);

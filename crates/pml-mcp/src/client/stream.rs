@@ -16,7 +16,7 @@ use crate::client::failure::{Failure, Lost, NotSent};
 use crate::client::pending::{Event, Pending};
 use crate::client::process::LastWords;
 use crate::line::{self, Line};
-use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Request, RpcError, code};
+use crate::message::{self, Id, LARGE_BYTES, MAX_MESSAGE_BYTES, Message, Request, RpcError, code};
 
 /// Messages that may wait for a server that does not read.
 const QUEUE: usize = 256;
@@ -295,12 +295,9 @@ struct Reader {
     events: mpsc::Sender<Event>,
 }
 
-/// Lines of more bytes do not stay in memory once they were read.
-const LARGE_BYTES: usize = 1024 * 1024;
-
 /// The message a line holds; what is none is skipped.
-fn parsed(line: &[u8]) -> Option<Message> {
-    Message::parse(line)
+fn parsed(line: &mut Vec<u8>) -> Option<Message> {
+    Message::take(line)
         .inspect_err(|error| {
             let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
             let line = pml_model::name::printable(&shown);
@@ -318,8 +315,8 @@ impl Reader {
             match line::read(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
                 Ok(Line::Whole) if line::is_blank(&buffer) => {}
                 Ok(Line::Whole) => {
-                    let message = parsed(&buffer);
-                    if buffer.len() > LARGE_BYTES {
+                    let message = parsed(&mut buffer);
+                    if buffer.capacity() > LARGE_BYTES {
                         // Gone before whoever waits for the message makes something else of it.
                         buffer = Vec::new();
                     }

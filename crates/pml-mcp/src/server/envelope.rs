@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::caller::{Standing, new_session};
 use crate::message::{RpcError, code};
+use crate::pieces::Pieces;
 use crate::protocol::{self, Era, Implementation, MODERN, meta};
 use crate::server::{Client, Identity, Server, session::Session};
 
@@ -104,7 +105,7 @@ pub(crate) fn is_gone(method: &str) -> bool {
 
 impl Server {
     /// The answer to `server/discover`.
-    pub(crate) fn discover(&self, client: &Client) -> Box<RawValue> {
+    pub(crate) fn discover(&self, client: &Client) -> Pieces {
         let welcome = self.handler.welcome(client);
         let result = json!({
             "supportedVersions": protocol::supported_versions(),
@@ -119,7 +120,7 @@ impl Server {
         &self,
         params: Option<&RawValue>,
         session: &Session,
-    ) -> Result<Box<RawValue>, RpcError> {
+    ) -> Result<Pieces, RpcError> {
         let text = params.map_or("{}", RawValue::get);
         let fields = Fields::parse(text).unwrap_or_default();
         let asked: String = fields
@@ -131,11 +132,12 @@ impl Server {
         let capabilities = fields.get("capabilities").map_or_else(empty_object, ToOwned::to_owned);
         session.open(name.clone(), capabilities);
         let welcome = self.handler.welcome(&session.identity().client(name));
-        Ok(raw(&json!({
+        let result = raw(&json!({
             "protocolVersion": spoken,
             "capabilities": welcome.capabilities,
             "serverInfo": protocol::me(),
             "instructions": welcome.instructions,
-        })))
+        }));
+        Ok(result.into())
     }
 }

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use futures_util::{Stream, StreamExt as _};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use pml_model::json::{Fields, empty_object};
@@ -25,6 +26,7 @@ use tokio_util::task::TaskTracker;
 use crate::client::name_of;
 use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
 use crate::param_headers;
+use crate::pieces::Pieces;
 use crate::protocol::{LEGACY, MODERN};
 use crate::server::body;
 use crate::server::connections::{Connections, Socket, Watched};
@@ -45,6 +47,8 @@ const SESSION_IDLE: Duration = Duration::from_secs(3600);
 const MAX_SESSIONS: usize = 1_000;
 /// How long a client may take to send its headers, and how long a connection may be idle between requests.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How much of a large answer is handed to the connection at a time.
+const PART_BYTES: usize = 64 * 1024;
 /// How large all headers of a request may be.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
@@ -173,7 +177,7 @@ impl Endpoint {
             Err(error) => return refuse(modern_status(&error), Some(&request.id), error),
         };
         match request.method.as_str() {
-            "server/discover" => json(&request.id, &Ok(self.server.discover(&sender.client))),
+            "server/discover" => json(&request.id, Ok(self.server.discover(&sender.client))),
             "subscriptions/listen" => {
                 let filter = self.server.accept(Filter::of(params), &sender.client).await;
                 let first = filter.acknowledgement(&request.id);
@@ -272,7 +276,7 @@ impl Endpoint {
         let session = Arc::new(Session::new(identity));
         let outcome = self.server.initialize(request.params.as_deref(), &session);
         let opened = outcome.is_ok();
-        let mut response = json(&request.id, &outcome);
+        let mut response = json(&request.id, outcome);
         if opened {
             let id = new_session_id();
             response
@@ -290,10 +294,10 @@ impl Endpoint {
         };
         let params = request.params.as_deref();
         if request.method == "ping" {
-            return json(&request.id, &Ok(empty_object()));
+            return json(&request.id, Ok(empty_object().into()));
         }
         if let Err(error) = session.note(&request.method, params) {
-            return json(&request.id, &Err(error));
+            return json(&request.id, Err(error));
         }
         let Some(off) = session.begin(&request.id) else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
@@ -307,7 +311,7 @@ impl Endpoint {
             }
             Err(error) => {
                 session.finish(&request.id);
-                json(&request.id, &Err(error))
+                json(&request.id, Err(error))
             }
         }
     }
@@ -333,22 +337,20 @@ impl Endpoint {
         let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
             Ok(Some(Output::Result(outcome))) => {
                 let status = outcome.as_ref().err().map_or(StatusCode::OK, status);
-                return (status, json(&id, &outcome)).into_response();
+                return (status, json(&id, outcome)).into_response();
             }
-            Ok(Some(Output::Message(line))) => sse::encode(&line),
+            Ok(Some(Output::Message(line))) => sse::encode(line),
             // Cancelled by its sender, who expects no answer.
             Ok(None) => return event_stream(None, futures_util::stream::empty()),
-            Err(_) => sse::KEEP_ALIVE.to_owned(),
+            Err(_) => sse::keep_alive(),
         };
         let rest = futures_util::stream::unfold(Some((outputs, id)), |open| async move {
             let (mut outputs, id) = open?;
             match tokio::time::timeout(KEEP_ALIVE, outputs.recv()).await {
-                Ok(Some(Output::Message(line))) => Some((sse::encode(&line), Some((outputs, id)))),
-                Ok(Some(Output::Result(outcome))) => {
-                    Some((sse::encode(&message::response(Some(&id), &outcome)), None))
-                }
+                Ok(Some(Output::Message(line))) => Some((sse::encode(line), Some((outputs, id)))),
+                Ok(Some(Output::Result(outcome))) => Some((sse::encode(message::answer(&id, outcome)), None)),
                 Ok(None) => None,
-                Err(_) => Some((sse::KEEP_ALIVE.to_owned(), Some((outputs, id)))),
+                Err(_) => Some((sse::keep_alive(), Some((outputs, id)))),
             }
         });
         event_stream(Some(first), rest)
@@ -367,7 +369,7 @@ impl Endpoint {
                 loop {
                     let change = tokio::select! {
                         change = changes.recv() => change,
-                        () = tokio::time::sleep(KEEP_ALIVE) => return Some((sse::KEEP_ALIVE.to_owned(), (changes, stop, message))),
+                        () = tokio::time::sleep(KEEP_ALIVE) => return Some((sse::keep_alive(), (changes, stop, message))),
                         () = stop.cancelled() => return None,
                     };
                     let change = match change {
@@ -376,12 +378,12 @@ impl Endpoint {
                         Err(broadcast::error::RecvError::Closed) => return None,
                     };
                     if let Some(line) = message(&change) {
-                        return Some((sse::encode(&line), (changes, stop, message)));
+                        return Some((sse::encode(line), (changes, stop, message)));
                     }
                 }
             },
         );
-        event_stream(first.map(|line| sse::encode(&line)), rest)
+        event_stream(first.map(sse::encode), rest)
     }
 
     fn notified(&self, notification: &Notification, identity: &Identity, headers: &HeaderMap) -> Response {
@@ -482,13 +484,8 @@ async fn end(
     }
 }
 
-fn event_stream(
-    first: Option<String>,
-    rest: impl futures_util::Stream<Item = String> + Send + 'static,
-) -> Response {
-    use futures_util::StreamExt as _;
-    let all =
-        futures_util::stream::iter(first).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text)));
+fn event_stream(first: Option<Pieces>, rest: impl Stream<Item = Pieces> + Send + 'static) -> Response {
+    let all = futures_util::stream::iter(first).chain(rest).flat_map(parts);
     let headers = [
         (CONTENT_TYPE.as_str(), "text/event-stream"),
         (CACHE_CONTROL.as_str(), "no-store"),
@@ -497,8 +494,18 @@ fn event_stream(
     (headers, Body::from_stream(all)).into_response()
 }
 
-fn json(id: &Id, outcome: &Result<Box<RawValue>, RpcError>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], message::response(Some(id), outcome)).into_response()
+fn json(id: &Id, outcome: Result<Pieces, RpcError>) -> Response {
+    let pieces = message::answer(id, outcome);
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CONTENT_LENGTH, HeaderValue::from(pieces.len())),
+    ];
+    (headers, Body::from_stream(parts(pieces))).into_response()
+}
+
+/// Text as a body takes it.
+fn parts(pieces: Pieces) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    futures_util::stream::iter(pieces.into_parts(PART_BYTES).map(Ok))
 }
 
 fn refuse(status: StatusCode, id: Option<&Id>, error: RpcError) -> Response {

@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::{Caller, THINKING_TIME, ToCaller};
 use crate::message::{self, Id, Request, RpcError, code};
+use crate::pieces::Pieces;
 use crate::protocol::{self, Era};
 use crate::server::envelope::Sender;
 use crate::server::session::{CallOff, Session};
@@ -43,7 +44,7 @@ pub(crate) enum Output {
     /// A notification or question, as a message for the client.
     Message(String),
     /// The end of it.
-    Result(Result<Box<RawValue>, RpcError>),
+    Result(Result<Pieces, RpcError>),
 }
 
 /// The mark of a state that is ours; any other belongs to the server behind the tool.
@@ -88,7 +89,7 @@ impl Server {
     ) {
         if !running.unanswered.is_empty() {
             let result = self.suspended.suspend(running, asked(request));
-            drop(out.send(Output::Result(Ok(result))).await);
+            drop(out.send(Output::Result(Ok(result.into()))).await);
             return;
         }
         let mut asked_here = Asked { session, questions: Vec::new() };
@@ -116,7 +117,7 @@ impl Server {
                     (ToCaller::Ask { method, params, answer }, None) => {
                         running.unanswered.push(Question { method, params, answer });
                         let result = self.suspended.suspend(running, asked(request));
-                        drop(out.send(Output::Result(Ok(result))).await);
+                        drop(out.send(Output::Result(Ok(result.into()))).await);
                         return;
                     }
                 },
@@ -126,12 +127,10 @@ impl Server {
                 }),
             }
         };
-        let result = match running.era {
-            Era::Modern => {
-                result.map(|result| protocol::modern_result(&running.method, result, protocol::me()))
-            }
-            Era::Legacy => result,
-        };
+        let result = result.map(|result| match running.era {
+            Era::Modern => protocol::modern_result(&running.method, result, protocol::me()),
+            Era::Legacy => result.into(),
+        });
         // A client that is gone does not miss its answer.
         drop(out.send(Output::Result(result)).await);
     }

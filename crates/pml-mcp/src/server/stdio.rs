@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pml_model::json::empty_object;
-use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
+use crate::pieces::Pieces;
 use crate::protocol::Era;
 use crate::server::envelope::Sender;
 use crate::server::listen::{Filter, session_message};
@@ -84,15 +84,16 @@ fn read(input: impl BufRead, lines: &mpsc::Sender<Vec<u8>>) {
     }
 }
 
-fn write(mut output: impl Write, mut lines: mpsc::Receiver<String>) {
-    while let Some(mut line) = lines.blocking_recv() {
-        line.push('\n');
-        // What is ready goes out in one write.
+fn write(mut output: impl Write, mut lines: mpsc::Receiver<Pieces>) {
+    while let Some(mut ready) = lines.blocking_recv() {
+        ready.push("\n");
+        // What is ready goes out in one write, unless some of it is large.
         while let Ok(next) = lines.try_recv() {
-            line.push_str(&next);
-            line.push('\n');
+            ready.append(next);
+            ready.push("\n");
         }
-        if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
+        let mut parts = ready.into_parts(usize::MAX);
+        if parts.try_for_each(|part| output.write_all(&part)).and_then(|()| output.flush()).is_err() {
             return;
         }
     }
@@ -101,7 +102,7 @@ fn write(mut output: impl Write, mut lines: mpsc::Receiver<String>) {
 struct Connection {
     server: Server,
     session: Session,
-    outgoing: mpsc::Sender<String>,
+    outgoing: mpsc::Sender<Pieces>,
     subscriptions: Mutex<HashMap<Id, Filter>>,
     tasks: TaskTracker,
 }
@@ -119,7 +120,7 @@ impl Connection {
             Ok(Message::Response(response)) => self.session.answered(response),
             Err(error) => {
                 let line = message::response(Message::salvage_id(line).as_ref(), &Err(error.to_rpc()));
-                if self.outgoing.try_send(line).is_err() {
+                if self.outgoing.try_send(line.into()).is_err() {
                     tracing::debug!("the client is gone or does not read");
                 }
             }
@@ -136,7 +137,7 @@ impl Connection {
     async fn request(&self, request: Request, begun: Option<CallOff>) {
         let Some(off) = begun else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
-            return self.reply(&request.id, &Err(error)).await;
+            return self.reply(&request.id, Err(error)).await;
         };
         let answered = match self.own(&request).await {
             Own::Answered(outcome) => Some(outcome),
@@ -147,7 +148,7 @@ impl Connection {
         if let Some(outcome) = answered
             && !off.cancel.is_cancelled()
         {
-            self.reply(&request.id, &outcome).await;
+            self.reply(&request.id, outcome).await;
         }
     }
 
@@ -162,7 +163,7 @@ impl Connection {
         match request.method.as_str() {
             "server/discover" => Own::Answered(Err(envelope::missing_version())),
             "initialize" => Own::Answered(self.server.initialize(params, &self.session)),
-            "ping" => Own::Answered(Ok(empty_object())),
+            "ping" => Own::Answered(Ok(empty_object().into())),
             method => match self.session.note(method, params) {
                 Ok(()) => match envelope::legacy(params, &self.session) {
                     Ok(sender) => Own::Handlers(Box::new(sender)),
@@ -195,7 +196,7 @@ impl Connection {
         request: &Request,
         sender: Sender,
         off: &CallOff,
-    ) -> Option<Result<Box<RawValue>, RpcError>> {
+    ) -> Option<Result<Pieces, RpcError>> {
         let session = (sender.standing.era == Era::Legacy).then_some(&self.session);
         let running = match self.server.start(request, sender, off) {
             Ok(running) => running,
@@ -239,12 +240,12 @@ impl Connection {
         }
     }
 
-    async fn reply(&self, id: &Id, outcome: &Result<Box<RawValue>, RpcError>) {
-        self.send(message::response(Some(id), outcome)).await;
+    async fn reply(&self, id: &Id, outcome: Result<Pieces, RpcError>) {
+        self.send(message::answer(id, outcome)).await;
     }
 
-    async fn send(&self, line: String) {
-        if self.outgoing.send(line).await.is_err() {
+    async fn send(&self, line: impl Into<Pieces>) {
+        if self.outgoing.send(line.into()).await.is_err() {
             tracing::debug!("the client is gone");
         }
     }
@@ -252,7 +253,7 @@ impl Connection {
 
 /// Who answers a request.
 enum Own {
-    Answered(Result<Box<RawValue>, RpcError>),
+    Answered(Result<Pieces, RpcError>),
     Subscribed,
     Handlers(Box<Sender>),
 }

@@ -126,9 +126,14 @@ pub fn resident(pid: u32) -> u64 {
     memory(pid, "VmRSS:")
 }
 
-/// The most it ever had in use.
+/// The most it has had in use since [`forget_peak`].
 pub fn peak(pid: u32) -> u64 {
     memory(pid, "VmHWM:")
+}
+
+/// Makes what a process has in use now the most it ever had.
+pub fn forget_peak(pid: u32) {
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
 fn memory(pid: u32, what: &str) -> u64 {

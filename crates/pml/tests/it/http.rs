@@ -49,39 +49,41 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    fn is_stream(&self) -> bool {
+    pub fn is_stream(&self) -> bool {
         self.header("content-type") == Some("text/event-stream")
     }
 
     /// The whole body; the request asked for the connection to be closed after it.
     pub fn body(mut self) -> String {
         if self.header("transfer-encoding") == Some("chunked") {
-            let mut body = String::new();
-            while let Some(chunk) = self.chunk() {
-                body.push_str(&chunk);
-            }
-            return body;
+            let chunks: Vec<Vec<u8>> = std::iter::from_fn(|| self.chunk()).collect();
+            return String::from_utf8(chunks.concat()).unwrap();
         }
         let mut body = String::new();
         self.rest.read_to_string(&mut body).unwrap();
         body
     }
 
-    fn chunk(&mut self) -> Option<String> {
+    fn chunk(&mut self) -> Option<Vec<u8>> {
         let mut size = String::new();
         self.rest.read_line(&mut size).unwrap();
         let size = usize::from_str_radix(size.trim(), 16).ok().filter(|size| *size > 0)?;
         let mut chunk = vec![0; size + 2];
         self.rest.read_exact(&mut chunk).unwrap();
         chunk.truncate(size);
-        Some(String::from_utf8(chunk).unwrap())
+        Some(chunk)
     }
 
     /// The next message of an event stream.
     fn event(&mut self) -> Value {
         loop {
-            let chunk = self.chunk().expect("the stream goes on");
-            if let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data:")) {
+            // An event may come in several chunks, but no chunk has parts of two.
+            let mut event = Vec::new();
+            while !event.ends_with(b"\n\n") {
+                event.extend(self.chunk().expect("the stream goes on"));
+            }
+            let event = String::from_utf8(event).unwrap();
+            if let Some(data) = event.lines().find_map(|line| line.strip_prefix("data:")) {
                 return serde_json::from_str(data).unwrap();
             }
         }
@@ -188,7 +190,8 @@ fn call(served: &Served, params: &Value) -> Value {
     modern(served, "tools/call", params).response()
 }
 
-fn initialize(served: &Served) -> (String, Value) {
+/// Opens a session; gives its id and the answer.
+pub fn initialize(served: &Served) -> (String, Value) {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let reply = post(served, &[], &body.to_string());
@@ -198,7 +201,12 @@ fn initialize(served: &Served) -> (String, Value) {
 
 /// A request within a session.
 fn in_session(served: &Served, session: &str, method: &str) -> Reply {
-    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {}});
+    in_session_with(served, session, method, &json!({}))
+}
+
+/// The same with parameters.
+pub fn in_session_with(served: &Served, session: &str, method: &str, params: &Value) -> Reply {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     post(served, &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")], &body.to_string())
 }
 

@@ -23,6 +23,7 @@ mod fence;
 mod harness;
 mod http;
 mod keys;
+mod large;
 mod lifecycle;
 mod load;
 mod meaning;
