@@ -34,10 +34,6 @@ pub struct Context {
     pub principal: Principal,
     /// The run the call belongs to, where it belongs to one.
     pub run: Option<RunId>,
-    /// Which step of that run.
-    pub step: Option<u32>,
-    /// Which attempt at that step, from 1.
-    pub attempt: u32,
     /// When to give up; the server's own limit holds as well.
     pub deadline: Option<Instant>,
     /// When to give up earlier.
@@ -118,8 +114,6 @@ impl Context {
         Context {
             principal,
             run: None,
-            step: None,
-            attempt: 1,
             deadline: None,
             cancel,
             mode: Mode::Real,
