@@ -16,7 +16,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::memory::TRACE_COLUMNS;
-use crate::seal::{Master, Words};
+use crate::seal::{Keys, Master};
 use crate::{Error, database};
 
 /// How many damaged rows are remembered by name; more help nobody.
@@ -254,6 +254,8 @@ pub(crate) fn check_all(connection: &Connection) -> rusqlite::Result<Checked> {
 pub(crate) struct Voucher {
     database: PathBuf,
     pub(crate) master: Master,
+    /// Its keys, once they were needed: asking for them takes a lock.
+    keys: OnceLock<Arc<Keys>>,
     damaged: Mutex<BTreeSet<String>>,
     /// What SQLite found wrong with the file itself. From then on nothing is written.
     broken: OnceLock<String>,
@@ -264,6 +266,7 @@ impl Voucher {
         Arc::new(Voucher {
             database: database.to_owned(),
             master: Master::beside(database),
+            keys: OnceLock::new(),
             damaged: Mutex::default(),
             broken: OnceLock::new(),
         })
@@ -286,15 +289,37 @@ impl Voucher {
 
     /// The mark of the values from the argument `first` on, which starts with the name of the table.
     fn mark(&self, row: &Context<'_>, first: usize) -> rusqlite::Result<[u8; 16]> {
+        let mut mark = self.keys()?.rows.begin();
+        for at in first..row.len() {
+            match row.get_raw(at) {
+                ValueRef::Null => mark.word(b"n"),
+                ValueRef::Integer(number) => {
+                    mark.word(b"i");
+                    mark.number(number);
+                }
+                ValueRef::Real(number) => {
+                    mark.word(b"r");
+                    mark.word(&number.to_bits().to_le_bytes());
+                }
+                ValueRef::Text(text) => {
+                    mark.word(b"t");
+                    mark.word(text);
+                }
+                ValueRef::Blob(bytes) => {
+                    mark.word(b"b");
+                    mark.word(bytes);
+                }
+            }
+        }
+        Ok(mark.short())
+    }
+
+    fn keys(&self) -> rusqlite::Result<&Keys> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys);
+        }
         let keys = self.master.keys(|| self.key_is_used()).map_err(unusable)?;
-        let words = (first..row.len()).fold(Words::new(), |words, at| match row.get_raw(at) {
-            ValueRef::Null => words.word("n"),
-            ValueRef::Integer(number) => words.word("i").number(number),
-            ValueRef::Real(number) => words.word("r").word(number.to_bits().to_le_bytes()),
-            ValueRef::Text(text) => words.word("t").word(text),
-            ValueRef::Blob(bytes) => words.word("b").word(bytes),
-        });
-        Ok(keys.rows.short_mark(&words))
+        Ok(self.keys.get_or_init(|| keys))
     }
 
     fn key_is_used(self: &Voucher) -> Result<bool, Error> {

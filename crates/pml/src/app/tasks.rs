@@ -40,6 +40,11 @@ pub(crate) async fn warm_up(app: Arc<App>) {
 /// damaged: that is looked into before anybody trips over it, and away from what clients wait for.
 pub(crate) async fn look_after_database(app: Arc<App>) {
     let Some(process) = app.process.clone() else { return };
+    // The first write of a process takes milliseconds to prepare, which nobody who just started us should wait for.
+    tokio::select! {
+        () = tokio::time::sleep(BEFORE_MEETING) => {}
+        () = app.stopping().cancelled() => return,
+    }
     let (store, now) = (app.store.clone(), now_ms());
     let ended = match blocking(move || store.enter(&process, now)).await {
         Ok(ended) => ended,

@@ -1,7 +1,7 @@
 //! Puts a DAG together for an intent that nothing learned serves.
 //!
 //! Each step of the intent gets a tool whose effect agrees with it: a step that only reads is never given one that is known to
-//! change something. What is too unlikely is not suggested at all.
+//! change something, nor one that changes something else a tool that takes something away. What is too unlikely is not suggested at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -57,7 +57,10 @@ pub(super) async fn compose(
     for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
         let wanted = app.knowledge.embeddings.wanted(&clause).await;
         let past = past_runs.advice(&snapshot, &wanted);
-        let suits = |tool: &Tool| effect::suits(asked, effect::of_tool(&policy, tool));
+        let suits = |tool: &Tool| match effect::takes_away_unasked(&clause, tool) {
+            true => None,
+            false => effect::suits(asked, effect::of_tool(&policy, tool)),
+        };
         let eligible = |tool: &Tool| visible(&tool.id) && suits(tool).is_some();
         let mut found =
             discover::best(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, eligible);

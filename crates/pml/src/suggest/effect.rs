@@ -40,6 +40,10 @@ const WRITING: &str = "add append apply approve archive assign attach book buy c
 const NOUNS: &str = "book commit copy email fix fork link lock mail mark patch post record schedule share stash store tag \
     transfer";
 
+/// Writing verbs that take something away or undo it.
+const TAKING_AWAY: &str = "archive cancel clear close deactivate delete destroy disable dismiss drop empty erase forget kill \
+    purge reject remove reset revert revoke rm stop trash truncate undo uninstall unlock unstage unsubscribe wipe";
+
 /// Words before a verb that belong to no verb: courtesies, and the beginnings of sentences.
 const BEFORE: &str = "please kindly can could would will you i we want wants need needs like wish d ll help me us let lets s \
     to just now and then also finally next afterwards first hey hi hello so ok okay quickly simply go ahead \
@@ -119,6 +123,31 @@ fn asked(step: &str) -> Option<Effect> {
         Effect::Reads if changes => None,
         effect => Some(effect),
     }
+}
+
+/// Whether a tool takes something away by the verb in its name, and a step asks for something else: to commit what is staged
+/// is not to reset it. A step whose verb is not known may ask for anything.
+pub(crate) fn takes_away_unasked(step: &str, tool: &Tool) -> bool {
+    let words = words(step);
+    let Some(first) = words.iter().position(|word| !has(BEFORE, word)) else { return false };
+    let first = if has(PREPOSITIONS, &words[first]) { verb_after(&words, first) } else { Some(first) };
+    let Some(first) = first.filter(|first| verb_at(&words, *first) == Some(Effect::Writes)) else {
+        return false;
+    };
+    // "get rid of", "turn off", "check off".
+    let phrasal = matches!(words[first].as_str(), "get" | "turn" | "check");
+    let asked = phrasal || words[first..].iter().any(|word| takes_away(word));
+    !asked && names_taking_away(tool.id.server.as_str(), &tool.definition.name)
+}
+
+fn takes_away(word: &str) -> bool {
+    has(TAKING_AWAY, word) || has(TAKING_AWAY, base(word))
+}
+
+fn names_taking_away(server: &str, name: &str) -> bool {
+    let server = words(server);
+    let words = words(name);
+    words.iter().any(|word| !server.contains(word) && takes_away(word))
 }
 
 /// What the verb at a place of a step asks for.
@@ -330,6 +359,20 @@ mod tests {
             ("read", "read", READS),
         ] {
             assert_eq!(of_name(server, name), expected, "{server}:{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_tools_tell_whether_they_take_something_away() {
+        for (server, name, expected) in [
+            ("git", "git_reset", true),
+            ("git", "git_commit", false),
+            ("files", "delete_file", true),
+            ("files", "move_file", false),
+            ("reset", "reset", false),
+            ("calendar", "cancelEvent", true),
+        ] {
+            assert_eq!(names_taking_away(server, name), expected, "{server}:{name}");
         }
     }
 

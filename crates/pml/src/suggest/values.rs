@@ -94,7 +94,14 @@ impl Wanted<'_> {
         };
         let zone_elsewhere = class == Class::Zone && self.kind() != Kind::Zone;
         let said = self.named && matches!(self.kind(), Kind::Content | Kind::Other);
-        (named_after || said) && !zone_elsewhere
+        (named_after || said) && !zone_elsewhere && (said || !self.is_for_what_the_file_holds(class))
+    }
+
+    /// Whether a path is said and the parameter is for a text: the path of a table is no table.
+    fn is_for_what_the_file_holds(&self, class: Class) -> bool {
+        class == Class::Path
+            && matches!(self.kind(), Kind::Content | Kind::Other)
+            && !self.says(&["path", "file", "folder", "directory"])
     }
 
     /// What the parameter is called after; what its format says counts first, then the last word of its name.
@@ -249,6 +256,8 @@ mod tests {
             ("write to ann@example.org", "url"),
             ("see https://example.org/a", "email"),
             ("the 3 newest", "path"),
+            ("print data/people.csv", "csv"),
+            ("parse config/app.json", "text"),
         ] {
             assert_eq!(said(intent, name, &plain), None, "{intent} as {name}");
         }
@@ -262,6 +271,8 @@ mod tests {
         ] {
             assert_eq!(said(intent, name, &plain), Some(json!(expected)), "{intent} as {name}");
         }
+        let source = string("The file to parse.");
+        assert_eq!(said("parse config/app.json", "source", &source), Some(json!("config/app.json")));
         let literals = reuse::literals("revision 5");
         let revision = Wanted { name: "revision", schema: &plain, named: true };
         assert_eq!(revision.value(literals.first(), "5"), Some(json!("5")), "the word next to it says so");

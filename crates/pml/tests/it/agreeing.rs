@@ -97,6 +97,9 @@ fn a_request_that_reads_is_never_given_a_tool_that_changes_something() {
         json!({ "repo_path": "/srv/app", "message": "tidy up" }),
         "{commit:?}"
     );
+    // What would take away what is there is not, however much it speaks of the same things.
+    let staged = tasks(&asked(&mut client, "commit the staged changes"));
+    assert!(staged.iter().all(|task| task["tool"] != "git:git_reset"), "{staged:?}");
 }
 
 #[test]
