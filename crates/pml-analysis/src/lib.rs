@@ -6,6 +6,7 @@
 
 mod analysis;
 mod annotations;
+mod budget;
 mod catalogue;
 mod constants;
 mod convert;
@@ -26,6 +27,7 @@ mod schema;
 mod surface;
 mod survey;
 mod uses;
+mod value;
 mod walk;
 mod wrong;
 

@@ -8,11 +8,11 @@ use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
 use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Severity};
+use crate::budget::Budget;
 use crate::lines::Lines;
 use crate::schema;
 use crate::uses::type_name;
-use crate::walk::budget::Budget;
-use crate::walk::value::{Kind, Record, Value};
+use crate::value::{Kind, Record, Value};
 
 /// Names of parameters whose text is program, not data.
 const CODE_LIKE: &[&str] =

@@ -105,6 +105,10 @@ impl Survey {
         look.finish()
     }
 
+    pub(crate) fn function(&self, function: FunctionIndex) -> &FunctionInfo {
+        &self.functions[function as usize]
+    }
+
     /// The variables written between the bytes of `span`, each as often as it is.
     pub(crate) fn written(&self, span: Span) -> impl Iterator<Item = SymbolId> {
         let from = self.writes.partition_point(|(at, _)| *at < span.start);

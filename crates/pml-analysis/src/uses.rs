@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::operations::Kind;
 use crate::schema::parameter_schema;
-use crate::walk::value::{Path, Value};
+use crate::value::{Path, Value};
 
 /// What is known of `args`, as a tree.
 #[derive(Debug, Default)]

@@ -12,9 +12,9 @@ use super::complaints::Complaints;
 use super::read::Row;
 use super::reference::{Reference, Source};
 use super::text::{self, Kind, Text, Tree};
+use crate::budget::Budget;
 use crate::literals::{Found, Lifting};
-use crate::walk::budget::Budget;
-use crate::walk::value::{self, Literal, Record, Value};
+use crate::value::{self, Literal, Record, Value};
 use crate::{Code, Parameters, Severity};
 
 /// Reads arguments for the sake of their literals.

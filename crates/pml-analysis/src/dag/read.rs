@@ -16,7 +16,7 @@ use super::values::{Ids, Values};
 use super::work::kind;
 use super::{BadCode, Dag, DagError, Inside, MAX_TASKS, Task, Work, shown};
 use crate::literals::hide_secrets;
-use crate::walk::value::Value as Known;
+use crate::value::Value as Known;
 use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
 
 /// How often a task may be tried again.

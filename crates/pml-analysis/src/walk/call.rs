@@ -5,27 +5,18 @@ use std::rc::Rc;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
-use smallvec::SmallVec;
 
-use super::budget::Seen;
-use super::expression::plain;
-use super::objects::step_of;
-use super::value::{Closure, Kind, Value, one_of};
-use super::{Call, Changes, DraftKind, Promised, Target, Walk, Way};
+use super::Walk;
+use super::given::{Given, Givens};
+use super::memory::Promised;
+use super::parts::graph::{Call, DraftKind};
+use super::places::step_of;
+use super::syntax::plain;
+use super::target::Target;
 use crate::analysis::{Code, Severity};
-use crate::catalogue::Tool;
+use crate::budget::Seen;
 use crate::marks::Place;
-use crate::schema;
-
-/// `server:tool`.
-pub(super) fn id_of(tool: &Tool) -> String {
-    [tool.id.server.as_str(), ":", &tool.id.tool].concat()
-}
-
-/// An argument: its value, where it stands, and whether it is spread.
-pub(super) type Given<'a> = (Value<'a>, Span, bool);
-/// What a call is given: most are given one or two arguments, which need no memory of their own.
-pub(super) type Givens<'a> = SmallVec<[Given<'a>; 2]>;
+use crate::value::{Closure, Kind, Value, one_of};
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
@@ -40,9 +31,9 @@ impl<'a> Walk<'a, '_> {
                 }
                 let object = self.base(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = self.step(&member.property.name);
+                let key = self.keys.take(&member.property.name);
                 let value = self.method_call(it, object, &member.object, &key, member.property.span);
-                self.asked(key);
+                self.keys.put_back(key);
                 value
             }
             Expression::PrivateFieldExpression(member) => {
@@ -59,7 +50,7 @@ impl<'a> Walk<'a, '_> {
                     Some(step) => {
                         self.method_call(it, object, &member.object, &step, member.expression.span())
                     }
-                    None if self.effectful(&object, 0) => match self.table(it, member, &object) {
+                    None if self.memory.effectful(&object, 0) => match self.table(it, member, &object) {
                         Some(table) => self.chosen(it, member, &key, &table),
                         None => {
                             let function = self.any_member(&object);
@@ -117,7 +108,7 @@ impl<'a> Walk<'a, '_> {
             self.optional_link(true, it.span, &it.callee, object.clone());
         }
         if name == "constructor" && !matches!(object, Value::Object(_)) {
-            self.opaque(it.span, "`constructor` is called, which can make functions from text");
+            self.permissions.opaque(it.span, "`constructor` is called, which can make functions from text");
         }
         match &object {
             Value::Server(_) | Value::Capabilities => {
@@ -127,7 +118,7 @@ impl<'a> Walk<'a, '_> {
             }
             Value::Mcp => {
                 self.arguments(&it.arguments);
-                self.complain(
+                self.diagnostics.complain(
                     Severity::Error,
                     Code::UnknownTool,
                     it.callee.span(),
@@ -187,10 +178,10 @@ impl<'a> Walk<'a, '_> {
 
     /// Nothing of the program's own is behind that name.
     fn is_plain_method(&self, object: u32, key: &Step) -> bool {
-        let record = self.state.object(object);
+        let record = self.memory.state.object(object);
         let may_be_own = match record.kind {
             Kind::Instance(_) => true,
-            Kind::Object => record.extra.iter().any(|value| self.effectful(value, 0)),
+            Kind::Object => record.extra.iter().any(|value| self.memory.effectful(value, 0)),
             Kind::Array | Kind::Holder => false,
         };
         record.field(key).is_none() && !may_be_own
@@ -216,9 +207,9 @@ impl<'a> Walk<'a, '_> {
                 let given = self.arguments(&it.arguments);
                 self.one_of_calls(&functions, &given, it.span)
             }
-            Value::Item(of, _, path) if path.steps().is_empty() && self.effectful(&of, 0) => {
+            Value::Item(of, _, path) if path.steps().is_empty() && self.memory.effectful(&of, 0) => {
                 let given = self.arguments(&it.arguments);
-                match self.part(&of, &Step::Any) {
+                match self.memory.part(&of, &Step::Any) {
                     Value::OneOf(functions) => self.one_of_calls(&functions, &given, it.span),
                     one => self.one_of_calls(&[one], &given, it.span),
                 }
@@ -241,20 +232,20 @@ impl<'a> Walk<'a, '_> {
         given: &[Given<'a>],
         span: Span,
     ) -> Value<'a> {
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
         let mut ways = Vec::new();
         let mut results = Vec::new();
         for function in functions {
-            self.frontier.clone_from(&before);
+            self.flow.frontier.clone_from(&before);
             let Some(result) = self.one_call(function, given, span, results.len() as u32) else { continue };
             results.push(result);
-            ways.extend(self.end_arm(mark));
+            ways.extend(self.flow.end_arm(&mut self.memory.state, mark));
         }
         if ways.is_empty() {
             return self.unknown_call(span, functions, given);
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
         one_of(results)
     }
 
@@ -281,9 +272,9 @@ impl<'a> Walk<'a, '_> {
             }
             other => return Some(self.unknown_call(span, std::slice::from_ref(other), given)),
         };
-        self.variant = variant;
+        self.probes.variant = variant;
         let result = self.tool_call(target, given.into(), span, span);
-        self.variant = 0;
+        self.probes.variant = 0;
         Some(result)
     }
 
@@ -296,37 +287,35 @@ impl<'a> Walk<'a, '_> {
     ) -> Value<'a> {
         let mut values = callee.to_vec();
         for (value, _, _) in given {
-            self.consume(value);
+            self.memory.consume(value);
             self.escaped(value, 0);
             values.push(value.clone());
         }
-        self.computed(span, &values)
+        self.memory.computed(span, &values)
     }
 
     /// A function that somebody else may call, any number of times.
     pub(super) fn escaped(&mut self, value: &Value<'a>, depth: u32) {
         match value {
             Value::Function(closure) => {
-                let before = self.frontier.clone();
-                let mark = self.state.mark();
+                let before = self.flow.frontier.clone();
+                let mark = self.memory.state.mark();
                 let closure = Rc::clone(closure);
                 let given = self.follow(&closure, Givens::new(), None, None);
-                self.consume(&given);
-                let done = self.end_arm(mark);
-                let skipped = Way { changes: Changes::default(), frontier: before };
-                self.rejoin(done.into_iter().chain([skipped]));
+                self.memory.consume(&given);
+                self.flow.end_optional_arm(&mut self.memory.state, mark, before);
             }
             Value::Object(index) if depth < 3 => {
-                let record = Rc::clone(self.state.object(*index));
+                let record = Rc::clone(self.memory.state.object(*index));
                 for member in &record.fields {
-                    if self.effectful(&member.value, 0) {
+                    if self.memory.effectful(&member.value, 0) {
                         self.escaped(&member.value, depth + 1);
                     }
                 }
                 record.extra.iter().for_each(|value| self.escaped(value, depth + 1));
             }
             Value::Tool(..) | Value::Capability(_) => {
-                let at = self.tool_span(value);
+                let at = self.permissions.tool_span(value);
                 self.tool_as_value(value, at);
             }
             Value::OneOf(values) if depth < 3 => {
@@ -338,12 +327,11 @@ impl<'a> Walk<'a, '_> {
 
     /// A call of a tool or capability.
     pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
-        if let Some(reached) = &mut self.trial {
-            *reached = true;
+        if self.recording.ends_trial() {
             return Value::Unknown;
         }
         if let Some((_, extra, _)) = given.get(1) {
-            self.complain(
+            self.diagnostics.complain(
                 Severity::Warning,
                 Code::UnknownArgument,
                 *extra,
@@ -354,20 +342,20 @@ impl<'a> Walk<'a, '_> {
         let arguments = match given.into_iter().next() {
             None => Value::Undefined,
             Some((value, span, true)) => {
-                let first = self.part(&value, &Step::Index(0));
-                self.computed(span, &[first])
+                let first = self.memory.part(&value, &Step::Index(0));
+                self.memory.computed(span, &[first])
             }
             Some((value, span, false)) => {
                 self.unawaited_inside(&value, span, 0, &mut Seen::default());
-                self.frozen(&value)
+                self.memory.frozen(&value)
             }
         };
-        self.declare(&target, at);
+        self.permissions.declare(&target, at, &mut self.diagnostics);
         let what = Promised::Call(target.clone());
         let call = Call { target, arguments, span, as_value: false };
         let node = self.node(Place::Call, span, DraftKind::Call(call));
-        let pending = self.pending(span, what);
-        Value::Promise(Rc::new(self.result_of(node)), Some(pending))
+        let pending = self.memory.pending(span, what);
+        Value::Promise(Rc::new(super::result_of(node)), Some(pending))
     }
 
     /// Promises among the arguments of a tool, which needs their values.
@@ -376,8 +364,8 @@ impl<'a> Walk<'a, '_> {
         if let (Value::Object(index), true) = (value, depth < 4)
             && seen.is_new(*index as usize, depth as usize)
         {
-            let record = Rc::clone(self.state.object(*index));
-            self.state.budget.spend(record.size() / 4);
+            let record = Rc::clone(self.memory.state.object(*index));
+            self.memory.budget().spend(record.size() / 4);
             for member in &record.fields {
                 self.unawaited_inside(&member.value, member.span, depth + 1, seen);
             }
@@ -391,81 +379,9 @@ impl<'a> Walk<'a, '_> {
             Value::Capability(name) => Target::Capability(Rc::clone(name)),
             _ => return,
         };
-        self.declare(&target, span);
-        let arguments = self.computed(span, &[]);
+        self.permissions.declare(&target, span, &mut self.diagnostics);
+        let arguments = self.memory.computed(span, &[]);
         self.node(Place::Call, span, DraftKind::Call(Call { target, arguments, span, as_value: true }));
-    }
-
-    /// A tool that is kept: it can be called, so it counts.
-    pub(super) fn declare_value(&mut self, tool: &Value<'a>, span: Span) {
-        self.tools_kept.push((tool.clone(), span));
-        match tool {
-            Value::Tool(server, name) => {
-                self.declare(&Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }, span);
-            }
-            Value::Capability(name) => self.declare(&Target::Capability(Rc::clone(name)), span),
-            _ => {}
-        }
-    }
-
-    /// Where a tool that was kept is written.
-    fn tool_span(&self, tool: &Value<'a>) -> Span {
-        self.tools_kept.iter().find(|(kept, _)| kept.same(tool)).map_or(Span::default(), |(_, span)| *span)
-    }
-
-    /// Notes which tool it is, and complains when there is none.
-    fn declare(&mut self, target: &Target, span: Span) {
-        match target {
-            Target::Tool { server, name } => {
-                if let Some(tool) = self.catalogue.tool(server, name) {
-                    if self.declared.insert(std::ptr::from_ref(tool)) {
-                        self.permissions.declared.insert(id_of(tool));
-                    }
-                    return;
-                }
-                let id = format!("{server}:{name}");
-                if self.catalogue.capability(&id).is_some() {
-                    self.permissions.capabilities.insert(id);
-                    return;
-                }
-                self.permissions.declared.insert(id.clone());
-                if let Some(withheld) = self.catalogue.withheld(server, name) {
-                    let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
-                    return self.complain(Severity::Error, Code::HeldBack, span, message, hint);
-                }
-                if let Some(unready) = self.catalogue.unready(server) {
-                    let (message, hint) = (unready.message.clone(), unready.hint.clone());
-                    return self.complain(Severity::Error, Code::of_unready(unready), span, message, hint);
-                }
-                let (message, hint) = self.no_such_tool(server, name, &id);
-                self.complain(Severity::Error, Code::UnknownTool, span, message, hint);
-            }
-            Target::Capability(name) => {
-                self.permissions.capabilities.insert(name.to_string());
-                if self.catalogue.capability(name).is_none() {
-                    let near = schema::nearest(name, self.catalogue.capability_names());
-                    let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-                    let message = format!("there is no capability `{name}`");
-                    self.complain(Severity::Error, Code::UnknownCapability, span, message, hint);
-                }
-            }
-        }
-    }
-
-    fn no_such_tool(&self, server: &str, name: &str, id: &str) -> (String, Option<String>) {
-        let tools = self.catalogue.tools();
-        if self.catalogue.has_server(server) {
-            let own = tools.iter().filter(|tool| tool.id.server.as_str() == server);
-            let near = schema::nearest(name, own.map(|tool| tool.identifier.as_str()));
-            let names: Vec<String> = near.iter().map(|near| format!("`mcp.{server}.{near}`")).collect();
-            let hint = (!names.is_empty()).then(|| format!("did you mean {}?", names.join(" or ")));
-            return (format!("server `{server}` has no tool `{name}`"), hint);
-        }
-        let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-        let near = schema::nearest(id, ids.iter().map(String::as_str));
-        let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-        let fallback = || Some("`pml_discover` finds tools for what is to be done".to_owned());
-        (format!("no connected server is called `{server}`"), hint.or_else(fallback))
     }
 
     /// `tool.call(…)`, `tool.apply(…)`, `tool.bind(…)`.
@@ -483,7 +399,8 @@ impl<'a> Walk<'a, '_> {
             }
             "apply" => {
                 let list = given.into_iter().nth(1);
-                let first = list.map(|(list, span, _)| (self.part(&list, &Step::Index(0)), span, false));
+                let first =
+                    list.map(|(list, span, _)| (self.memory.part(&list, &Step::Index(0)), span, false));
                 self.tool_call(target, first.into_iter().collect(), it.span, it.span)
             }
             "bind" if given.len() <= 1 => tool.clone(),

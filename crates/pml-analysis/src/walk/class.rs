@@ -7,11 +7,12 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::expression::settled;
-use super::objects::Key;
-use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
-use super::{MAX_CALL_DEPTH, Walk};
+use super::Walk;
+use super::given::Givens;
+use super::memory::settled;
+use super::places::Key;
+use super::syntax::step_of_key;
+use crate::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
@@ -19,11 +20,11 @@ impl<'a> Walk<'a, '_> {
             Value::Class(parent) => Some(parent),
             _ => None,
         });
-        let statics = self.state.new_object(Record::default());
+        let statics = self.memory.state.new_object(Record::default());
         let value = Rc::new(ClassValue {
             class,
-            outer: Rc::clone(&self.activation),
-            context: self.context,
+            outer: Rc::clone(&self.calls.activation),
+            context: self.probes.context,
             parent,
             statics,
         });
@@ -47,7 +48,7 @@ impl<'a> Walk<'a, '_> {
                 if let (true, Some(key)) = (it.r#static, key) {
                     let getter = it.kind == MethodDefinitionKind::Get;
                     let member = Member { key, value: closure, span: it.span, getter };
-                    self.state.change(class.statics, |record| record.fields.push(member));
+                    self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
             ClassElement::PropertyDefinition(it) if it.r#static => {
@@ -55,7 +56,7 @@ impl<'a> Walk<'a, '_> {
                 let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
                 if let Some(key) = key {
                     let member = Member { key, value, span: it.span, getter: false };
-                    self.state.change(class.statics, |record| record.fields.push(member));
+                    self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
             ClassElement::PropertyDefinition(it) if it.computed => {
@@ -81,7 +82,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &Step) -> Value<'a> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
-            let found = self.state.object(class.statics).field(key).cloned();
+            let found = self.memory.state.object(class.statics).field(key).cloned();
             match found {
                 Some(Member { value: Value::Function(getter), getter: true, .. }) => {
                     return self.follow(&getter, Givens::new(), None, Some(Value::Class(class)));
@@ -151,7 +152,7 @@ impl<'a> Walk<'a, '_> {
         function: &'a oxc_ast::ast::Function<'a>,
         this: &Value<'a>,
     ) -> Value<'a> {
-        let index = self.survey.by_span.get(&function.span).copied().unwrap_or(0);
+        let index = self.facts.survey.by_span.get(&function.span).copied().unwrap_or(0);
         Value::Function(Rc::new(Closure {
             code: FunctionCode::Function(function),
             function: index,
@@ -169,18 +170,18 @@ impl<'a> Walk<'a, '_> {
         match callee {
             Value::Class(class) => {
                 let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
-                let object = self.state.new_object(record);
-                if self.constructing >= MAX_CALL_DEPTH || !self.follows_calls() {
-                    self.left_out = true;
+                let object = self.memory.state.new_object(record);
+                if !self.calls.may_construct() {
+                    self.functions.left_out = true;
                     return Value::Object(object);
                 }
-                self.constructing += 1;
+                self.calls.constructing += 1;
                 self.construct(&class, object, given, Some(it.span));
-                self.constructing -= 1;
+                self.calls.constructing -= 1;
                 Value::Object(object)
             }
             Value::Function(closure) => {
-                let object = self.state.new_object(Record::default());
+                let object = self.memory.state.new_object(Record::default());
                 self.follow(&closure, given, Some(it.span), Some(Value::Object(object)));
                 Value::Object(object)
             }
@@ -192,14 +193,14 @@ impl<'a> Walk<'a, '_> {
     fn new_global(&mut self, name: &str, span: Span, given: Givens<'a>) -> Value<'a> {
         match name {
             "Promise" => {
-                let holder = self.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
+                let holder = self.memory.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
                 let resolve = Value::Global(format!("#resolve:{holder}").into());
                 if let Some((Value::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
                     let arguments = smallvec![(resolve, span, false), (Value::Unknown, span, false)];
                     self.follow(&executor, arguments, None, None);
                 }
-                let value = self.part(&Value::Object(holder), &Step::Any);
+                let value = self.memory.part(&Value::Object(holder), &Step::Any);
                 Value::Promise(Rc::new(settled(&value)), None)
             }
             "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
@@ -207,20 +208,20 @@ impl<'a> Walk<'a, '_> {
                 let mut record = Record { kind, ..Record::default() };
                 if matches!(name, "Map" | "WeakMap")
                     && let Some((pairs, _, _)) = given.first()
-                    && self.effectful(pairs, 0)
+                    && self.memory.effectful(pairs, 0)
                 {
-                    let map = self.state.new_object(record);
+                    let map = self.memory.state.new_object(record);
                     self.put_pairs(map, &pairs.clone(), span);
                     return Value::Object(map);
                 }
                 for (value, _, _) in &given {
-                    let item = self.part(value, &Step::Any);
+                    let item = self.memory.part(value, &Step::Any);
                     record.extra.push(item);
                 }
                 if given.is_empty() {
                     record.extra.clear();
                 }
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             _ => self.unknown_call(span, &[], &given),
         }
@@ -257,7 +258,7 @@ impl<'a> Walk<'a, '_> {
             this: Some(Value::Object(object)),
             class: Some(Rc::clone(class)),
         });
-        let outer = std::mem::replace(&mut self.activation, activation);
+        let outer = std::mem::replace(&mut self.calls.activation, activation);
         for element in &class.class.body.body {
             let ClassElement::PropertyDefinition(it) = element else { continue };
             if it.r#static || it.declare {
@@ -266,28 +267,16 @@ impl<'a> Walk<'a, '_> {
             let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
             if let Some(key) = step_of_key(&it.key) {
                 let member = Member { key, value, span: it.span, getter: false };
-                self.state.change(object, |record| record.fields.push(member));
+                self.memory.state.change(object, |record| record.fields.push(member));
             }
         }
-        self.activation = outer;
-    }
-
-    /// The class of the method we are in.
-    fn here(&self) -> Option<Rc<ClassValue<'a>>> {
-        let mut at = Some(&self.activation);
-        while let Some(activation) = at {
-            if let Some(class) = &activation.class {
-                return Some(Rc::clone(class));
-            }
-            at = activation.outer.as_ref();
-        }
-        None
+        self.calls.activation = outer;
     }
 
     pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
         let given = self.arguments(&it.arguments);
-        let this = self.this_object();
-        let Some(class) = self.here() else { return self.unknown_call(it.span, &[], &given) };
+        let this = self.calls.this_object();
+        let Some(class) = self.calls.class() else { return self.unknown_call(it.span, &[], &given) };
         match (class.parent.clone(), this) {
             (Some(parent), Some(object)) => {
                 self.construct(&parent, object, given, None);
@@ -302,42 +291,21 @@ impl<'a> Walk<'a, '_> {
         Value::Undefined
     }
 
-    fn this_object(&self) -> Option<u32> {
-        let mut at = Some(&self.activation);
-        while let Some(activation) = at {
-            match &activation.this {
-                Some(Value::Object(object)) => return Some(*object),
-                Some(_) => return None,
-                None => at = activation.outer.as_ref(),
-            }
-        }
-        None
-    }
-
     pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
         let given = self.arguments(&it.arguments);
         let key = Step::Key(name.to_owned());
-        let method = match (self.here().and_then(|class| class.parent.clone()), self.this_object()) {
-            (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
-            (Some(parent), None) => Some(self.static_member(&parent, &key)),
-            _ => None,
-        };
+        let method =
+            match (self.calls.class().and_then(|class| class.parent.clone()), self.calls.this_object()) {
+                (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
+                (Some(parent), None) => Some(self.static_member(&parent, &key)),
+                _ => None,
+            };
         match method {
             Some(Value::Function(closure)) => {
-                let this = self.this();
+                let this = self.calls.this();
                 self.follow(&closure, given, Some(it.span), Some(this))
             }
             _ => self.unknown_call(it.span, &[], &given),
         }
-    }
-}
-
-pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
-    match key {
-        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.as_str().to_owned())),
-        PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
-        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.as_str().to_owned())),
-        PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
-        _ => None,
     }
 }

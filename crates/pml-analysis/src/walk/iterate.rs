@@ -6,13 +6,16 @@ use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
 use smallvec::smallvec;
 
-use super::call::Givens;
+use super::Walk;
+use super::given::Givens;
+use super::memory::{Promised, settled};
+use super::parts::graph::DraftKind;
 use super::repeat::{Exit, Head};
-use super::value::{Closure, Kind, Path, Record, Value};
-use super::{DraftKind, Promised, Target, Walk};
+use super::target::Target;
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
 use crate::operations::{Binds, Operation};
+use crate::value::{Closure, Kind, Path, Record, Value};
 
 impl<'a> Walk<'a, '_> {
     /// An operation whose callback reaches a tool: a loop.
@@ -32,20 +35,20 @@ impl<'a> Walk<'a, '_> {
             _ => at,
         };
         let head = Head { place: Place::Turn, span, over, form: LoopForm::Callback, exit: Exit::AtHead };
-        let start = start.unwrap_or_else(|| self.part(subject, &Step::Any));
-        let accumulator = (binds == Binds::Reduce).then(|| self.new_phi(start, None));
+        let start = start.unwrap_or_else(|| self.memory.part(subject, &Step::Any));
+        let accumulator = (binds == Binds::Reduce).then(|| self.memory.new_phi(start, None));
         let mut returned = Value::Undefined;
         let handed = match (function, name) {
             (Value::Function(closure), Some(name)) => self.handed(closure, name),
             _ => None,
         };
         // The function itself reports its turns, in the context that it has.
-        let outer = self.context;
-        self.context = handed.unwrap_or(outer);
+        let outer = self.probes.context;
+        self.probes.context = handed.unwrap_or(outer);
         self.repeat(&head, |walk, node| {
             let item = walk.item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
-                walk.phis[phi as usize].node = Some(node);
+                walk.memory.phis[phi as usize].node = Some(node);
             }
             let given = callback_arguments(binds, accumulator, &item, over);
             returned = match (function, handed) {
@@ -53,16 +56,16 @@ impl<'a> Walk<'a, '_> {
                 _ => walk.called_back(function, given, at),
             };
             // A callback's own result only matters here when it is collected.
-            walk.live = true;
+            walk.flow.live = true;
         });
-        self.context = outer;
+        self.probes.context = outer;
         self.waits_for(operation.name, &returned, call);
         if let Some(phi) = accumulator {
-            let result = super::expression::settled(&returned);
-            self.consume(&returned);
-            self.feed(phi, &result);
+            let result = settled(&returned);
+            self.memory.consume(&returned);
+            self.memory.feed(phi, &result);
             let pending =
-                matches!(returned, Value::Promise(..)).then(|| self.pending(call, Promised::Reduce));
+                matches!(returned, Value::Promise(..)).then(|| self.memory.pending(call, Promised::Reduce));
             let value = Value::Phi(phi, Path::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
@@ -87,7 +90,7 @@ impl<'a> Walk<'a, '_> {
         let value = self.tool_call(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
-            && let DraftKind::Call(call) = &mut self.nodes[node as usize].kind
+            && let DraftKind::Call(call) = &mut self.graph.nodes[node as usize].kind
         {
             call.as_value = true;
         }
@@ -110,8 +113,8 @@ impl<'a> Walk<'a, '_> {
             ),
             _ => return,
         };
-        self.consume(returned);
-        self.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
+        self.memory.consume(returned);
+        self.diagnostics.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
     }
 
     fn collected_by(
@@ -126,19 +129,19 @@ impl<'a> Walk<'a, '_> {
             "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
                 let mut record = Record { kind: Kind::Array, ..Record::default() };
                 record.extra.push(returned);
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             "filter" | "sort" | "toSorted" => {
-                let item = self.part(subject, &Step::Any);
+                let item = self.memory.part(subject, &Step::Any);
                 let mut record = Record { kind: Kind::Array, ..Record::default() };
                 record.extra.push(item);
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
-            "find" | "findLast" => self.part(subject, &Step::Any),
+            "find" | "findLast" => self.memory.part(subject, &Step::Any),
             _ => {
-                self.consume(&returned);
-                let returned = super::expression::settled(&returned);
-                self.computed(call, &[subject.clone(), returned])
+                self.memory.consume(&returned);
+                let returned = settled(&returned);
+                self.memory.computed(call, &[subject.clone(), returned])
             }
         }
     }
@@ -159,10 +162,10 @@ impl<'a> Walk<'a, '_> {
             exit: Exit::AtHead,
         };
         self.repeat(&head, |walk, _| {
-            let item = walk.part(subject, &Step::Any);
+            let item = walk.memory.part(subject, &Step::Any);
             let given = callback_arguments(binds, None, &item, over);
             walk.follow(closure, given, None, None);
-            walk.live = true;
+            walk.flow.live = true;
         });
     }
 }

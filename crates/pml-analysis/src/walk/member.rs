@@ -7,12 +7,16 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::objects::{has_sources, longer, step_of};
-use super::value::{Path, Value, one_of};
-use super::{DraftKind, Target, Walk};
+use super::Walk;
+use super::given::Givens;
+use super::memory::{has_sources, longer};
+use super::parts::flow::{Chain, Way};
+use super::parts::graph::DraftKind;
+use super::places::step_of;
+use super::target::Target;
 use crate::analysis::{Code, Severity};
 use crate::marks::Place;
+use crate::value::{Kind, Path, Value, one_of};
 use crate::{schema, surface};
 
 impl<'a> Walk<'a, '_> {
@@ -25,10 +29,10 @@ impl<'a> Walk<'a, '_> {
                 number = index.to_string();
                 number.as_str()
             }
-            Step::Any => return self.part(&object, key),
+            Step::Any => return self.memory.part(&object, key),
         };
         if name == "constructor" && !self.has_own(&object, key) {
-            self.opaque(span, "`constructor` leads to functions made from text");
+            self.permissions.opaque(span, "`constructor` leads to functions made from text");
         }
         match object {
             Value::Mcp => Value::Server(name.into()),
@@ -44,10 +48,10 @@ impl<'a> Walk<'a, '_> {
             }
             Value::Class(class) => self.static_member(&class, key),
             Value::Object(index) => self.object_member(index, key),
-            _ if name == "length" => self.computed(span, &[object]),
+            _ if name == "length" => self.memory.computed(span, &[object]),
             Value::Result(node, path) => {
                 self.known_field(node, &path, key, key_span);
-                self.part(&Value::Result(node, path), key)
+                self.memory.part(&Value::Result(node, path), key)
             }
             Value::Parameter(path) => {
                 let path = longer(&path, key);
@@ -55,12 +59,12 @@ impl<'a> Walk<'a, '_> {
                 Value::Parameter(path)
             }
             Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
-            other => self.part(&other, key),
+            other => self.memory.part(&other, key),
         }
     }
 
     fn has_own(&self, object: &Value<'a>, key: &Step) -> bool {
-        matches!(object, Value::Object(index) if self.state.object(*index).field(key).is_some())
+        matches!(object, Value::Object(index) if self.memory.state.object(*index).field(key).is_some())
     }
 
     /// A member whose name is a value.
@@ -76,25 +80,26 @@ impl<'a> Walk<'a, '_> {
         }
         match object {
             Value::Mcp | Value::Server(_) | Value::Capabilities => {
-                let what = format!("`{}` is decided when the program runs", self.text(span));
-                self.opaque(span, what);
+                let what = format!("`{}` is decided when the program runs", self.input.text(span));
+                self.permissions.opaque(span, what);
                 Value::Unknown
             }
             Value::Global(name) if &*name == "globalThis" => {
-                self.opaque(span, "`globalThis` is asked for a name decided when the program runs");
+                self.permissions
+                    .opaque(span, "`globalThis` is asked for a name decided when the program runs");
                 Value::Unknown
             }
             object => {
                 let part = match &object {
                     Value::Parameter(path) => {
                         self.uses.read(path);
-                        self.part(&object, &Step::Any)
+                        self.memory.part(&object, &Step::Any)
                     }
-                    _ => self.part(&object, &Step::Any),
+                    _ => self.memory.part(&object, &Step::Any),
                 };
                 // A value looked up by another depends on both; a function stays what it is.
-                if has_sources(key) && !self.effectful(&part, 0) {
-                    self.computed(span, &[part, key.clone()])
+                if has_sources(key) && !self.memory.effectful(&part, 0) {
+                    self.memory.computed(span, &[part, key.clone()])
                 } else {
                     part
                 }
@@ -105,8 +110,12 @@ impl<'a> Walk<'a, '_> {
     /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
     /// says which one.
     pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
-        let is_table = !has_sources(&self.frozen(&held)) && !self.effectful(&held, 0);
-        if is_table && has_sources(key) { self.computed(span, std::slice::from_ref(key)) } else { held }
+        let is_table = !has_sources(&self.memory.frozen(&held)) && !self.memory.effectful(&held, 0);
+        if is_table && has_sources(key) {
+            self.memory.computed(span, std::slice::from_ref(key))
+        } else {
+            held
+        }
     }
 
     fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
@@ -118,9 +127,9 @@ impl<'a> Walk<'a, '_> {
             "args" => Value::Parameter(Path::default()),
             "capabilities" => Value::Capabilities,
             _ if surface::is_ambient(name) => {
-                self.ambient(span, name);
+                self.permissions.ambient(span, name);
                 if matches!(name, "eval" | "Function") {
-                    self.opaque(span, format!("`{name}` could run anything"));
+                    self.permissions.opaque(span, format!("`{name}` could run anything"));
                 }
                 Value::Unknown
             }
@@ -129,7 +138,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn object_member(&mut self, index: u32, key: &Step) -> Value<'a> {
-        let record = Rc::clone(self.state.object(index));
+        let record = Rc::clone(self.memory.state.object(index));
         if let Some(member) = record.field(key)
             && member.getter
             && let Value::Function(getter) = &member.value
@@ -137,7 +146,7 @@ impl<'a> Walk<'a, '_> {
             return self.follow(&Rc::clone(getter), Givens::new(), None, Some(Value::Object(index)));
         }
         if record.field(key).is_none()
-            && let super::value::Kind::Instance(class) = &record.kind
+            && let Kind::Instance(class) = &record.kind
         {
             let class = Rc::clone(class);
             if let Some(value) = self.inherited(&class, key, &Value::Object(index)) {
@@ -145,16 +154,18 @@ impl<'a> Walk<'a, '_> {
             }
         }
         if matches!(key, Step::Key(name) if name == "length") && record.field(key).is_none() {
-            return self.computed(Span::default(), &[Value::Object(index)]);
+            return self.memory.computed(Span::default(), &[Value::Object(index)]);
         }
-        self.part(&Value::Object(index), key)
+        self.memory.part(&Value::Object(index), key)
     }
 
     /// The result of a tool that says what it gives has no such member.
     fn known_field(&mut self, node: u32, path: &Path, key: &Step, span: Span) {
-        let DraftKind::Call(call) = &self.nodes[node as usize].kind else { return };
+        let DraftKind::Call(call) = &self.graph.nodes[node as usize].kind else { return };
         let Target::Tool { server, name } = &call.target else { return };
-        let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { return };
+        let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
+            return;
+        };
         let mut steps = path.steps().to_vec();
         steps.push(key.clone());
         let Err(missing) = schema::follow(output, output, &steps) else { return };
@@ -164,28 +175,26 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         let (Step::Key(wanted), false) = (key, is_method_of_values(key)) else { return };
-        let id = self.nodes[node as usize].id;
+        let id = self.graph.nodes[node as usize].id;
         let known: Vec<&str> = missing.known.clone();
         let near = schema::nearest(wanted, known.iter().copied());
         let hint = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", list(&known)),
         };
-        self.complain(
+        self.diagnostics.complain(
             Severity::Warning,
             Code::UnknownField,
             span,
             format!("the result of {id} (`{server}:{name}`) {has} `{wanted}`"),
             Some(hint),
         );
-        if let Some(last) = self.complaints.last_mut() {
-            last.node = Some(id);
-        }
+        self.diagnostics.last_is_about(id);
     }
 
     pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> Value<'a> {
-        self.chain.push(super::Chain { end: it.span.end, decisions: Vec::new() });
-        let mark = self.state.mark();
+        self.flow.chains.push(Chain { end: it.span.end, decisions: Vec::new() });
+        let mark = self.memory.state.mark();
         let value = match &it.expression {
             ChainElement::CallExpression(call) => self.call(call),
             ChainElement::TSNonNullExpression(inner) => self.raw(&inner.expression),
@@ -206,15 +215,15 @@ impl<'a> Walk<'a, '_> {
                 self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
             }
         };
-        let decisions = self.chain.pop().expect("pushed above").decisions;
+        let decisions = self.flow.chains.pop().expect("pushed above").decisions;
         if decisions.is_empty() {
             return value;
         }
         // What the guarded part changed may not have happened.
-        let done = self.end_arm(mark);
-        let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.outcome(ends)))).collect();
-        let skipped = super::Way { changes: super::Changes::default(), frontier };
-        self.rejoin(done.into_iter().chain([skipped]));
+        let done = self.flow.end_arm(&mut self.memory.state, mark);
+        let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.graph.outcome(ends)))).collect();
+        let skipped = Way::unchanged(frontier);
+        self.flow.rejoin(&mut self.memory.state, done.into_iter().chain([skipped]));
         one_of([value, Value::Undefined])
     }
 
@@ -234,8 +243,9 @@ impl<'a> Walk<'a, '_> {
         {
             self.uses.optional(path);
         }
-        let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
-        if self.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end)) {
+        let Some(end) = self.flow.chains.last().map(|chain| chain.end) else { return object };
+        if self.memory.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end))
+        {
             let node = self.decision_with(
                 Place::Optional,
                 span,
@@ -245,23 +255,13 @@ impl<'a> Walk<'a, '_> {
                 " != null",
             );
             if let Some(node) = node {
-                self.frontier = smallvec![(node, Some(self.outcome("true")))];
-                if let Some(chain) = self.chain.last_mut() {
+                self.flow.frontier = smallvec![(node, Some(self.graph.outcome("true")))];
+                if let Some(chain) = self.flow.chains.last_mut() {
                     chain.decisions.push((node, "false"));
                 }
             }
         }
         object
-    }
-
-    /// The value leads to a tool when called.
-    pub(super) fn calls_something(&self, value: &Value<'a>) -> bool {
-        match value {
-            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
-                true
-            }
-            other => self.effectful(other, 0),
-        }
     }
 }
 

@@ -9,16 +9,16 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
 use super::Walk;
-use super::objects::Key;
-use super::value::{Kind, Member, Record, Value, one_of};
+use super::places::Key;
 use crate::roots;
+use crate::value::{Kind, Member, Record, Value, one_of};
 
 impl<'a> Walk<'a, '_> {
     /// A declaration with an initializer: the place where aliases of tools are made.
     pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
         let stays = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
@@ -56,7 +56,7 @@ impl<'a> Walk<'a, '_> {
                 self.uses.iterated(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &Step::Index(index as u64));
                         self.bind(element, part);
                     }
                 }
@@ -72,7 +72,7 @@ impl<'a> Walk<'a, '_> {
     fn alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
         let keeps = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
@@ -106,10 +106,10 @@ impl<'a> Walk<'a, '_> {
         match value {
             Value::Mcp | Value::Server(_) | Value::Capabilities => self.handed_on(value.clone(), span),
             Value::Object(index) => {
-                let mut record = Record::clone(self.state.object(*index));
+                let mut record = Record::clone(self.memory.state.object(*index));
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             Value::Record(record) => {
                 let mut record = Record::clone(record);
@@ -117,14 +117,14 @@ impl<'a> Walk<'a, '_> {
                 record.written = None;
                 Value::Record(Rc::new(record))
             }
-            other => self.computed(span, std::slice::from_ref(other)),
+            other => self.memory.computed(span, std::slice::from_ref(other)),
         }
     }
 
     /// `[a, ...rest]`: the items from `from` on.
     pub(super) fn after(&mut self, value: &Value<'a>, from: usize) -> Value<'a> {
         let known = match value {
-            Value::Object(index) => Some(Rc::clone(self.state.object(*index))),
+            Value::Object(index) => Some(Rc::clone(self.memory.state.object(*index))),
             Value::Record(record) => Some(Rc::clone(record)),
             _ => None,
         };
@@ -139,11 +139,11 @@ impl<'a> Walk<'a, '_> {
                 left.spreads.clone_from(&record.spreads);
             }
             _ => {
-                let item = self.part(value, &Step::Any);
+                let item = self.memory.part(value, &Step::Any);
                 left.extra.push(item);
             }
         }
-        Value::Object(self.state.new_object(left))
+        self.memory.allocate(left)
     }
 
     /// Destructuring into places that exist.
@@ -153,7 +153,7 @@ impl<'a> Walk<'a, '_> {
                 self.uses.iterated(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &Step::Index(index as u64));
                         self.assign_maybe(element, part);
                     }
                 }
@@ -198,7 +198,7 @@ impl<'a> Walk<'a, '_> {
                     None => part,
                 };
                 let part = self.handed_on(part, it.span);
-                if let Some(symbol) = roots::variable(self.scoping, &it.binding) {
+                if let Some(symbol) = roots::variable(self.input.scoping, &it.binding) {
                     self.write_symbol(symbol, part);
                 }
             }

@@ -11,10 +11,13 @@ use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::state::{both, cost};
-use super::value::{Path, Value, one_of};
-use super::{Changes, DraftKind, JumpKind, LoopScope, Walk, Way};
+use super::Walk;
+use super::memory::LoopScope;
+use super::memory::state::{Changes, both, cost};
+use super::parts::flow::{JumpKind, Way};
+use super::parts::graph::{DraftKind, Frontier};
 use crate::marks::Place;
+use crate::value::{Path, Value, one_of};
 
 /// How a loop begins and ends.
 pub(super) struct Head {
@@ -38,18 +41,22 @@ pub(super) enum Exit {
 
 impl<'a> Walk<'a, '_> {
     pub(super) fn repeat(&mut self, head: &Head, body: impl FnOnce(&mut Self, Option<u32>)) {
-        let labels = std::mem::take(&mut self.labels);
-        let node = (self.quiet == 0)
+        let labels = std::mem::take(&mut self.flow.labels);
+        let node = (!self.recording.is_quiet())
             .then(|| self.node(head.place, head.span, DraftKind::Loop { over: head.over, form: head.form }));
-        let at_head = self.frontier.clone();
+        let at_head = self.flow.frontier.clone();
         let heads = self.heads(head.span, node);
-        self.loops.push(LoopScope { node, objects: self.state.object_count(), phis: FxHashMap::default() });
-        let mark = self.state.mark();
-        self.enter_jump(labels, JumpKind::Loop, mark);
-        let outside = Rc::clone(&self.parents);
+        self.memory.loops.push(LoopScope {
+            node,
+            objects: self.memory.state.object_count(),
+            phis: FxHashMap::default(),
+        });
+        let mark = self.memory.state.mark();
+        self.flow.enter_jump(labels, JumpKind::Loop, mark, self.calls.frames.len());
+        let outside = Rc::clone(&self.flow.loops);
         if let Some(node) = node {
-            self.parents = outside.iter().copied().chain([node]).collect();
-            self.frontier.clear();
+            self.flow.loops = outside.iter().copied().chain([node]).collect();
+            self.flow.frontier.clear();
         }
         let returned = self.returns().len();
         body(self, node);
@@ -58,18 +65,19 @@ impl<'a> Walk<'a, '_> {
             let ways = self.returns()[returned..].iter_mut().map(|(_, way)| way);
             ways.filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = smallvec![(node, None)]);
         }
-        self.parents = outside;
-        let jump = self.targets.pop().expect("entered above");
-        let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
+        self.flow.loops = outside;
+        let jump = self.flow.jumps.pop().expect("entered above");
+        let mut ends: Vec<Way<'a>> =
+            if self.flow.live { vec![self.flow.way(&self.memory.state, mark)] } else { Vec::new() };
         ends.extend(jump.continues);
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
             let around: Vec<Value<'a>> =
                 ends.iter().filter_map(|way| way.changes.variables.get(variable).cloned()).collect();
-            around.iter().for_each(|value| self.feed(phi, value));
+            around.iter().for_each(|value| self.memory.feed(phi, value));
         }
-        let scope = self.loops.pop().expect("pushed above");
-        self.state.undo(mark);
+        let scope = self.memory.loops.pop().expect("pushed above");
+        self.memory.state.undo(mark);
         self.feed_objects(&scope, &ends);
         let mut ways = self.exits(head.exit, ends, &at_head, &phis);
         ways.extend(jump.breaks);
@@ -78,26 +86,26 @@ impl<'a> Walk<'a, '_> {
                 .filter(|way| way.frontier.is_empty())
                 .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
     }
 
     /// The ways on which the function we are in returns.
     fn returns(&mut self) -> &mut [(Value<'a>, Way<'a>)] {
-        self.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
+        self.calls.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
     }
 
     /// Gives every variable the loop writes a place for what comes around.
     fn heads(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
-        let shared = self.survey.shared.iter().copied();
-        let mut symbols: Vec<_> = self.survey.written(span).chain(shared).collect();
+        let shared = self.facts.survey.shared.iter().copied();
+        let mut symbols: Vec<_> = self.facts.survey.written(span).chain(shared).collect();
         symbols.sort_unstable();
         symbols.dedup();
         let mut heads = Vec::new();
         for symbol in symbols {
-            let Some(variable) = self.variable(symbol) else { continue };
-            let Some(before) = self.state.read(variable).cloned() else { continue };
-            let phi = self.new_phi(before, node);
-            self.state.write(variable, Value::Phi(phi, Path::default()));
+            let Some(variable) = self.memory.variable(&self.calls.activation, symbol) else { continue };
+            let Some(before) = self.memory.state.read(variable).cloned() else { continue };
+            let phi = self.memory.new_phi(before, node);
+            self.memory.state.write(variable, Value::Phi(phi, Path::default()));
             heads.push((variable, phi));
         }
         heads
@@ -108,7 +116,7 @@ impl<'a> Walk<'a, '_> {
         let mut phis: Vec<(u32, u32)> = scope.phis.iter().map(|(object, phi)| (*object, *phi)).collect();
         phis.sort_unstable();
         for (object, phi) in phis {
-            let base = Rc::clone(self.state.object(object));
+            let base = Rc::clone(self.memory.state.object(object));
             let mut fresh: Vec<Value<'a>> = Vec::new();
             for record in ends.iter().filter_map(|way| way.changes.objects.get(object)) {
                 for member in &record.fields {
@@ -119,26 +127,21 @@ impl<'a> Walk<'a, '_> {
                 let old = |value: &&Value<'a>| !base.extra.iter().any(|other| other.same(value));
                 fresh.extend(record.extra.iter().filter(old).cloned());
             }
-            fresh.iter().for_each(|value| self.feed(phi, value));
+            fresh.iter().for_each(|value| self.memory.feed(phi, value));
         }
     }
 
-    fn exits(
-        &self,
-        exit: Exit,
-        ends: Vec<Way<'a>>,
-        at_head: &super::Frontier,
-        phis: &[(u32, u32)],
-    ) -> Vec<Way<'a>> {
+    fn exits(&self, exit: Exit, ends: Vec<Way<'a>>, at_head: &Frontier, phis: &[(u32, u32)]) -> Vec<Way<'a>> {
         match exit {
             Exit::AtEnd => ends,
             Exit::Never => Vec::new(),
             Exit::AtHead => {
                 let mut changes = Changes::default();
                 for (object, record) in ends.iter().flat_map(|way| way.changes.objects.iter()) {
-                    let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(object));
-                    self.state.budget.spend(cost(base, record));
-                    if self.state.budget.is_spent() {
+                    let base =
+                        changes.objects.get(object).unwrap_or_else(|| self.memory.state.object(object));
+                    self.memory.budget().spend(cost(base, record));
+                    if self.memory.budget().is_spent() {
                         break;
                     }
                     let either = Rc::new(both(base, record));
@@ -147,8 +150,11 @@ impl<'a> Walk<'a, '_> {
                 // Variables of the body live on in functions made there.
                 for (variable, value) in ends.iter().flat_map(|way| way.changes.variables.iter()) {
                     if !phis.contains(&variable) {
-                        let before =
-                            changes.variables.get(variable).or_else(|| self.state.read(variable)).cloned();
+                        let before = changes
+                            .variables
+                            .get(variable)
+                            .or_else(|| self.memory.state.read(variable))
+                            .cloned();
                         changes.variables.insert(variable, one_of(before.into_iter().chain([value.clone()])));
                     }
                 }
@@ -183,7 +189,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn for_loop(&mut self, it: &'a ForStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
+        let labels = std::mem::take(&mut self.flow.labels);
         match &it.init {
             Some(ForStatementInit::VariableDeclaration(declaration)) => self.variables(declaration),
             Some(init) => {
@@ -193,7 +199,7 @@ impl<'a> Walk<'a, '_> {
             }
             None => {}
         }
-        self.labels = labels;
+        self.flow.labels = labels;
         let exit = if it.test.as_ref().is_none_or(is_true) { Exit::Never } else { Exit::AtHead };
         let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
         let head = Head { place: Place::Loop, span: it.span, over, form: LoopForm::For, exit };
@@ -211,22 +217,22 @@ impl<'a> Walk<'a, '_> {
 
     /// Where `continue` leads when something is still done before the next turn.
     fn go_on_here(&mut self) {
-        let Some(jump) = self.targets.last_mut() else { return };
+        let Some(jump) = self.flow.jumps.last_mut() else { return };
         if jump.continues.is_empty() {
             return;
         }
         let mark = jump.mark;
         let continues = std::mem::take(&mut jump.continues);
-        let end = self.end_arm(mark);
-        self.rejoin(end.into_iter().chain(continues));
+        let end = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.rejoin(&mut self.memory.state, end.into_iter().chain(continues));
     }
 
     pub(super) fn for_of(&mut self, it: &'a ForOfStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
+        let labels = std::mem::take(&mut self.flow.labels);
         let over = self.value(&it.right);
         let over = if it.r#await { self.awaited(over) } else { over };
         self.uses.iterated(&over);
-        self.labels = labels;
+        self.flow.labels = labels;
         let form = if it.r#await { LoopForm::ForAwait } else { LoopForm::ForOf };
         let head =
             Head { place: Place::Loop, span: it.span, over: it.right.span(), form, exit: Exit::AtHead };
@@ -239,9 +245,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn for_in(&mut self, it: &'a ForInStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
+        let labels = std::mem::take(&mut self.flow.labels);
         let over = self.value(&it.right);
-        self.labels = labels;
+        self.flow.labels = labels;
         let head = Head {
             place: Place::Loop,
             span: it.span,
@@ -251,7 +257,7 @@ impl<'a> Walk<'a, '_> {
         };
         self.repeat(&head, |walk, _| {
             walk.uses.as_object(&over);
-            let key = walk.computed(left_span(&it.left), &[over]);
+            let key = walk.memory.computed(left_span(&it.left), &[over]);
             walk.bind_left(&it.left, key);
             walk.statement(&it.body);
         });
@@ -275,8 +281,8 @@ impl<'a> Walk<'a, '_> {
     /// What a loop over `over` is at.
     pub(super) fn item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
         match node {
-            Some(node) => Value::Item(Rc::new(self.frozen(over)), node, Path::default()),
-            None => self.part(over, &Step::Any),
+            Some(node) => Value::Item(Rc::new(self.memory.frozen(over)), node, Path::default()),
+            None => self.memory.part(over, &Step::Any),
         }
     }
 }

@@ -12,10 +12,11 @@ use pml_model::structure::{DecisionForm, Step};
 use rustc_hash::FxHashSet;
 
 use super::Walk;
-use super::expression::plain;
-use super::value::{Kind, Value, one_of};
+use super::input::Input;
+use super::syntax::plain;
 use crate::marks::{Place, Table};
 use crate::roots;
+use crate::value::{Kind, Value, one_of};
 
 /// A longer table is no decision anybody would look at.
 const MOST_KEYS: usize = 32;
@@ -30,10 +31,14 @@ impl<'a> Walk<'a, '_> {
     ) -> Option<Vec<(String, Value<'a>)>> {
         let Value::Object(index) = object else { return None };
         let arguments = Span::new(member.span.end, it.span.end);
-        if self.quiet > 0 || member.optional || self.reaches(arguments) || !self.is_fixed(&member.object) {
+        if self.recording.is_quiet()
+            || member.optional
+            || self.reaches(arguments)
+            || !self.is_fixed(&member.object)
+        {
             return None;
         }
-        let record = self.state.object(*index);
+        let record = self.memory.state.object(*index);
         let is_plain = matches!(record.kind, Kind::Object) && record.written.is_some() && record.closed();
         if !is_plain || !(2..=MOST_KEYS).contains(&record.fields.len()) {
             return None;
@@ -52,18 +57,18 @@ impl<'a> Walk<'a, '_> {
     /// What can be one of a table: it cannot change the table through `this`.
     fn is_chosen(&self, value: &Value<'a>) -> bool {
         match value {
-            Value::Function(closure) => !self.survey.functions[closure.function as usize].uses_this,
+            Value::Function(closure) => !self.facts.function(closure.function).uses_this,
             Value::Tool(..) | Value::Capability(_) => true,
             _ => false,
         }
     }
 
     /// Whether a name stands for the same object with the same members wherever it is used.
-    fn is_fixed(&mut self, table: &Expression<'a>) -> bool {
+    fn is_fixed(&self, table: &Expression<'a>) -> bool {
         let Expression::Identifier(name) = plain(table) else { return false };
-        let Some(symbol) = roots::variable(self.scoping, name) else { return false };
-        let (program, scoping) = (self.program, self.scoping);
-        let loose = self.loose.get_or_insert_with(|| loose(program, scoping));
+        let Some(symbol) = roots::variable(self.input.scoping, name) else { return false };
+        let Input { program, scoping, .. } = self.input;
+        let loose = self.facts.loose.get_or_init(|| loose(program, scoping));
         scoping.symbol_flags(symbol).is_const_variable() && !loose.contains(&symbol)
     }
 
@@ -76,25 +81,25 @@ impl<'a> Walk<'a, '_> {
         key: &Value<'a>,
         table: &[(String, Value<'a>)],
     ) -> Value<'a> {
-        self.decide(key);
+        self.deciding.decide(key, self.memory.budget());
         self.uses.as_text(key);
         let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
-        self.marks.tables.insert(member.span, Table { keys: keys.clone(), optional: it.optional });
+        self.probes.marks.tables.insert(member.span, Table { keys: keys.clone(), optional: it.optional });
         let (place, condition) = (Place::Switch, member.expression.span());
         let decision = self.decision_with(place, member.span, condition, DecisionForm::Switch, keys, "");
-        if let (true, Some(decision), Some(chain)) = (it.optional, decision, self.chain.last_mut()) {
+        if let (true, Some(decision), Some(chain)) = (it.optional, decision, self.flow.chains.last_mut()) {
             chain.decisions.push((decision, "default"));
         }
         let given = self.arguments(&it.arguments);
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
         let (mut ways, mut results) = (Vec::new(), Vec::new());
         for (key, function) in table {
-            self.frontier = self.arm(decision, key, &before);
+            self.flow.frontier = self.graph.arm(decision, key, &before);
             results.extend(self.one_call(function, &given, it.span, results.len() as u32));
-            ways.extend(self.end_arm(mark));
+            ways.extend(self.flow.end_arm(&mut self.memory.state, mark));
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
         one_of(results)
     }
 }

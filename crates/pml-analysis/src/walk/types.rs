@@ -5,7 +5,7 @@ use pml_model::structure::Step;
 use rustc_hash::FxHashMap;
 
 use super::Walk;
-use super::value::{Path, Value};
+use crate::value::{Path, Value};
 
 /// How deep types within types are looked into.
 const MAX_DEPTH: u32 = 4;
@@ -45,7 +45,7 @@ impl<'a> Walk<'a, '_> {
             TSType::TSTypeLiteral(literal) => literal.members.as_slice(),
             TSType::TSTypeReference(reference) => match &reference.type_name {
                 TSTypeName::IdentifierReference(name) => {
-                    self.types.get(name.name.as_str()).copied().unwrap_or_default()
+                    self.facts.types.get(name.name.as_str()).copied().unwrap_or_default()
                 }
                 _ => return,
             },

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
-use super::budget::Budget;
-use super::value::{Kind, Member, Record, Value, Values, one_of};
+use crate::budget::Budget;
+use crate::value::{Kind, Member, Record, Value, Values, one_of};
 
 /// A variable of one activation: (activation, symbol).
 pub(crate) type Variable = (u32, u32);

@@ -1,5 +1,6 @@
 //! What is known of a value before the program runs: where it comes from.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -403,4 +404,13 @@ pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'
         }
     }
     kept.one_of()
+}
+
+/// The name of a member as it is written.
+pub(crate) fn key_name(key: &Step) -> Cow<'_, str> {
+    match key {
+        Step::Key(name) => name.as_str().into(),
+        Step::Index(index) => index.to_string().into(),
+        Step::Any => "*".into(),
+    }
 }

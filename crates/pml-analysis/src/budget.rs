@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
 /// How many expressions, values and changes are looked at or copied for one program. The largest ordinary programs need
@@ -18,11 +19,13 @@ const UNREMEMBERED: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: Cell<u32>,
+    /// Where the analysis was when it noticed that nothing is left.
+    gave_up_at: Cell<Option<Span>>,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { left: Cell::new(MAX_WORK) }
+        Budget { left: Cell::new(MAX_WORK), gave_up_at: Cell::new(None) }
     }
 }
 
@@ -34,6 +37,20 @@ impl Budget {
 
     pub(crate) fn is_spent(&self) -> bool {
         self.left.get() == 0
+    }
+
+    /// Whether the budget is spent; the first place this is asked for after that is remembered. Whoever asks returns at
+    /// once if it is.
+    pub(crate) fn is_spent_at(&self, at: Span) -> bool {
+        let spent = self.is_spent();
+        if spent && self.gave_up_at.get().is_none() {
+            self.gave_up_at.set(Some(at));
+        }
+        spent
+    }
+
+    pub(crate) fn gave_up_at(&self) -> Option<Span> {
+        self.gave_up_at.get()
     }
 }
 

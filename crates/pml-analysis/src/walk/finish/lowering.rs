@@ -3,6 +3,7 @@
 //! A value shares its parts, an argument is a tree that holds each of them as often as it occurs. What would be too large
 //! a tree is cut: further in, a part is told by its wording and by what it is made from.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use oxc_span::Span;
@@ -10,10 +11,10 @@ use pml_model::structure::{Argument, Field, Step};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::budget::Seen;
-use super::finish::key_name;
-use super::value::{Distinct, Kind, Path, Record, Value, Values};
-use super::{DraftKind, Walk};
+use super::super::memory::{Memory, Phi};
+use super::super::parts::graph::{Draft, DraftKind, Graph};
+use crate::budget::{Budget, Seen};
+use crate::value::{Distinct, Kind, Path, Record, Value, Values, key_name};
 
 /// How many loops within loops an item is followed through.
 const MAX_ITEMS_IN_ITEMS: u32 = 2;
@@ -38,14 +39,40 @@ struct Tracing<'a> {
     made: Vec<Value<'a>>,
 }
 
-impl<'a> Walk<'a, '_> {
-    /// How many parts the argument of a call may have: what is written out once always fits.
-    pub(super) fn most_parts(&self) -> usize {
-        MAX_PARTS + self.source.len()
+/// How many parts the argument of a call may have: what is written out once always fits.
+pub(crate) fn max_parts(source: &str) -> usize {
+    MAX_PARTS + source.len()
+}
+
+/// What values are made into arguments with.
+pub(crate) struct Lowering<'w, 'a> {
+    source: &'a str,
+    nodes: &'w [Draft<'a>],
+    phis: &'w [Phi<'a>],
+    pub(crate) budget: &'w Budget,
+    max_parts: usize,
+    /// How deep in items of items we are.
+    inside_items: Cell<u32>,
+}
+
+impl<'w, 'a> Lowering<'w, 'a> {
+    pub(crate) fn new(source: &'a str, graph: &'w Graph<'a>, memory: &'w Memory<'a, '_>) -> Lowering<'w, 'a> {
+        Lowering {
+            source,
+            nodes: &graph.nodes,
+            phis: &memory.phis,
+            budget: memory.budget(),
+            max_parts: max_parts(source),
+            inside_items: Cell::new(0),
+        }
     }
 
-    pub(super) fn arguments_of(&self, node: u32) -> Option<Argument> {
-        if self.too_much(self.nodes[node as usize].span) {
+    fn text(&self, span: Span) -> &'a str {
+        &self.source[span.start as usize..span.end as usize]
+    }
+
+    pub(crate) fn arguments_of(&self, node: u32) -> Option<Argument> {
+        if self.budget.is_spent_at(self.nodes[node as usize].span) {
             return None;
         }
         match &self.nodes[node as usize].kind {
@@ -69,17 +96,17 @@ impl<'a> Walk<'a, '_> {
 
     /// A value as an argument; `span` is where it was read.
     fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
-        self.lower_into(value, span, Room::Parts(self.most_parts()))
+        self.lower_into(value, span, Room::Parts(self.max_parts))
     }
 
     fn lower_into(&self, value: &Value<'a>, span: Span, room: Room) -> Argument {
-        self.state.budget.spend(4);
-        if self.state.budget.is_spent() {
+        self.budget.spend(4);
+        if self.budget.is_spent() {
             return Argument::nothing();
         }
         match value {
             Value::Literal(literal) => {
-                self.state.budget.spend(value.text().map_or(0, str::len) / 16);
+                self.budget.spend(value.text().map_or(0, str::len) / 16);
                 Argument::Literal { value: literal.value.clone() }
             }
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
@@ -117,7 +144,7 @@ impl<'a> Walk<'a, '_> {
         let Room::Parts(most) = room else { return Some(Room::Enough) };
         let mut left = most;
         let fits = fits(value, &mut left);
-        self.state.budget.spend(most - left);
+        self.budget.spend(most - left);
         match most / parts.max(1) {
             _ if fits => Some(Room::Enough),
             0 => None,
@@ -150,7 +177,7 @@ impl<'a> Walk<'a, '_> {
     fn lower_inside(&self, of: &Value<'a>, over: Span) -> Argument {
         if self.inside_items.get() >= MAX_ITEMS_IN_ITEMS {
             let source = self.text(over).to_owned();
-            self.state.budget.spend(source.len() / 16);
+            self.budget.spend(source.len() / 16);
             return Argument::Expression { source, reads: Vec::new() };
         }
         self.inside_items.set(self.inside_items.get() + 1);
@@ -171,12 +198,12 @@ impl<'a> Walk<'a, '_> {
             .sources_of(value)
             .iter()
             .map(|source| {
-                self.state.budget.spend(4);
+                self.budget.spend(4);
                 self.leaf(source)
             })
             .collect();
         let source = self.text(span).to_owned();
-        self.state.budget.spend(source.len() / 16);
+        self.budget.spend(source.len() / 16);
         Argument::Expression { source, reads }
     }
 
@@ -212,7 +239,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The results, parameters and items a value is made from.
-    pub(super) fn sources_of(&self, value: &Value<'a>) -> Values<'a> {
+    pub(crate) fn sources_of(&self, value: &Value<'a>) -> Values<'a> {
         let mut found = Distinct::default();
         self.each_source(value, None, &mut Tracing::default(), &mut |source, _| found.add(source));
         found.into_values()
@@ -239,8 +266,8 @@ impl<'a> Walk<'a, '_> {
         tracing: &mut Tracing<'a>,
         visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
     ) {
-        self.state.budget.spend(1);
-        if self.state.budget.is_spent() {
+        self.budget.spend(1);
+        if self.budget.is_spent() {
             return;
         }
         let how = around.map_or(0, |node| node as usize + 1);
@@ -278,7 +305,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The nodes whose results a value is made from, and the loop around which each comes.
-    pub(super) fn providers(&self, value: &Value<'a>) -> SmallVec<[(u32, Option<u32>); 4]> {
+    pub(crate) fn providers(&self, value: &Value<'a>) -> SmallVec<[(u32, Option<u32>); 4]> {
         let mut found: SmallVec<[(u32, Option<u32>); 4]> = SmallVec::new();
         let mut waiting: SmallVec<[(Value<'a>, Option<u32>); 2]> = SmallVec::new();
         // What items are taken from may be made from such items again.
@@ -287,7 +314,7 @@ impl<'a> Walk<'a, '_> {
         while let Some((value, outer)) = next {
             self.each_source(&value, outer, &mut Tracing::default(), &mut |source, around| match source {
                 Value::Result(node, _) => {
-                    self.state.budget.spend(found.len() / 32);
+                    self.budget.spend(found.len() / 32);
                     if !found.contains(&(*node, around)) {
                         found.push((*node, around));
                     }
@@ -305,8 +332,8 @@ impl<'a> Walk<'a, '_> {
     /// The part of a frozen value at `path`.
     fn part_of(&self, value: &Value<'a>, path: &[Step]) -> Value<'a> {
         let Some((step, rest)) = path.split_first() else { return value.clone() };
-        self.state.budget.spend(1);
-        if self.state.budget.is_spent() {
+        self.budget.spend(1);
+        if self.budget.is_spent() {
             return Value::Unknown;
         }
         match value {

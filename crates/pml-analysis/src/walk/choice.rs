@@ -1,0 +1,211 @@
+//! Expressions that choose: `? :`, `&&`, `||`, `??` and their assignments.
+
+use oxc_ast::ast::{
+    AssignmentExpression, BinaryOperator, ConditionalExpression, Expression, LogicalExpression,
+    LogicalOperator, UnaryOperator,
+};
+use oxc_span::{GetSpan, Span};
+use pml_model::structure::{DecisionForm, Step};
+
+use super::Walk;
+use super::places::Spot;
+use crate::marks::Place;
+use crate::roots;
+use crate::survey::Mention;
+use crate::value::{Path, Value, one_of};
+
+impl<'a> Walk<'a, '_> {
+    pub(super) fn logical_assignment(
+        &mut self,
+        it: &'a AssignmentExpression<'a>,
+        operator: LogicalOperator,
+        place: Spot<'a>,
+        old: Value<'a>,
+    ) -> Value<'a> {
+        if let Value::Parameter(path) = &old {
+            self.uses.optional(path);
+        }
+        let Guarding { form, outcome, other, suffix, .. } = guarding(operator);
+        let decision =
+            self.guarded(&old, &it.right, (Place::Assign, it.span), it.left.span(), (form, suffix));
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        self.flow.frontier = self.graph.arm(decision, outcome, &before);
+        let right = self.value(&it.right);
+        self.default_for(operator, &old, &right);
+        self.put(place, right.clone(), it.right.span());
+        let skipped = self.graph.arm(decision, other, &before);
+        self.flow.end_optional_arm(&mut self.memory.state, mark, skipped);
+        self.memory.budget().spend(old.width() + right.width());
+        one_of([old, right])
+    }
+
+    /// The decision of a logical operator, where a tool is reached in its right side.
+    fn guarded(
+        &mut self,
+        left: &Value<'a>,
+        right: &Expression<'a>,
+        (place, span): (Place, Span),
+        condition: Span,
+        (form, suffix): (DecisionForm, &'static str),
+    ) -> Option<u32> {
+        if !self.reaches(right.span()) {
+            return None;
+        }
+        self.deciding.decide(left, self.memory.budget());
+        self.decision_with(place, span, condition, form, Vec::new(), suffix)
+    }
+
+    /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
+    /// a parameter that was handed a function, holds here.
+    pub(super) fn reaches(&self, span: Span) -> bool {
+        let holds_function = |symbol| match self.read_symbol(symbol) {
+            held @ (Value::Function(_)
+            | Value::Tool(..)
+            | Value::Capability(_)
+            | Value::OneOf(_)
+            | Value::Item(..)
+            | Value::Object(_)) => self.memory.calls_something(&held),
+            _ => false,
+        };
+        let mentions = self.facts.survey.mentioned(span.start, span.end);
+        self.memory.budget().spend(mentions.len() / 4);
+        self.facts.survey.reaches(span.start, span.end)
+            || mentions.iter().any(|(_, mention)| match mention {
+                Mention::Variable(symbol) => holds_function(*symbol),
+                Mention::Arguments | Mention::Root => false,
+            })
+    }
+
+    pub(super) fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
+        self.tested(&it.test);
+        self.guard(&it.test, false);
+        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::Ternary);
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        self.flow.frontier = self.graph.arm(decision, "true", &before);
+        let consequent = self.value(&it.consequent);
+        let yes = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.frontier = self.graph.arm(decision, "false", &before);
+        let alternate = self.value(&it.alternate);
+        let no = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.rejoin(&mut self.memory.state, yes.into_iter().chain(no));
+        if let Some(path) = self.peek_parameter(&it.test) {
+            self.uses.optional(&path);
+        }
+        self.memory.budget().spend(consequent.width() + alternate.width());
+        one_of([consequent, alternate])
+    }
+
+    pub(super) fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
+        let left = self.operand(&it.left);
+        self.guard(&it.left, false);
+        let Guarding { place, form, outcome, other, suffix } = guarding(it.operator);
+        let decision = self.guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        self.flow.frontier = self.graph.arm(decision, outcome, &before);
+        let right = self.value(&it.right);
+        let skipped = self.graph.arm(decision, other, &before);
+        self.flow.end_optional_arm(&mut self.memory.state, mark, skipped);
+        self.default_for(it.operator, &left, &right);
+        self.memory.budget().spend(left.width() + right.width());
+        one_of([left, right])
+    }
+
+    /// `args.x ?? 5` and `args.x || 5`: `x` need not be given.
+    fn default_for(&mut self, operator: LogicalOperator, left: &Value<'a>, right: &Value<'a>) {
+        if let (LogicalOperator::Or | LogicalOperator::Coalesce, Value::Parameter(path)) = (operator, left) {
+            self.uses.defaulted(path, right);
+        }
+    }
+
+    /// A test that asks whether an argument was given makes it optional, unless the program then gives up.
+    pub(super) fn guard(&mut self, test: &'a Expression<'a>, gives_up: bool) {
+        match test.without_parentheses() {
+            Expression::UnaryExpression(it) if it.operator == UnaryOperator::LogicalNot => {
+                if !gives_up {
+                    self.guard(&it.argument, false);
+                }
+            }
+            Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof => {
+                self.guard(&it.argument, false);
+            }
+            Expression::LogicalExpression(it) => {
+                self.guard(&it.left, gives_up);
+                self.guard(&it.right, gives_up);
+            }
+            Expression::BinaryExpression(it) if it.operator.is_equality() => {
+                let is_nothing = |side: &Expression<'_>| side.is_null_or_undefined();
+                let sides = [(&it.left, &it.right), (&it.right, &it.left)];
+                for (asked, other) in sides {
+                    let is_typeof = matches!(asked, Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof);
+                    let is_not =
+                        matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
+                    if (is_nothing(other) || is_typeof) && (!gives_up || is_not) {
+                        self.guard(asked, false);
+                    }
+                }
+            }
+            other => {
+                if let Some(path) = self.peek_parameter(other) {
+                    self.uses.optional(&path);
+                }
+            }
+        }
+    }
+
+    fn peek_parameter(&self, expression: &'a Expression<'a>) -> Option<Path> {
+        match self.peek(expression) {
+            Some(Value::Parameter(path)) if !path.steps().is_empty() => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What a chain of names and members holds, without following anything.
+    pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
+        match expression.without_parentheses() {
+            Expression::Identifier(it) => match roots::variable(self.input.scoping, it) {
+                Some(symbol) => Some(self.read_symbol(symbol)),
+                None if it.name == "args" => Some(Value::Parameter(Path::default())),
+                None => None,
+            },
+            Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
+                Value::Parameter(path) => {
+                    Some(Value::Parameter(path.then(Step::Key(it.property.name.as_str().to_owned()))))
+                }
+                Value::Object(object) => self
+                    .memory
+                    .state
+                    .object(object)
+                    .field(&Step::Key(it.property.name.as_str().to_owned()))
+                    .map(|member| member.value.clone()),
+                _ => None,
+            },
+            Expression::TSAsExpression(it) => self.peek(&it.expression),
+            Expression::TSNonNullExpression(it) => self.peek(&it.expression),
+            _ => None,
+        }
+    }
+}
+
+/// How a logical operator chooses whether its right side is evaluated.
+struct Guarding {
+    place: Place,
+    form: DecisionForm,
+    /// With which the right side is evaluated.
+    outcome: &'static str,
+    /// With which it is not.
+    other: &'static str,
+    /// What is asked of the left side.
+    suffix: &'static str,
+}
+
+fn guarding(operator: LogicalOperator) -> Guarding {
+    let (place, form, outcome, other, suffix) = match operator {
+        LogicalOperator::And => (Place::Test, DecisionForm::And, "true", "false", ""),
+        LogicalOperator::Or => (Place::Test, DecisionForm::Or, "false", "true", ""),
+        LogicalOperator::Coalesce => (Place::Nullish, DecisionForm::Nullish, "true", "false", " == null"),
+    };
+    Guarding { place, form, outcome, other, suffix }
+}

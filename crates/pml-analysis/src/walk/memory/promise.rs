@@ -1,0 +1,98 @@
+//! Promises, and whether anybody waits for them.
+
+use std::rc::Rc;
+
+use oxc_span::Span;
+
+use super::super::input::Input;
+use super::super::target::Target;
+use super::Memory;
+use crate::budget::Seen;
+use crate::value::{Kind, Record, Value};
+
+/// A promise somebody should wait for.
+pub(crate) struct Pending {
+    pub(crate) span: Span,
+    pub(crate) what: Promised,
+    pub(crate) consumed: bool,
+}
+
+/// What makes a promise.
+pub(crate) enum Promised {
+    Call(Target),
+    /// A call of a local function, as written.
+    Function(Span),
+    Callback,
+    Fork,
+    Reduce,
+    /// `then`, `catch` or `finally`.
+    Method(&'static str),
+}
+
+impl Promised {
+    /// What makes the promise, for a message.
+    pub(crate) fn describe(&self, input: &Input<'_, '_>) -> String {
+        match self {
+            Promised::Call(Target::Tool { server, name }) => format!("`{server}:{name}`"),
+            Promised::Call(Target::Capability(name)) => format!("`{name}`"),
+            Promised::Function(call) => format!("`{}`", input.short(*call)),
+            Promised::Callback => "an async callback".to_owned(),
+            Promised::Fork => "the fork".to_owned(),
+            Promised::Reduce => "`reduce`".to_owned(),
+            Promised::Method(name) => format!("`{name}`"),
+        }
+    }
+}
+
+impl<'a> Memory<'a, '_> {
+    /// Somebody waits for the promises in `value`.
+    pub(crate) fn consume(&mut self, value: &Value<'a>) {
+        self.consume_new(value, &mut Seen::default());
+    }
+
+    pub(crate) fn consume_new(&mut self, value: &Value<'a>, seen: &mut Seen) {
+        self.state.budget.spend(1);
+        if self.state.budget.is_spent() {
+            return;
+        }
+        match value {
+            Value::Promise(inner, pending) => {
+                if let Some(pending) = pending {
+                    self.promises[*pending as usize].consumed = true;
+                }
+                if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
+                    self.consume_new(&inner.clone(), seen);
+                }
+            }
+            Value::OneOf(values) => values.iter().for_each(|value| self.consume_new(value, seen)),
+            Value::Object(index) => {
+                let record = Rc::clone(self.state.object(*index));
+                if matches!(record.kind, Kind::Array | Kind::Holder) && seen.is_new(*index as usize, 1) {
+                    self.consume_record(&record, seen);
+                }
+            }
+            Value::Record(record) if record.is_array() && seen.is_new(Rc::as_ptr(record) as usize, 0) => {
+                self.consume_record(&record.clone(), seen);
+            }
+            Value::Phi(phi, _) => {
+                let phi = &mut self.phis[*phi as usize];
+                if !std::mem::replace(&mut phi.consumed, true) {
+                    let values: Vec<Value<'a>> =
+                        std::iter::once(phi.before.clone()).chain(phi.around.iter().cloned()).collect();
+                    values.iter().for_each(|value| self.consume_new(value, seen));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn consume_record(&mut self, record: &Record<'a>, seen: &mut Seen) {
+        record.fields.iter().for_each(|member| self.consume_new(&member.value, seen));
+        record.extra.iter().chain(&record.spreads).for_each(|value| self.consume_new(value, seen));
+    }
+
+    pub(crate) fn pending(&mut self, span: Span, what: Promised) -> u32 {
+        self.promises.push(Pending { span, what, consumed: false });
+        (self.promises.len() - 1) as u32
+    }
+}
