@@ -23,11 +23,14 @@ mod graph;
 pub mod kept;
 mod lift;
 mod read;
+mod reader;
 mod reference;
+mod row;
 mod substitute;
 mod text;
 mod values;
 mod work;
+mod written;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use pml_model::structure::{Argument, Basis, Coverage, Edge, Link, NodeId, Step};
 use serde_json::{Map, Value, json};
 
 use super::complaints::Complaints;
-use super::read::Row;
+use super::row::Row;
 use super::{Reference, Source, Work, shown};
 use crate::schema::{follow, parameter_schema, required};
 use crate::{Catalogue, Code, Severity};

@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 use serde_json::{Value as Json, json};
 
 use super::complaints::Complaints;
-use super::read::Row;
 use super::reference::{Reference, Source};
+use super::row::Row;
 use super::text::{self, Kind, Text, Tree};
 use crate::budget::Budget;
 use crate::literals::{Found, Lifting};

@@ -4,63 +4,25 @@ use std::collections::HashSet;
 
 use pml_model::json::empty_object;
 use pml_model::structure::{Argument, Letter, Node, NodeId, Structure};
-use serde_json::Value;
 
 use super::complaints::Complaints;
 use super::given::Given;
 use super::graph;
 use super::lift::Literals;
+use super::reader::Reader;
 use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, Source};
+use super::row::Row;
 use super::text::{Kind, Span, Text, Tree};
 use super::values::{Ids, Values};
 use super::work::kind;
+use super::written::{MEMBERS, Slot, Written};
 use super::{BadCode, Dag, DagError, Inside, MAX_TASKS, Task, Work, shown};
 use crate::literals::hide_secrets;
-use crate::value::Value as Known;
+use crate::value::Value;
 use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
 
 /// How often a task may be tried again.
 const MAX_RETRIES: u32 = 10;
-
-/// A member of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
-    Id,
-    Tool,
-    Code,
-    Capability,
-    Arguments,
-    DependsOn,
-    Type,
-    SideEffects,
-    SafeToFail,
-    TimeoutMs,
-    Retries,
-}
-
-/// Its names, the right one first for each; the others are what writers used to other languages write.
-const MEMBERS: &[(&str, Slot)] = &[
-    ("id", Slot::Id),
-    ("tool", Slot::Tool),
-    ("toolId", Slot::Tool),
-    ("tool_id", Slot::Tool),
-    ("code", Slot::Code),
-    ("capability", Slot::Capability),
-    ("capabilityId", Slot::Capability),
-    ("capability_id", Slot::Capability),
-    ("arguments", Slot::Arguments),
-    ("args", Slot::Arguments),
-    ("dependsOn", Slot::DependsOn),
-    ("depends_on", Slot::DependsOn),
-    ("type", Slot::Type),
-    ("sideEffects", Slot::SideEffects),
-    ("side_effects", Slot::SideEffects),
-    ("safeToFail", Slot::SafeToFail),
-    ("safe_to_fail", Slot::SafeToFail),
-    ("timeoutMs", Slot::TimeoutMs),
-    ("timeout_ms", Slot::TimeoutMs),
-    ("retries", Slot::Retries),
-];
 
 /// What was read.
 pub(crate) struct Read {
@@ -69,35 +31,6 @@ pub(crate) struct Read {
     pub(crate) parameters: Parameters,
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
-}
-
-/// A task as it stands in the document.
-pub(super) struct Written<'t, 'd> {
-    pub(super) node: NodeId,
-    pub(super) span: Span,
-    members: Vec<(Slot, &'t Tree<'d>)>,
-}
-
-impl<'t, 'd> Written<'t, 'd> {
-    pub(super) fn get(&self, slot: Slot) -> Option<&'t Tree<'d>> {
-        let found = self.members.iter().find(|(name, _)| *name == slot).map(|(_, tree)| *tree);
-        // Writers of documents say "none" with null as often as by leaving a member out.
-        found.filter(|tree| !matches!(tree.kind, Kind::Null))
-    }
-}
-
-/// A task with what is needed to connect it to others.
-pub(crate) struct Row<'t> {
-    pub(crate) at: Span,
-    pub(crate) task: Task,
-    /// Its arguments as the structure shows them.
-    pub(crate) argument: Argument,
-    /// Schema of its input, where known.
-    pub(crate) input: Option<&'t Value>,
-    /// Its arguments for the sake of their literals; nothing is known of those of code, which may decide by them.
-    pub(crate) literals: Known<'static>,
-    /// Every reference in its arguments, and where.
-    pub(crate) references: Vec<(Reference, Span)>,
 }
 
 /// References to tasks that could not be read lead nowhere.
@@ -213,34 +146,7 @@ fn tasks<'t, 'd>(
     Ok(tasks)
 }
 
-/// What is known while the tasks are read.
-pub(super) struct Reader<'r, 't, 'd> {
-    pub(super) catalogue: &'t Catalogue,
-    pub(super) look: &'r dyn Fn(&str) -> Result<Inside, BadCode>,
-    pub(super) complaints: Complaints<'t, 'd>,
-    ids: Ids<'t>,
-    pub(super) permissions: Permissions,
-    /// The names of all tools, once somebody asked for one that is not there.
-    pub(super) tool_names: Option<Vec<String>>,
-    literals: Literals<'t, 'd>,
-}
-
 impl<'t, 'd> Reader<'_, 't, 'd> {
-    pub(super) fn complain(
-        &mut self,
-        code: Code,
-        at: Span,
-        node: NodeId,
-        message: String,
-        hint: Option<String>,
-    ) {
-        self.complaints.add((Severity::Error, code), (at, Some(node)), message, hint);
-    }
-
-    pub(super) fn bad(&mut self, at: Span, node: NodeId, message: String, hint: &str) {
-        self.complain(Code::BadTask, at, node, message, Some(hint.to_owned()));
-    }
-
     /// Sorts the members of a task.
     fn members(&mut self, tree: &'t Tree<'d>, number: u32) -> Option<Written<'t, 'd>> {
         let node = NodeId { letter: Letter::N, number };
@@ -337,7 +243,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         let pure = matches!(work, Work::Code { pure: true, .. });
         let literals = match (&work, written.get(Slot::Arguments)) {
             (Work::Tool { .. } | Work::Capability { .. }, Some(tree)) => self.literals.read(tree, &argument),
-            (Work::Code { .. }, _) | (_, None) => Known::Unknown,
+            (Work::Code { .. }, _) | (_, None) => Value::Unknown,
         };
         let task = Task {
             id: id.to_owned(),

@@ -4,8 +4,9 @@
 use pml_model::structure::{Argument, NodeId, NodeKind, Step};
 use serde_json::Value;
 
-use super::read::{Reader, Slot, Written};
+use super::reader::Reader;
 use super::text::{Kind, Span, Tree};
+use super::written::{Slot, Written};
 use super::{Inside, Work, shown};
 use crate::schema::check_arguments;
 use crate::{Catalogue, Code, Complaint, Remark, Severity, Tool, operations};
