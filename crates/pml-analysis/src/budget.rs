@@ -17,19 +17,19 @@ const UNREMEMBERED: u32 = 32;
 
 /// What an analysis may still do.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct WorkBudget {
     left: Cell<u32>,
     /// Where the analysis was when it noticed that nothing is left.
     gave_up_at: Cell<Option<Span>>,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { left: Cell::new(MAX_WORK), gave_up_at: Cell::new(None) }
+impl Default for WorkBudget {
+    fn default() -> WorkBudget {
+        WorkBudget { left: Cell::new(MAX_WORK), gave_up_at: Cell::new(None) }
     }
 }
 
-impl Budget {
+impl WorkBudget {
     pub(crate) fn spend(&self, amount: usize) {
         let amount = u32::try_from(amount).unwrap_or(u32::MAX);
         self.left.set(self.left.get().saturating_sub(amount));
@@ -57,12 +57,12 @@ impl Budget {
 /// The parts of a value that have been gone through, by their place in memory or their number. What is remembered must
 /// stay where it is.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct VisitedParts {
     looked_at: u32,
     places: FxHashSet<(usize, usize)>,
 }
 
-impl Seen {
+impl VisitedParts {
     /// Whether a part has to be gone through. The first few always have: most values are small.
     pub(crate) fn is_new(&mut self, place: usize, how: usize) -> bool {
         self.looked_at = self.looked_at.saturating_add(1);

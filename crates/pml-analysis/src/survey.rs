@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 
 use crate::operations;
-use crate::roots::{self, Roots};
+use crate::roots::{self, ToolRoots};
 
 /// A function's number; 0 is the program itself.
 pub(crate) type FunctionIndex = u32;
@@ -73,9 +73,9 @@ impl Survey {
     pub(crate) fn of(
         program: &oxc_ast::ast::Program<'_>,
         scoping: &Scoping,
-        roots: &Roots,
+        roots: &ToolRoots,
     ) -> Option<Survey> {
-        let mut look = Look {
+        let mut look = SurveyVisitor {
             scoping,
             survey: Survey {
                 functions: vec![FunctionInfo { span: program.span, ..FunctionInfo::default() }],
@@ -148,7 +148,7 @@ struct Callable {
     root: bool,
 }
 
-struct Look<'s> {
+struct SurveyVisitor<'s> {
     scoping: &'s Scoping,
     survey: Survey,
     current: FunctionIndex,
@@ -174,7 +174,7 @@ fn is_root(name: &str) -> bool {
     matches!(name, "mcp" | "capabilities" | "globalThis")
 }
 
-impl Look<'_> {
+impl SurveyVisitor<'_> {
     fn function(&mut self, span: Span, name: Option<String>, inside: impl FnOnce(&mut Self)) {
         let index = self.survey.functions.len() as FunctionIndex;
         self.survey.functions.push(FunctionInfo {
@@ -313,12 +313,13 @@ impl Look<'_> {
 
     /// Marks the functions that can reach a tool and returns the variables that can.
     fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
-        let mentioned_by = Pairs(std::mem::take(&mut self.reads_in));
+        let mentioned_by = PairIndex(std::mem::take(&mut self.reads_in));
         let callables = || self.callables.iter();
-        let callable_as = Pairs::new(
+        let callable_as = PairIndex::new(
             callables().flat_map(|(symbol, it)| it.functions.iter().map(|function| (*function, *symbol))),
         );
-        let follows = Pairs::new(callables().flat_map(|(symbol, it)| it.of.iter().map(|of| (*of, *symbol))));
+        let follows =
+            PairIndex::new(callables().flat_map(|(symbol, it)| it.of.iter().map(|of| (*of, *symbol))));
         let mut symbols: Vec<SymbolId> =
             callables().filter(|(_, it)| it.root).map(|(symbol, _)| *symbol).collect();
         let mut functions: Vec<FunctionIndex> = (0..self.survey.functions.len() as FunctionIndex)
@@ -327,10 +328,10 @@ impl Look<'_> {
         let mut found: FxHashSet<SymbolId> = FxHashSet::default();
         // Methods find each other through `this`: one that reaches a tool makes all that use it suspect.
         let groups = || self.groups.iter().enumerate();
-        let member_of = Pairs::new(
+        let member_of = PairIndex::new(
             groups().flat_map(|(index, (members, _))| members.clone().map(move |member| (member, index))),
         );
-        let child_of = Pairs::new(groups().filter_map(|(index, (_, parent))| Some(((*parent)?, index))));
+        let child_of = PairIndex::new(groups().filter_map(|(index, (_, parent))| Some(((*parent)?, index))));
         let uses_this: Vec<Vec<FunctionIndex>> = self
             .groups
             .iter()
@@ -385,7 +386,7 @@ impl Look<'_> {
                 called.filter(move |function| !only_makes || !functions[*function as usize].is_static);
             called.map(|function| (pair.1, function))
         });
-        let calls = Calls::new(pairs.collect(), self.survey.functions.len());
+        let calls = CallGraph::new(pairs.collect(), self.survey.functions.len());
         let functions = &mut self.survey.functions;
         let mut number = 0;
         components(&calls, |component| {
@@ -402,13 +403,13 @@ impl Look<'_> {
 }
 
 /// What belongs to what: all values of a key. One list, because most keys have one or two.
-struct Pairs<K, V>(Vec<(K, V)>);
+struct PairIndex<K, V>(Vec<(K, V)>);
 
-impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
-    fn new(pairs: impl Iterator<Item = (K, V)>) -> Pairs<K, V> {
+impl<K: Ord + Copy, V: Ord + Copy> PairIndex<K, V> {
+    fn new(pairs: impl Iterator<Item = (K, V)>) -> PairIndex<K, V> {
         let mut pairs: Vec<(K, V)> = pairs.collect();
         pairs.sort_unstable();
-        Pairs(pairs)
+        PairIndex(pairs)
     }
 
     fn get(&self, key: K) -> impl Iterator<Item = V> {
@@ -418,21 +419,21 @@ impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
 }
 
 /// Which functions each function may call.
-struct Calls {
+struct CallGraph {
     pairs: Vec<(FunctionIndex, FunctionIndex)>,
     /// Where those of each function begin, and where the last end.
     starts: Vec<usize>,
 }
 
-impl Calls {
-    fn new(mut pairs: Vec<(FunctionIndex, FunctionIndex)>, functions: usize) -> Calls {
+impl CallGraph {
+    fn new(mut pairs: Vec<(FunctionIndex, FunctionIndex)>, functions: usize) -> CallGraph {
         pairs.sort_unstable();
         let mut starts = Vec::with_capacity(functions + 1);
         for (at, (by, _)) in pairs.iter().enumerate() {
             starts.resize(starts.len().max(*by as usize + 1), at);
         }
         starts.resize(functions + 1, pairs.len());
-        Calls { pairs, starts }
+        CallGraph { pairs, starts }
     }
 
     fn of(&self, function: FunctionIndex) -> impl Iterator<Item = FunctionIndex> {
@@ -447,7 +448,7 @@ impl Calls {
 }
 
 /// Strongly connected components, without recursion (Tarjan).
-fn components(calls: &Calls, mut found: impl FnMut(&[FunctionIndex])) {
+fn components(calls: &CallGraph, mut found: impl FnMut(&[FunctionIndex])) {
     let count = calls.starts.len() - 1;
     let mut order = vec![u32::MAX; count];
     let mut low = vec![0u32; count];
@@ -504,7 +505,7 @@ fn bound(pattern: &BindingPattern<'_>, into: &mut Vec<SymbolId>) {
     }
 }
 
-impl<'a> Visit<'a> for Look<'_> {
+impl<'a> Visit<'a> for SurveyVisitor<'_> {
     fn enter_scope(&mut self, _flags: ScopeFlags, scope: &Cell<Option<ScopeId>>) {
         if let Some(scope) = scope.get() {
             self.scope_function[scope.index()] = self.current;

@@ -5,27 +5,27 @@ use pml_model::structure::Step;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
-use crate::operations::Kind;
+use crate::operations::ValueKinds;
 use crate::schema::parameter_schema;
-use crate::value::{Path, Value};
+use crate::value::{MemberPath, Value};
 
 /// What is known of `args`, as a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
-    root: Parameter,
+pub(crate) struct ArgumentUses {
+    root: ParameterUse,
     /// What a type written for `args` says need not be given, whether it is asked for or not.
-    said_optional: Vec<Path>,
+    said_optional: Vec<MemberPath>,
 }
 
 /// So many members are looked through one by one.
 const FEW: usize = 64;
 
 #[derive(Debug, Default)]
-struct Parameter {
-    members: Vec<(String, Parameter)>,
+struct ParameterUse {
+    members: Vec<(String, ParameterUse)>,
     /// Where each of many members is.
     places: FxHashMap<String, usize>,
-    items: Option<Box<Parameter>>,
+    items: Option<Box<ParameterUse>>,
     /// Asked for somewhere.
     read: bool,
     /// It need not be given.
@@ -37,16 +37,16 @@ struct Parameter {
     declared: Option<Json>,
 }
 
-impl Uses {
+impl ArgumentUses {
     /// Part of `args` is asked for.
-    pub(crate) fn read(&mut self, path: &Path) {
+    pub(crate) fn read(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
         }
     }
 
     /// It need not be given.
-    pub(crate) fn optional(&mut self, path: &Path) {
+    pub(crate) fn optional(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.optional = true;
@@ -54,7 +54,7 @@ impl Uses {
     }
 
     /// A type says that it need not be given.
-    pub(crate) fn said_optional(&mut self, path: Path) {
+    pub(crate) fn said_optional(&mut self, path: MemberPath) {
         self.said_optional.push(path);
     }
 
@@ -68,7 +68,7 @@ impl Uses {
     }
 
     /// It need not be given; this is used then.
-    pub(crate) fn defaulted(&mut self, path: &Path, default: &Value<'_>) {
+    pub(crate) fn defaulted(&mut self, path: &MemberPath, default: &Value<'_>) {
         let Some(parameter) = self.at(path.steps()) else { return };
         parameter.read = true;
         parameter.optional = true;
@@ -147,14 +147,14 @@ impl Uses {
     }
 
     /// An operation that works only on some kinds of value.
-    pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: Kind) {
+    pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: ValueKinds) {
         let Value::Parameter(path) = value else { return };
         let kind = kind.in_json();
         for (one, name) in [
-            (Kind::ARRAY, "array"),
-            (Kind::STRING, "string"),
-            (Kind::NUMBER, "number"),
-            (Kind::OBJECT, "object"),
+            (ValueKinds::ARRAY, "array"),
+            (ValueKinds::STRING, "string"),
+            (ValueKinds::NUMBER, "number"),
+            (ValueKinds::OBJECT, "object"),
         ] {
             if kind.is(one) {
                 self.suggest(path, name);
@@ -189,14 +189,14 @@ impl Uses {
         self.root.into_object()
     }
 
-    fn suggest(&mut self, path: &Path, name: &'static str) {
+    fn suggest(&mut self, path: &MemberPath, name: &'static str) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.suggest(name);
         }
     }
 
-    fn at(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+    fn at(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
         let mut parameter = &mut self.root;
         // Deeper than this nobody reads a schema.
         for step in path.iter().take(8) {
@@ -210,8 +210,8 @@ impl Uses {
     }
 }
 
-impl Parameter {
-    fn member(&mut self, name: &str) -> &mut Parameter {
+impl ParameterUse {
+    fn member(&mut self, name: &str) -> &mut ParameterUse {
         if self.members.len() == FEW && self.places.is_empty() {
             self.places = self.members.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
         }
@@ -225,7 +225,7 @@ impl Parameter {
                 if !self.places.is_empty() {
                     self.places.insert(name.to_owned(), self.members.len());
                 }
-                self.members.push((name.to_owned(), Parameter::default()));
+                self.members.push((name.to_owned(), ParameterUse::default()));
                 self.members.len() - 1
             }
         };
@@ -233,7 +233,7 @@ impl Parameter {
     }
 
     /// The part at `path`, if something is known of it.
-    fn known(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+    fn known(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
         path.iter().try_fold(self, |parameter, step| match step {
             Step::Key(name) => {
                 parameter.members.iter_mut().find(|(known, _)| known == name).map(|(_, member)| member)

@@ -3,29 +3,29 @@
 use pml_model::structure::NodeId;
 
 use super::complaints::Complaints;
-use super::lift::Literals;
-use super::text::Span;
-use super::values::Ids;
-use super::{BadCode, Inside};
+use super::lift::LiteralReader;
+use super::text::ByteSpan;
+use super::values::TaskIds;
+use super::{BadCode, CodeSummary};
 use crate::{Catalogue, Code, Permissions, Severity};
 
 /// What is known while the tasks are read.
-pub(super) struct Reader<'r, 't, 'd> {
+pub(super) struct DocumentReader<'r, 't, 'd> {
     pub(super) catalogue: &'t Catalogue,
-    pub(super) look: &'r dyn Fn(&str) -> Result<Inside, BadCode>,
+    pub(super) look: &'r dyn Fn(&str) -> Result<CodeSummary, BadCode>,
     pub(super) complaints: Complaints<'t, 'd>,
-    pub(super) ids: Ids<'t>,
+    pub(super) ids: TaskIds<'t>,
     pub(super) permissions: Permissions,
     /// The names of all tools, once somebody asked for one that is not there.
     pub(super) tool_names: Option<Vec<String>>,
-    pub(super) literals: Literals<'t, 'd>,
+    pub(super) literals: LiteralReader<'t, 'd>,
 }
 
-impl Reader<'_, '_, '_> {
+impl DocumentReader<'_, '_, '_> {
     pub(super) fn complain(
         &mut self,
         code: Code,
-        at: Span,
+        at: ByteSpan,
         node: NodeId,
         message: String,
         hint: Option<String>,
@@ -33,7 +33,7 @@ impl Reader<'_, '_, '_> {
         self.complaints.add((Severity::Error, code), (at, Some(node)), message, hint);
     }
 
-    pub(super) fn bad(&mut self, at: Span, node: NodeId, message: String, hint: &str) {
+    pub(super) fn bad(&mut self, at: ByteSpan, node: NodeId, message: String, hint: &str) {
         self.complain(Code::BadTask, at, node, message, Some(hint.to_owned()));
     }
 }

@@ -2,11 +2,11 @@
 
 use pml_model::structure::NodeId;
 
-use super::text::{Kind, Span, Tree};
+use super::text::{ByteSpan, JsonKind, JsonTree};
 
 /// A member of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum TaskMember {
     Id,
     Tool,
     Code,
@@ -21,40 +21,40 @@ pub(super) enum Slot {
 }
 
 /// Its names, the right one first for each; the others are what writers used to other languages write.
-pub(super) const MEMBERS: &[(&str, Slot)] = &[
-    ("id", Slot::Id),
-    ("tool", Slot::Tool),
-    ("toolId", Slot::Tool),
-    ("tool_id", Slot::Tool),
-    ("code", Slot::Code),
-    ("capability", Slot::Capability),
-    ("capabilityId", Slot::Capability),
-    ("capability_id", Slot::Capability),
-    ("arguments", Slot::Arguments),
-    ("args", Slot::Arguments),
-    ("dependsOn", Slot::DependsOn),
-    ("depends_on", Slot::DependsOn),
-    ("type", Slot::Type),
-    ("sideEffects", Slot::SideEffects),
-    ("side_effects", Slot::SideEffects),
-    ("safeToFail", Slot::SafeToFail),
-    ("safe_to_fail", Slot::SafeToFail),
-    ("timeoutMs", Slot::TimeoutMs),
-    ("timeout_ms", Slot::TimeoutMs),
-    ("retries", Slot::Retries),
+pub(super) const MEMBERS: &[(&str, TaskMember)] = &[
+    ("id", TaskMember::Id),
+    ("tool", TaskMember::Tool),
+    ("toolId", TaskMember::Tool),
+    ("tool_id", TaskMember::Tool),
+    ("code", TaskMember::Code),
+    ("capability", TaskMember::Capability),
+    ("capabilityId", TaskMember::Capability),
+    ("capability_id", TaskMember::Capability),
+    ("arguments", TaskMember::Arguments),
+    ("args", TaskMember::Arguments),
+    ("dependsOn", TaskMember::DependsOn),
+    ("depends_on", TaskMember::DependsOn),
+    ("type", TaskMember::Type),
+    ("sideEffects", TaskMember::SideEffects),
+    ("side_effects", TaskMember::SideEffects),
+    ("safeToFail", TaskMember::SafeToFail),
+    ("safe_to_fail", TaskMember::SafeToFail),
+    ("timeoutMs", TaskMember::TimeoutMs),
+    ("timeout_ms", TaskMember::TimeoutMs),
+    ("retries", TaskMember::Retries),
 ];
 
 /// A task as it stands in the document.
-pub(super) struct Written<'t, 'd> {
+pub(super) struct WrittenTask<'t, 'd> {
     pub(super) node: NodeId,
-    pub(super) span: Span,
-    pub(super) members: Vec<(Slot, &'t Tree<'d>)>,
+    pub(super) span: ByteSpan,
+    pub(super) members: Vec<(TaskMember, &'t JsonTree<'d>)>,
 }
 
-impl<'t, 'd> Written<'t, 'd> {
-    pub(super) fn get(&self, slot: Slot) -> Option<&'t Tree<'d>> {
+impl<'t, 'd> WrittenTask<'t, 'd> {
+    pub(super) fn get(&self, slot: TaskMember) -> Option<&'t JsonTree<'d>> {
         let found = self.members.iter().find(|(name, _)| *name == slot).map(|(_, tree)| *tree);
         // Writers of documents say "none" with null as often as by leaving a member out.
-        found.filter(|tree| !matches!(tree.kind, Kind::Null))
+        found.filter(|tree| !matches!(tree.kind, JsonKind::Null))
     }
 }

@@ -6,19 +6,19 @@ use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::Walk;
-use super::given::{Given, Givens};
-use super::memory::Promised;
-use super::parts::graph::{Call, DraftKind};
+use super::Walker;
+use super::arguments::{CallArgument, CallArguments};
+use super::memory::PromiseOrigin;
+use super::parts::graph::{CallDraft, DraftKind};
 use super::places::step_of;
 use super::syntax::plain;
-use super::target::Target;
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::budget::Seen;
-use crate::marks::Place;
-use crate::value::{Closure, Kind, Value, one_of};
+use crate::budget::VisitedParts;
+use crate::marks::ProbePlace;
+use crate::value::{Closure, RecordKind, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
         let callee = plain(&it.callee);
         if let Expression::Super(_) = callee {
@@ -73,8 +73,8 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Givens<'a> {
-        let mut given = Givens::with_capacity(list.len());
+    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> CallArguments<'a> {
+        let mut given = CallArguments::with_capacity(list.len());
         for argument in list {
             match argument {
                 Argument::SpreadElement(spread) => {
@@ -180,9 +180,9 @@ impl<'a> Walk<'a, '_> {
     fn is_plain_method(&self, object: u32, key: &Step) -> bool {
         let record = self.memory.state.object(object);
         let may_be_own = match record.kind {
-            Kind::Instance(_) => true,
-            Kind::Object => record.extra.iter().any(|value| self.memory.effectful(value, 0)),
-            Kind::Array | Kind::Holder => false,
+            RecordKind::Instance(_) => true,
+            RecordKind::Object => record.extra.iter().any(|value| self.memory.effectful(value, 0)),
+            RecordKind::Array | RecordKind::Collection => false,
         };
         record.field(key).is_none() && !may_be_own
     }
@@ -192,11 +192,11 @@ impl<'a> Walk<'a, '_> {
         match function {
             Value::Tool(server, name) => {
                 let given = self.arguments(&it.arguments);
-                self.tool_call(Target::Tool { server, name }, given, it.span, it.span)
+                self.tool_call(CallTarget::Tool { server, name }, given, it.span, it.span)
             }
             Value::Capability(name) => {
                 let given = self.arguments(&it.arguments);
-                self.tool_call(Target::Capability(name), given, it.span, it.span)
+                self.tool_call(CallTarget::Capability(name), given, it.span, it.span)
             }
             Value::Function(closure) => {
                 let given = self.arguments(&it.arguments);
@@ -229,7 +229,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn one_of_calls(
         &mut self,
         functions: &[Value<'a>],
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         span: Span,
     ) -> Value<'a> {
         let before = self.flow.frontier.clone();
@@ -253,7 +253,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn one_call(
         &mut self,
         function: &Value<'a>,
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         span: Span,
         variant: u32,
     ) -> Option<Value<'a>> {
@@ -261,8 +261,10 @@ impl<'a> Walk<'a, '_> {
             Value::Function(closure) => {
                 return Some(self.follow(&Rc::clone(closure), given.into(), Some(span), None));
             }
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             Value::Undefined
             | Value::Unknown
             | Value::Result(..)
@@ -283,7 +285,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         span: Span,
         callee: &[Value<'a>],
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
     ) -> Value<'a> {
         let mut values = callee.to_vec();
         for (value, _, _) in given {
@@ -301,7 +303,7 @@ impl<'a> Walk<'a, '_> {
                 let before = self.flow.frontier.clone();
                 let mark = self.memory.state.mark();
                 let closure = Rc::clone(closure);
-                let given = self.follow(&closure, Givens::new(), None, None);
+                let given = self.follow(&closure, CallArguments::new(), None, None);
                 self.memory.consume(&given);
                 self.flow.end_optional_arm(&mut self.memory.state, mark, before);
             }
@@ -326,7 +328,13 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A call of a tool or capability.
-    pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
+    pub(super) fn tool_call(
+        &mut self,
+        target: CallTarget,
+        given: CallArguments<'a>,
+        span: Span,
+        at: Span,
+    ) -> Value<'a> {
         if self.recording.ends_trial() {
             return Value::Unknown;
         }
@@ -346,20 +354,20 @@ impl<'a> Walk<'a, '_> {
                 self.memory.computed(span, &[first])
             }
             Some((value, span, false)) => {
-                self.unawaited_inside(&value, span, 0, &mut Seen::default());
+                self.unawaited_inside(&value, span, 0, &mut VisitedParts::default());
                 self.memory.frozen(&value)
             }
         };
         self.permissions.declare(&target, at, &mut self.diagnostics);
-        let what = Promised::Call(target.clone());
-        let call = Call { target, arguments, span, as_value: false };
-        let node = self.node(Place::Call, span, DraftKind::Call(call));
+        let what = PromiseOrigin::Call(target.clone());
+        let call = CallDraft { target, arguments, span, as_value: false };
+        let node = self.node(ProbePlace::Call, span, DraftKind::Call(call));
         let pending = self.memory.pending(span, what);
         Value::Promise(Rc::new(super::result_of(node)), Some(pending))
     }
 
     /// Promises among the arguments of a tool, which needs their values.
-    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32, seen: &mut Seen) {
+    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32, seen: &mut VisitedParts) {
         self.unawaited(value, span, "is handed over");
         if let (Value::Object(index), true) = (value, depth < 4)
             && seen.is_new(*index as usize, depth as usize)
@@ -375,21 +383,29 @@ impl<'a> Walk<'a, '_> {
     /// A tool that is handed on: it may be called with anything.
     pub(super) fn tool_as_value(&mut self, tool: &Value<'a>, span: Span) {
         let target = match tool {
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             _ => return,
         };
         self.permissions.declare(&target, span, &mut self.diagnostics);
         let arguments = self.memory.computed(span, &[]);
-        self.node(Place::Call, span, DraftKind::Call(Call { target, arguments, span, as_value: true }));
+        self.node(
+            ProbePlace::Call,
+            span,
+            DraftKind::Call(CallDraft { target, arguments, span, as_value: true }),
+        );
     }
 
     /// `tool.call(…)`, `tool.apply(…)`, `tool.bind(…)`.
     fn tool_method(&mut self, it: &'a CallExpression<'a>, tool: &Value<'a>, name: &str) -> Value<'a> {
         let mut given = self.arguments(&it.arguments);
         let target = match tool {
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             _ => return Value::Unknown,
         };
         match name {

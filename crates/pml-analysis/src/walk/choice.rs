@@ -7,27 +7,27 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 
-use super::Walk;
-use super::places::Spot;
-use crate::marks::Place;
+use super::Walker;
+use super::places::AssignTarget;
+use crate::marks::ProbePlace;
 use crate::roots;
 use crate::survey::Mention;
-use crate::value::{Path, Value, one_of};
+use crate::value::{MemberPath, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn logical_assignment(
         &mut self,
         it: &'a AssignmentExpression<'a>,
         operator: LogicalOperator,
-        place: Spot<'a>,
+        place: AssignTarget<'a>,
         old: Value<'a>,
     ) -> Value<'a> {
         if let Value::Parameter(path) = &old {
             self.uses.optional(path);
         }
-        let Guarding { form, outcome, other, suffix, .. } = guarding(operator);
+        let LogicalBranch { form, outcome, other, suffix, .. } = guarding(operator);
         let decision =
-            self.guarded(&old, &it.right, (Place::Assign, it.span), it.left.span(), (form, suffix));
+            self.guarded(&old, &it.right, (ProbePlace::Assign, it.span), it.left.span(), (form, suffix));
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, outcome, &before);
@@ -45,7 +45,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         left: &Value<'a>,
         right: &Expression<'a>,
-        (place, span): (Place, Span),
+        (place, span): (ProbePlace, Span),
         condition: Span,
         (form, suffix): (DecisionForm, &'static str),
     ) -> Option<u32> {
@@ -80,7 +80,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
         self.tested(&it.test);
         self.guard(&it.test, false);
-        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::Ternary);
+        let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::Ternary);
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, "true", &before);
@@ -100,7 +100,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
         let left = self.operand(&it.left);
         self.guard(&it.left, false);
-        let Guarding { place, form, outcome, other, suffix } = guarding(it.operator);
+        let LogicalBranch { place, form, outcome, other, suffix } = guarding(it.operator);
         let decision = self.guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
@@ -155,7 +155,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn peek_parameter(&self, expression: &'a Expression<'a>) -> Option<Path> {
+    fn peek_parameter(&self, expression: &'a Expression<'a>) -> Option<MemberPath> {
         match self.peek(expression) {
             Some(Value::Parameter(path)) if !path.steps().is_empty() => Some(path),
             _ => None,
@@ -167,7 +167,7 @@ impl<'a> Walk<'a, '_> {
         match expression.without_parentheses() {
             Expression::Identifier(it) => match roots::variable(self.input.scoping, it) {
                 Some(symbol) => Some(self.read_symbol(symbol)),
-                None if it.name == "args" => Some(Value::Parameter(Path::default())),
+                None if it.name == "args" => Some(Value::Parameter(MemberPath::default())),
                 None => None,
             },
             Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
@@ -190,8 +190,8 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// How a logical operator chooses whether its right side is evaluated.
-struct Guarding {
-    place: Place,
+struct LogicalBranch {
+    place: ProbePlace,
     form: DecisionForm,
     /// With which the right side is evaluated.
     outcome: &'static str,
@@ -201,11 +201,13 @@ struct Guarding {
     suffix: &'static str,
 }
 
-fn guarding(operator: LogicalOperator) -> Guarding {
+fn guarding(operator: LogicalOperator) -> LogicalBranch {
     let (place, form, outcome, other, suffix) = match operator {
-        LogicalOperator::And => (Place::Test, DecisionForm::And, "true", "false", ""),
-        LogicalOperator::Or => (Place::Test, DecisionForm::Or, "false", "true", ""),
-        LogicalOperator::Coalesce => (Place::Nullish, DecisionForm::Nullish, "true", "false", " == null"),
+        LogicalOperator::And => (ProbePlace::Test, DecisionForm::And, "true", "false", ""),
+        LogicalOperator::Or => (ProbePlace::Test, DecisionForm::Or, "false", "true", ""),
+        LogicalOperator::Coalesce => {
+            (ProbePlace::Nullish, DecisionForm::Nullish, "true", "false", " == null")
+        }
     };
-    Guarding { place, form, outcome, other, suffix }
+    LogicalBranch { place, form, outcome, other, suffix }
 }

@@ -7,20 +7,22 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 use smallvec::smallvec;
 
-use super::Walk;
-use super::given::Givens;
+use super::Walker;
+use super::arguments::CallArguments;
 use super::memory::settled;
-use super::places::Key;
+use super::places::MemberKey;
 use super::syntax::step_of_key;
-use crate::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
+use crate::value::{
+    Activation, ClassValue, Closure, FunctionCode, ObjectMember, ObjectRecord, RecordKind, Value,
+};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
         let parent = class.heritage.as_ref().and_then(|heritage| match self.value(&heritage.expression) {
             Value::Class(parent) => Some(parent),
             _ => None,
         });
-        let statics = self.memory.state.new_object(Record::default());
+        let statics = self.memory.state.new_object(ObjectRecord::default());
         let value = Rc::new(ClassValue {
             class,
             outer: Rc::clone(&self.calls.activation),
@@ -47,7 +49,7 @@ impl<'a> Walk<'a, '_> {
                     self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
                 if let (true, Some(key)) = (it.r#static, key) {
                     let getter = it.kind == MethodDefinitionKind::Get;
-                    let member = Member { key, value: closure, span: it.span, getter };
+                    let member = ObjectMember { key, value: closure, span: it.span, getter };
                     self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
@@ -55,7 +57,7 @@ impl<'a> Walk<'a, '_> {
                 let key = self.element_key(&it.key);
                 let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
                 if let Some(key) = key {
-                    let member = Member { key, value, span: it.span, getter: false };
+                    let member = ObjectMember { key, value, span: it.span, getter: false };
                     self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
@@ -74,8 +76,8 @@ impl<'a> Walk<'a, '_> {
 
     fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
         match self.key(key) {
-            Key::Known(step) => Some(step),
-            Key::Computed(_) => None,
+            MemberKey::Known(step) => Some(step),
+            MemberKey::Computed(_) => None,
         }
     }
 
@@ -84,8 +86,8 @@ impl<'a> Walk<'a, '_> {
         while let Some(class) = at {
             let found = self.memory.state.object(class.statics).field(key).cloned();
             match found {
-                Some(Member { value: Value::Function(getter), getter: true, .. }) => {
-                    return self.follow(&getter, Givens::new(), None, Some(Value::Class(class)));
+                Some(ObjectMember { value: Value::Function(getter), getter: true, .. }) => {
+                    return self.follow(&getter, CallArguments::new(), None, Some(Value::Class(class)));
                 }
                 Some(member) => return member.value,
                 None => at = class.parent.clone(),
@@ -112,7 +114,7 @@ impl<'a> Walk<'a, '_> {
                     MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
                     MethodDefinitionKind::Get => {
                         let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
-                        return Some(self.follow(&getter, Givens::new(), None, Some(this.clone())));
+                        return Some(self.follow(&getter, CallArguments::new(), None, Some(this.clone())));
                     }
                     MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
                 }
@@ -169,7 +171,8 @@ impl<'a> Walk<'a, '_> {
         let given = self.arguments(&it.arguments);
         match callee {
             Value::Class(class) => {
-                let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
+                let record =
+                    ObjectRecord { kind: RecordKind::Instance(Rc::clone(&class)), ..ObjectRecord::default() };
                 let object = self.memory.state.new_object(record);
                 if !self.calls.may_construct() {
                     self.functions.left_out = true;
@@ -181,7 +184,7 @@ impl<'a> Walk<'a, '_> {
                 Value::Object(object)
             }
             Value::Function(closure) => {
-                let object = self.memory.state.new_object(Record::default());
+                let object = self.memory.state.new_object(ObjectRecord::default());
                 self.follow(&closure, given, Some(it.span), Some(Value::Object(object)));
                 Value::Object(object)
             }
@@ -190,10 +193,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn new_global(&mut self, name: &str, span: Span, given: Givens<'a>) -> Value<'a> {
+    fn new_global(&mut self, name: &str, span: Span, given: CallArguments<'a>) -> Value<'a> {
         match name {
             "Promise" => {
-                let holder = self.memory.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
+                let holder = self
+                    .memory
+                    .state
+                    .new_object(ObjectRecord { kind: RecordKind::Collection, ..ObjectRecord::default() });
                 let resolve = Value::Global(format!("#resolve:{holder}").into());
                 if let Some((Value::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
@@ -204,8 +210,8 @@ impl<'a> Walk<'a, '_> {
                 Value::Promise(Rc::new(settled(&value)), None)
             }
             "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
-                let kind = if name == "Array" { Kind::Array } else { Kind::Holder };
-                let mut record = Record { kind, ..Record::default() };
+                let kind = if name == "Array" { RecordKind::Array } else { RecordKind::Collection };
+                let mut record = ObjectRecord { kind, ..ObjectRecord::default() };
                 if matches!(name, "Map" | "WeakMap")
                     && let Some((pairs, _, _)) = given.first()
                     && self.memory.effectful(pairs, 0)
@@ -227,7 +233,13 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn construct(&mut self, class: &Rc<ClassValue<'a>>, object: u32, given: Givens<'a>, call: Option<Span>) {
+    fn construct(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        object: u32,
+        given: CallArguments<'a>,
+        call: Option<Span>,
+    ) {
         let constructor = class.class.body.body.iter().find_map(|element| match element {
             ClassElement::MethodDefinition(it)
                 if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>
@@ -266,7 +278,7 @@ impl<'a> Walk<'a, '_> {
             }
             let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
             if let Some(key) = step_of_key(&it.key) {
-                let member = Member { key, value, span: it.span, getter: false };
+                let member = ObjectMember { key, value, span: it.span, getter: false };
                 self.memory.state.change(object, |record| record.fields.push(member));
             }
         }

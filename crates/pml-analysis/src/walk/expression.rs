@@ -9,19 +9,19 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 use smallvec::SmallVec;
 
-use super::Walk;
+use super::Walker;
 use super::memory::settled;
 use super::objects::append;
 use super::syntax::number;
 use crate::analysis::{Code, Severity};
 use crate::roots;
 use crate::surface;
-use crate::value::{FunctionCode, Kind, Path, Record, Value};
+use crate::value::{FunctionCode, MemberPath, ObjectRecord, RecordKind, Value};
 
 /// Longer texts are not put together from their parts.
 const MAX_FOLDED_BYTES: usize = 64 * 1024;
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
     pub(super) fn value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let value = self.raw(expression);
@@ -247,13 +247,13 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
         self.permissions.touch(span);
         match name {
-            "args" => Value::Parameter(Path::default()),
+            "args" => Value::Parameter(MemberPath::default()),
             "mcp" => Value::Mcp,
             "capabilities" => Value::Capabilities,
             "undefined" => Value::Undefined,
             "NaN" | "Infinity" => self.memory.computed(span, &[]),
             "arguments" => {
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 let given = self.calls.frames.last().map(|frame| frame.given.clone()).unwrap_or_default();
                 given.into_iter().for_each(|value| append(&mut record, value, span));
                 self.memory.allocate(record)

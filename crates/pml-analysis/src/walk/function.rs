@@ -10,19 +10,20 @@ use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
 use smallvec::SmallVec;
 
-use super::Walk;
-use super::given::{Given, Givens};
-use super::memory::{Promised, settled};
+use super::Walker;
+use super::arguments::{CallArgument, CallArguments};
+use super::memory::{PromiseOrigin, settled};
 use super::objects::append;
-use super::parts::calls::Frame;
-use super::parts::flow::Way;
-use super::repeat::{Exit, Head};
-use crate::marks::Place;
+use super::parts::calls::CallFrame;
+use super::parts::flow::FlowPath;
+use super::repeat::{LoopExit, LoopHead};
+use crate::marks::ProbePlace;
 use crate::value::{
-    Activation, ClassValue, Closure, FunctionCode, Kind, Member, Path, Record, Value, Values, one_of,
+    Activation, ClassValue, Closure, FunctionCode, MemberPath, ObjectMember, ObjectRecord, RecordKind, Value,
+    ValueList, one_of,
 };
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn closure(&mut self, code: FunctionCode<'a>) -> Value<'a> {
         self.closure_of(code, None, None)
     }
@@ -52,7 +53,7 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn follow(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Givens<'a>,
+        given: CallArguments<'a>,
         call: Option<Span>,
         this: Option<Value<'a>>,
     ) -> Value<'a> {
@@ -81,8 +82,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A call that is not followed: what it gives is made from what it is given. What its function does is known all
-    /// the same, from another call of it or from [`Walk::uncalled`](super::finish).
-    fn not_followed(&mut self, closure: &Closure<'a>, given: &[Given<'a>]) -> Value<'a> {
+    /// the same, from another call of it or from [`Walker::uncalled`](super::finish).
+    fn not_followed(&mut self, closure: &Closure<'a>, given: &[CallArgument<'a>]) -> Value<'a> {
         self.functions.left_out = true;
         let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
         self.memory.computed(closure.code.span(), &values)
@@ -91,7 +92,7 @@ impl<'a> Walk<'a, '_> {
     /// Follows a function that no call has been followed into.
     pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
         let effectful = self.memory.effectful(&Value::Function(Rc::clone(closure)), 0);
-        self.run(closure, Givens::new(), closure.context, effectful, None, None)
+        self.run(closure, CallArguments::new(), closure.context, effectful, None, None)
     }
 
     /// The context of its own that a function has when it is handed to an operation by `name`, as if it were called there.
@@ -118,7 +119,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         context: u32,
         closure: &Rc<Closure<'a>>,
-        given: Givens<'a>,
+        given: CallArguments<'a>,
     ) -> Value<'a> {
         self.run(closure, given, context, true, None, None)
     }
@@ -127,7 +128,7 @@ impl<'a> Walk<'a, '_> {
     fn again(
         &mut self,
         active: usize,
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         call: Option<Span>,
         effectful: bool,
         is_async: bool,
@@ -141,14 +142,15 @@ impl<'a> Walk<'a, '_> {
                 self.memory.feed(phi, &value);
             }
         }
-        let value =
-            self.calls.frames[active].result.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
+        let value = self.calls.frames[active]
+            .result
+            .map_or(Value::Unknown, |phi| Value::Phi(phi, MemberPath::default()));
         if !is_async {
             return value;
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or_default();
-            self.memory.pending(span, Promised::Function(span))
+            self.memory.pending(span, PromiseOrigin::Function(span))
         });
         Value::Promise(Rc::new(value), pending)
     }
@@ -156,7 +158,7 @@ impl<'a> Walk<'a, '_> {
     fn run(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        given: Givens<'a>,
+        given: CallArguments<'a>,
         context: u32,
         effectful: bool,
         call: Option<Span>,
@@ -194,7 +196,7 @@ impl<'a> Walk<'a, '_> {
         }
         let result = recursive.then(|| self.memory.new_phi(Value::Unknown, None));
         let mark = self.memory.state.mark();
-        self.calls.frames.push(Frame {
+        self.calls.frames.push(CallFrame {
             function: closure.function,
             context,
             is_async: closure.code.is_async(),
@@ -223,8 +225,8 @@ impl<'a> Walk<'a, '_> {
         if !effectful {
             self.recording.leave_quiet();
         }
-        let mut values = Values::new();
-        let mut ways: SmallVec<[Way<'a>; 1]> = SmallVec::new();
+        let mut values = ValueList::new();
+        let mut ways: SmallVec<[FlowPath<'a>; 1]> = SmallVec::new();
         for (value, way) in frame.returns {
             values.push(value);
             ways.push(way);
@@ -254,22 +256,27 @@ impl<'a> Walk<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or(closure.code.span());
-            self.memory.pending(span, call.map_or(Promised::Callback, Promised::Function))
+            self.memory.pending(span, call.map_or(PromiseOrigin::Callback, PromiseOrigin::Function))
         });
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn returned(&mut self, closure: &Closure<'a>, values: Values<'a>, yields: Vec<Value<'a>>) -> Value<'a> {
+    fn returned(
+        &mut self,
+        closure: &Closure<'a>,
+        values: ValueList<'a>,
+        yields: Vec<Value<'a>>,
+    ) -> Value<'a> {
         if !closure.code.is_generator() {
             // Falling off the end counts only when nothing is returned anywhere.
             let is_silent = values.iter().all(|value| matches!(value, Value::Undefined));
             return if is_silent { Value::Undefined } else { one_of(values) };
         }
-        let record = Record { kind: Kind::Array, extra: yields, ..Record::default() };
+        let record = ObjectRecord { kind: RecordKind::Array, extra: yields, ..ObjectRecord::default() };
         self.memory.allocate(record)
     }
 
-    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: Givens<'a>, is_loop: bool) {
+    fn enter_function(&mut self, closure: &Rc<Closure<'a>>, given: CallArguments<'a>, is_loop: bool) {
         let recursive = self.facts.function(closure.function).recursive;
         let parameters = match closure.code {
             FunctionCode::Function(function) => &function.params,
@@ -285,7 +292,13 @@ impl<'a> Walk<'a, '_> {
             FunctionCode::Function(function) => function.id.as_ref().map_or(span, |id| id.span),
             FunctionCode::Arrow(_) => Span::new(span.start, parameters.span.end),
         };
-        let head = Head { place: Place::Turn, span, over, form: LoopForm::Recursion, exit: Exit::AtEnd };
+        let head = LoopHead {
+            place: ProbePlace::Turn,
+            span,
+            over,
+            form: LoopForm::Recursion,
+            exit: LoopExit::AtEnd,
+        };
         let closure = Rc::clone(closure);
         self.repeat(&head, |walk, node| {
             let frame = walk.calls.frames.last().map(|frame| (frame.parameters.clone(), frame.result));
@@ -299,14 +312,14 @@ impl<'a> Walk<'a, '_> {
         });
     }
 
-    fn parameters_of_recursion(&mut self, given: Givens<'a>) -> Givens<'a> {
+    fn parameters_of_recursion(&mut self, given: CallArguments<'a>) -> CallArguments<'a> {
         let mut phis = Vec::new();
         let given = given
             .into_iter()
             .map(|(value, span, spread)| {
                 let phi = self.memory.new_phi(value, None);
                 phis.push(phi);
-                (Value::Phi(phi, Path::default()), span, spread)
+                (Value::Phi(phi, MemberPath::default()), span, spread)
             })
             .collect();
         if let Some(frame) = self.calls.frames.last_mut() {
@@ -316,13 +329,18 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Defaults are evaluated before the function knows its context, in that of the code around it.
-    fn bind_parameters(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>, outer: u32) {
+    fn bind_parameters(
+        &mut self,
+        parameters: &'a FormalParameters<'a>,
+        given: CallArguments<'a>,
+        outer: u32,
+    ) {
         let context = std::mem::replace(&mut self.probes.context, outer);
         self.bind_each(parameters, given);
         self.probes.context = context;
     }
 
-    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: Givens<'a>) {
+    fn bind_each(&mut self, parameters: &'a FormalParameters<'a>, given: CallArguments<'a>) {
         let spread_at = given.iter().position(|(_, _, spread)| *spread);
         for (index, parameter) in parameters.items.iter().enumerate() {
             let value = match spread_at {
@@ -341,7 +359,7 @@ impl<'a> Walk<'a, '_> {
             self.bind(&parameter.pattern, value);
         }
         if let Some(rest) = &parameters.rest {
-            let mut record = Record { kind: Kind::Array, ..Record::default() };
+            let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
             for (value, span, spread) in given.into_iter().skip(parameters.items.len()) {
                 if spread {
                     self.append_all(&mut record, &value);
@@ -358,7 +376,7 @@ impl<'a> Walk<'a, '_> {
     fn parameter_property(&mut self, pattern: &oxc_ast::ast::BindingPattern<'a>, value: &Value<'a>) {
         let oxc_ast::ast::BindingPattern::BindingIdentifier(name) = pattern else { return };
         let Some(Value::Object(object)) = self.calls.activation.this.clone() else { return };
-        let member = Member {
+        let member = ObjectMember {
             key: Step::Key(name.name.as_str().to_owned()),
             value: value.clone(),
             span: name.span,

@@ -9,27 +9,27 @@ use oxc_ast::ast::{ClassElement, MethodDefinitionKind};
 use oxc_span::Span;
 use pml_model::structure::Step;
 
-use super::Walk;
-use super::given::{Given, Givens};
+use super::Walker;
+use super::arguments::{CallArgument, CallArguments};
 use super::iterate::callback_arguments;
-use super::places::{Certainty, Key, put_into, step_of};
+use super::places::{MemberKey, WriteCertainty, put_into, step_of};
 use super::syntax::step_of_key;
-use crate::operations::Binds;
-use crate::value::{ClassValue, Kind, Member, Record, Value, Values, one_of};
+use crate::operations::CallbackParameters;
+use crate::value::{ClassValue, ObjectMember, ObjectRecord, RecordKind, Value, ValueList, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// The functions that a member can be of a value that may be several objects, if one of them reaches a tool.
     pub(super) fn held(&mut self, object: &Value<'a>, key: &Step) -> Option<Value<'a>> {
         if !self.memory.effectful(object, 0) {
             return None;
         }
-        let mut found = Values::new();
+        let mut found = ValueList::new();
         self.held_by(object, key, &mut found);
         let found = one_of(found);
         self.memory.effectful(&found, 0).then_some(found)
     }
 
-    fn held_by(&mut self, object: &Value<'a>, key: &Step, found: &mut Values<'a>) {
+    fn held_by(&mut self, object: &Value<'a>, key: &Step, found: &mut ValueList<'a>) {
         match object {
             Value::OneOf(objects) => objects.iter().for_each(|object| self.held_by(object, key, found)),
             Value::Object(index) if is_method_of_list(self.memory.state.object(*index), key) => {}
@@ -38,8 +38,8 @@ impl<'a> Walk<'a, '_> {
                 found.push(self.member(object.clone(), key, Span::default(), Span::default()));
             }
             // An instance as it was: what its methods do to it is seen by nobody else.
-            Value::Record(record) if matches!(record.kind, Kind::Instance(_)) => {
-                let instance = Value::Object(self.memory.state.new_object(Record::clone(record)));
+            Value::Record(record) if matches!(record.kind, RecordKind::Instance(_)) => {
+                let instance = Value::Object(self.memory.state.new_object(ObjectRecord::clone(record)));
                 self.held_by(&instance, key, found);
             }
             Value::Item(of, _, path) if path.steps().is_empty() => {
@@ -53,23 +53,23 @@ impl<'a> Walk<'a, '_> {
 
     /// Puts pairs of a key and a value into a map.
     pub(super) fn put_pairs(&mut self, map: u32, pairs: &Value<'a>, span: Span) {
-        let pairs: Values<'a> = match pairs {
+        let pairs: ValueList<'a> = match pairs {
             Value::Object(list) if self.memory.state.object(*list).closed() => {
                 self.memory.state.object(*list).fields.iter().map(|member| member.value.clone()).collect()
             }
-            other => Values::from_iter([self.memory.part(other, &Step::Any)]),
+            other => ValueList::from_iter([self.memory.part(other, &Step::Any)]),
         };
         for pair in pairs {
             let (key, value) =
                 (self.memory.part(&pair, &Step::Index(0)), self.memory.part(&pair, &Step::Index(1)));
-            let key = step_of(&key).map_or(Key::Computed(key), Key::Known);
-            put_into(&mut self.memory.state, map, &key, value, span, Certainty::Certain);
+            let key = step_of(&key).map_or(MemberKey::Computed(key), MemberKey::Known);
+            put_into(&mut self.memory.state, map, &key, value, span, WriteCertainty::Certain);
         }
     }
 
     /// Functions are put into one of several collections: each of them may hold them.
-    pub(super) fn may_hold(&mut self, collections: &[Value<'a>], given: &[Given<'a>]) {
-        let functions: Values<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
+    pub(super) fn may_hold(&mut self, collections: &[Value<'a>], given: &[CallArgument<'a>]) {
+        let functions: ValueList<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
         if !functions.iter().any(|value| self.memory.effectful(value, 0)) {
             return;
         }
@@ -82,9 +82,9 @@ impl<'a> Walk<'a, '_> {
 
     /// What a member of an unknown name can be.
     pub(super) fn any_member(&mut self, object: &Value<'a>) -> Value<'a> {
-        let mut found = Values::from_iter([self.memory.part(object, &Step::Any)]);
+        let mut found = ValueList::from_iter([self.memory.part(object, &Step::Any)]);
         if let Value::Object(index) = object
-            && let Kind::Instance(class) = &self.memory.state.object(*index).kind
+            && let RecordKind::Instance(class) = &self.memory.state.object(*index).kind
         {
             let class = Rc::clone(class);
             let names = method_names(&class);
@@ -99,7 +99,7 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         operation: &str,
         subject: &Value<'a>,
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         result: Value<'a>,
     ) -> Value<'a> {
         let holds = self.memory.effectful(subject, 0)
@@ -107,7 +107,7 @@ impl<'a> Walk<'a, '_> {
         if !holds {
             return result;
         }
-        let mut items = Values::from_iter([self.memory.part(subject, &Step::Any)]);
+        let mut items = ValueList::from_iter([self.memory.part(subject, &Step::Any)]);
         if matches!(operation, "concat" | "splice" | "toSpliced" | "with") {
             for (value, _, _) in given {
                 let is_list = matches!(value, Value::Object(_)) && operation == "concat";
@@ -124,14 +124,14 @@ impl<'a> Walk<'a, '_> {
             "entries" | "Object.entries" => {
                 let pair = self.memory.part(&result, &Step::Any);
                 let name = self.memory.part(&pair, &Step::Index(0));
-                let member = |index, value| Member {
+                let member = |index, value| ObjectMember {
                     key: Step::Index(index),
                     value,
                     span: Span::default(),
                     getter: false,
                 };
                 let fields = vec![member(0, name), member(1, item)];
-                let pair = Record { kind: Kind::Array, fields, ..Record::default() };
+                let pair = ObjectRecord { kind: RecordKind::Array, fields, ..ObjectRecord::default() };
                 let pair = self.memory.allocate(pair);
                 self.list_of(pair, result)
             }
@@ -141,12 +141,22 @@ impl<'a> Walk<'a, '_> {
 
     /// A list of some such items, made by an operation.
     fn list_of(&mut self, item: Value<'a>, made: Value<'a>) -> Value<'a> {
-        let list = Record { kind: Kind::Array, extra: vec![item], spreads: vec![made], ..Record::default() };
+        let list = ObjectRecord {
+            kind: RecordKind::Array,
+            extra: vec![item],
+            spreads: vec![made],
+            ..ObjectRecord::default()
+        };
         self.memory.allocate(list)
     }
 
     /// Whether a callback comes to call what it is given: it is followed, and nothing of that is kept.
-    pub(super) fn calls_items(&mut self, callback: &Value<'a>, subject: &Value<'a>, binds: Binds) -> bool {
+    pub(super) fn calls_items(
+        &mut self,
+        callback: &Value<'a>,
+        subject: &Value<'a>,
+        binds: CallbackParameters,
+    ) -> bool {
         let Value::Function(closure) = callback else { return false };
         if self.recording.is_quiet() || self.recording.is_trial() || !self.memory.effectful(subject, 0) {
             return false;
@@ -156,7 +166,7 @@ impl<'a> Walk<'a, '_> {
         self.recording.enter_quiet();
         self.recording.begin_trial();
         let item = self.memory.part(subject, &Step::Any);
-        let given: Givens<'a> = callback_arguments(binds, None, &item, closure.code.span());
+        let given: CallArguments<'a> = callback_arguments(binds, None, &item, closure.code.span());
         self.follow(closure, given, None, None);
         self.recording.leave_quiet();
         self.memory.state.undo(mark);
@@ -168,9 +178,9 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// Whether a name can only be one that the language gives lists, maps and sets.
-fn is_method_of_list(record: &Record<'_>, key: &Step) -> bool {
+fn is_method_of_list(record: &ObjectRecord<'_>, key: &Step) -> bool {
     let is_named = matches!(key, Step::Key(_)) && record.field(key).is_none();
-    is_named && matches!(record.kind, Kind::Array | Kind::Holder)
+    is_named && matches!(record.kind, RecordKind::Array | RecordKind::Collection)
 }
 
 /// The names of the methods that instances of a class have, its own first.

@@ -7,15 +7,15 @@ use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
-use super::types::{self, Types};
+use super::types::{self, NamedTypes};
 use crate::catalogue::Catalogue;
 use crate::lines::Lines;
-use crate::roots::Roots;
+use crate::roots::ToolRoots;
 use crate::survey::{FunctionIndex, FunctionInfo, Survey};
 
 /// The program and what it may name.
 #[derive(Clone, Copy)]
-pub(super) struct Input<'a, 's> {
+pub(super) struct WalkInput<'a, 's> {
     pub(super) program: &'a Program<'a>,
     pub(super) source: &'a str,
     pub(super) lines: &'s Lines<'s>,
@@ -23,7 +23,7 @@ pub(super) struct Input<'a, 's> {
     pub(super) catalogue: &'s Catalogue,
 }
 
-impl<'a> Input<'a, '_> {
+impl<'a> WalkInput<'a, '_> {
     pub(super) fn text(&self, span: Span) -> &'a str {
         &self.source[span.start as usize..span.end as usize]
     }
@@ -37,20 +37,20 @@ impl<'a> Input<'a, '_> {
 }
 
 /// What was read off the whole program before it is followed.
-pub(super) struct Facts<'a> {
-    pub(super) types: Types<'a>,
+pub(super) struct ProgramFacts<'a> {
+    pub(super) types: NamedTypes<'a>,
     pub(super) survey: Survey,
-    pub(super) roots: Roots,
+    pub(super) roots: ToolRoots,
     /// Variables whose objects may be changed, once somebody asks.
     pub(super) loose: OnceCell<FxHashSet<SymbolId>>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> ProgramFacts<'a> {
     /// None when there are too many ways in which functions can lead to each other.
-    pub(super) fn of(program: &'a Program<'a>, scoping: &Scoping) -> Option<Facts<'a>> {
-        let roots = Roots::of(program, scoping);
+    pub(super) fn of(program: &'a Program<'a>, scoping: &Scoping) -> Option<ProgramFacts<'a>> {
+        let roots = ToolRoots::of(program, scoping);
         let survey = Survey::of(program, scoping, &roots)?;
-        Some(Facts { types: types::named(program), survey, roots, loose: OnceCell::new() })
+        Some(ProgramFacts { types: types::named(program), survey, roots, loose: OnceCell::new() })
     }
 
     pub(super) fn function(&self, function: FunctionIndex) -> &FunctionInfo {

@@ -6,18 +6,18 @@ use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
 use smallvec::smallvec;
 
-use super::Walk;
-use super::given::Givens;
-use super::memory::{Promised, settled};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::{PromiseOrigin, settled};
 use super::parts::graph::DraftKind;
-use super::repeat::{Exit, Head};
-use super::target::Target;
+use super::repeat::{LoopExit, LoopHead};
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
-use crate::operations::{Binds, Operation};
-use crate::value::{Closure, Kind, Path, Record, Value};
+use crate::marks::ProbePlace;
+use crate::operations::{CallbackParameters, Operation};
+use crate::value::{Closure, MemberPath, ObjectRecord, RecordKind, Value};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// An operation whose callback reaches a tool: a loop.
     #[expect(clippy::too_many_arguments, reason = "one story, told once")]
     pub(super) fn iterate(
@@ -26,7 +26,7 @@ impl<'a> Walk<'a, '_> {
         subject: &Value<'a>,
         (function, at, name): (&Value<'a>, Span, Option<Span>),
         over: Span,
-        binds: Binds,
+        binds: CallbackParameters,
         start: Option<Value<'a>>,
         call: Span,
     ) -> Value<'a> {
@@ -34,9 +34,15 @@ impl<'a> Walk<'a, '_> {
             Value::Function(closure) => closure.code.span(),
             _ => at,
         };
-        let head = Head { place: Place::Turn, span, over, form: LoopForm::Callback, exit: Exit::AtHead };
+        let head = LoopHead {
+            place: ProbePlace::Turn,
+            span,
+            over,
+            form: LoopForm::Callback,
+            exit: LoopExit::AtHead,
+        };
         let start = start.unwrap_or_else(|| self.memory.part(subject, &Step::Any));
-        let accumulator = (binds == Binds::Reduce).then(|| self.memory.new_phi(start, None));
+        let accumulator = (binds == CallbackParameters::Reduce).then(|| self.memory.new_phi(start, None));
         let mut returned = Value::Undefined;
         let handed = match (function, name) {
             (Value::Function(closure), Some(name)) => self.handed(closure, name),
@@ -64,29 +70,36 @@ impl<'a> Walk<'a, '_> {
             let result = settled(&returned);
             self.memory.consume(&returned);
             self.memory.feed(phi, &result);
-            let pending =
-                matches!(returned, Value::Promise(..)).then(|| self.memory.pending(call, Promised::Reduce));
-            let value = Value::Phi(phi, Path::default());
+            let pending = matches!(returned, Value::Promise(..))
+                .then(|| self.memory.pending(call, PromiseOrigin::Reduce));
+            let value = Value::Phi(phi, MemberPath::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
         self.collected_by(operation.name, subject, returned, call)
     }
 
-    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Givens<'a>, at: Span) -> Value<'a> {
+    pub(super) fn called_back(
+        &mut self,
+        function: &Value<'a>,
+        given: CallArguments<'a>,
+        at: Span,
+    ) -> Value<'a> {
         match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
             Value::Tool(server, name) => {
-                let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
+                let target = CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                 self.handed_tool_call(target, given, at)
             }
-            Value::Capability(name) => self.handed_tool_call(Target::Capability(Rc::clone(name)), given, at),
+            Value::Capability(name) => {
+                self.handed_tool_call(CallTarget::Capability(Rc::clone(name)), given, at)
+            }
             Value::OneOf(functions) => self.one_of_calls(functions, &given, at),
             _ => Value::Unknown,
         }
     }
 
     /// A tool called by an operation it was handed to.
-    fn handed_tool_call(&mut self, target: Target, given: Givens<'a>, at: Span) -> Value<'a> {
+    fn handed_tool_call(&mut self, target: CallTarget, given: CallArguments<'a>, at: Span) -> Value<'a> {
         let value = self.tool_call(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
@@ -127,13 +140,13 @@ impl<'a> Walk<'a, '_> {
         match name {
             "forEach" => Value::Undefined,
             "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(returned);
                 self.memory.allocate(record)
             }
             "filter" | "sort" | "toSorted" => {
                 let item = self.memory.part(subject, &Step::Any);
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(item);
                 self.memory.allocate(record)
             }
@@ -151,15 +164,15 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         closure: &Rc<Closure<'a>>,
         subject: &Value<'a>,
-        binds: Binds,
+        binds: CallbackParameters,
         over: Span,
     ) {
-        let head = Head {
-            place: Place::Turn,
+        let head = LoopHead {
+            place: ProbePlace::Turn,
             span: closure.code.span(),
             over,
             form: LoopForm::Callback,
-            exit: Exit::AtHead,
+            exit: LoopExit::AtHead,
         };
         self.repeat(&head, |walk, _| {
             let item = walk.memory.part(subject, &Step::Any);
@@ -171,18 +184,21 @@ impl<'a> Walk<'a, '_> {
 }
 
 pub(super) fn callback_arguments<'a>(
-    binds: Binds,
+    binds: CallbackParameters,
     accumulator: Option<u32>,
     item: &Value<'a>,
     span: Span,
-) -> Givens<'a> {
+) -> CallArguments<'a> {
     let given = |value: &Value<'a>| (value.clone(), span, false);
     match binds {
-        Binds::Reduce => {
-            let accumulator = accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
+        CallbackParameters::Reduce => {
+            let accumulator =
+                accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, MemberPath::default()));
             smallvec![given(&accumulator), given(item)]
         }
-        Binds::Compare => smallvec![given(item), given(item)],
-        Binds::Each | Binds::Match | Binds::Member => smallvec![given(item)],
+        CallbackParameters::Compare => smallvec![given(item), given(item)],
+        CallbackParameters::Each | CallbackParameters::Match | CallbackParameters::Member => {
+            smallvec![given(item)]
+        }
     }
 }

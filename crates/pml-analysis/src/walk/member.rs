@@ -7,19 +7,19 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 use smallvec::smallvec;
 
-use super::Walk;
-use super::given::Givens;
+use super::Walker;
+use super::arguments::CallArguments;
 use super::memory::{has_sources, longer};
-use super::parts::flow::{Chain, Way};
+use super::parts::flow::{FlowPath, OptionalChain};
 use super::parts::graph::DraftKind;
 use super::places::step_of;
-use super::target::Target;
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
-use crate::value::{Kind, Path, Value, one_of};
+use crate::marks::ProbePlace;
+use crate::value::{MemberPath, RecordKind, Value, one_of};
 use crate::{schema, surface};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// A member whose name is known.
     pub(super) fn member(&mut self, object: Value<'a>, key: &Step, key_span: Span, span: Span) -> Value<'a> {
         let number;
@@ -124,7 +124,7 @@ impl<'a> Walk<'a, '_> {
         }
         match name {
             "mcp" => Value::Mcp,
-            "args" => Value::Parameter(Path::default()),
+            "args" => Value::Parameter(MemberPath::default()),
             "capabilities" => Value::Capabilities,
             _ if surface::is_ambient(name) => {
                 self.permissions.ambient(span, name);
@@ -143,10 +143,10 @@ impl<'a> Walk<'a, '_> {
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow(&Rc::clone(getter), Givens::new(), None, Some(Value::Object(index)));
+            return self.follow(&Rc::clone(getter), CallArguments::new(), None, Some(Value::Object(index)));
         }
         if record.field(key).is_none()
-            && let Kind::Instance(class) = &record.kind
+            && let RecordKind::Instance(class) = &record.kind
         {
             let class = Rc::clone(class);
             if let Some(value) = self.inherited(&class, key, &Value::Object(index)) {
@@ -160,9 +160,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The result of a tool that says what it gives has no such member.
-    fn known_field(&mut self, node: u32, path: &Path, key: &Step, span: Span) {
+    fn known_field(&mut self, node: u32, path: &MemberPath, key: &Step, span: Span) {
         let DraftKind::Call(call) = &self.graph.nodes[node as usize].kind else { return };
-        let Target::Tool { server, name } = &call.target else { return };
+        let CallTarget::Tool { server, name } = &call.target else { return };
         let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
             return;
         };
@@ -193,7 +193,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> Value<'a> {
-        self.flow.chains.push(Chain { end: it.span.end, decisions: Vec::new() });
+        self.flow.chains.push(OptionalChain { end: it.span.end, decisions: Vec::new() });
         let mark = self.memory.state.mark();
         let value = match &it.expression {
             ChainElement::CallExpression(call) => self.call(call),
@@ -222,7 +222,7 @@ impl<'a> Walk<'a, '_> {
         // What the guarded part changed may not have happened.
         let done = self.flow.end_arm(&mut self.memory.state, mark);
         let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.graph.outcome(ends)))).collect();
-        let skipped = Way::unchanged(frontier);
+        let skipped = FlowPath::unchanged(frontier);
         self.flow.rejoin(&mut self.memory.state, done.into_iter().chain([skipped]));
         one_of([value, Value::Undefined])
     }
@@ -247,7 +247,7 @@ impl<'a> Walk<'a, '_> {
         if self.memory.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end))
         {
             let node = self.decision_with(
-                Place::Optional,
+                ProbePlace::Optional,
                 span,
                 object_expression.span(),
                 DecisionForm::Optional,

@@ -5,19 +5,19 @@
 //! and joined; loops are gone through once, with a place for what comes around (`Phi`); local functions
 //! are followed into from each of their calls. Nothing is executed and nothing is decided here.
 //!
-//! What a walk knows is kept in parts ([`parts`], [`memory`]). Constructs of the language are methods of [`Walk`],
+//! What a walk knows is kept in parts ([`parts`], [`memory`]). Constructs of the language are methods of [`Walker`],
 //! which holds the parts; what needs only some of them belongs to a part or takes those it needs. When the program has
 //! been walked, [`finish`] makes the result.
 
 #![expect(clippy::needless_pass_by_value, reason = "values are handles; taking them keeps calls readable")]
 
+mod arguments;
 mod call;
 mod choice;
 mod class;
 mod expression;
 mod finish;
 mod function;
-mod given;
 mod held;
 mod input;
 mod iterate;
@@ -47,36 +47,36 @@ use rustc_hash::FxHashSet;
 use crate::analysis::{Complaint, Entry, Parameters, Permissions, Site};
 use crate::catalogue::Catalogue;
 use crate::lines::Lines;
-use crate::marks::{Marks, Place};
-use crate::uses::Uses;
-use crate::value::{Path, Value, one_of};
+use crate::marks::{ProbeMarks, ProbePlace};
+use crate::uses::ArgumentUses;
+use crate::value::{MemberPath, Value, one_of};
 
-use self::input::{Facts, Input};
-use self::memory::Memory;
+use self::input::{ProgramFacts, WalkInput};
+use self::memory::ProgramMemory;
 use self::parts::calls::CallStack;
 use self::parts::decided::DecidingLiterals;
 use self::parts::diagnostics::Diagnostics;
 use self::parts::flow::ControlFlow;
 use self::parts::functions::FunctionLog;
-use self::parts::graph::{DraftKind, Graph};
+use self::parts::graph::{DraftGraph, DraftKind};
 use self::parts::keys::KeyPool;
 use self::parts::permissions::PermissionLog;
-use self::parts::probes::Probes;
-use self::parts::recording::Recording;
+use self::parts::probes::ProbeLog;
+use self::parts::recording::WalkMode;
 
 /// What following a program finds.
-pub(crate) struct Found {
+pub(crate) struct WalkFindings {
     pub(crate) structure: Structure,
     pub(crate) parameters: Parameters,
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
-    pub(crate) marks: Marks,
+    pub(crate) marks: ProbeMarks,
     pub(crate) sites: Vec<Site>,
     pub(crate) entries: Vec<Entry>,
 }
 
 /// Following a program takes more than it may; where it was when it gave up.
-pub(crate) struct TooMuch(pub(crate) Span);
+pub(crate) struct BudgetSpent(pub(crate) Span);
 
 /// A node that is reached again and again in the same context: past so many alternatives, only what they are made from is
 /// kept of its inputs.
@@ -92,54 +92,58 @@ pub(crate) fn walk<'a>(
     lines: &Lines<'_>,
     scoping: &Scoping,
     catalogue: &Catalogue,
-) -> Result<Found, TooMuch> {
-    let input = Input { program, source, lines, scoping, catalogue };
-    let facts = Facts::of(program, scoping).ok_or(TooMuch(Span::default()))?;
-    let mut walk = Walk::new(input, &facts, FxHashSet::default());
+) -> Result<WalkFindings, BudgetSpent> {
+    let input = WalkInput { program, source, lines, scoping, catalogue };
+    let facts = ProgramFacts::of(program, scoping).ok_or(BudgetSpent(Span::default()))?;
+    let mut walk = Walker::new(input, &facts, FxHashSet::default());
     walk.program();
     let unsure = facts.changed_by_others(&walk.functions.visited);
     if !unsure.is_empty() && !walk.memory.budget().is_spent() {
         // What was claimed of these variables may be wrong: once more, with that known.
-        walk = Walk::new(input, &facts, unsure);
+        walk = Walker::new(input, &facts, unsure);
         walk.program();
     }
     walk.finish()
 }
 
 /// A program being followed.
-struct Walk<'a, 's> {
-    input: Input<'a, 's>,
-    facts: &'s Facts<'a>,
-    memory: Memory<'a, 's>,
-    graph: Graph<'a>,
+struct Walker<'a, 's> {
+    input: WalkInput<'a, 's>,
+    facts: &'s ProgramFacts<'a>,
+    memory: ProgramMemory<'a, 's>,
+    graph: DraftGraph<'a>,
     flow: ControlFlow<'a>,
     calls: CallStack<'a>,
     functions: FunctionLog<'a>,
-    probes: Probes<'s>,
-    recording: Recording,
+    probes: ProbeLog<'s>,
+    recording: WalkMode,
     diagnostics: Diagnostics<'a, 's>,
     permissions: PermissionLog<'a, 's>,
-    uses: Uses,
+    uses: ArgumentUses,
     deciding: DecidingLiterals,
     keys: KeyPool,
 }
 
-impl<'a, 's> Walk<'a, 's> {
-    fn new(input: Input<'a, 's>, facts: &'s Facts<'a>, unsure: FxHashSet<SymbolId>) -> Walk<'a, 's> {
-        let Input { source, lines, scoping, catalogue, .. } = input;
-        Walk {
+impl<'a, 's> Walker<'a, 's> {
+    fn new(
+        input: WalkInput<'a, 's>,
+        facts: &'s ProgramFacts<'a>,
+        unsure: FxHashSet<SymbolId>,
+    ) -> Walker<'a, 's> {
+        let WalkInput { source, lines, scoping, catalogue, .. } = input;
+        Walker {
             input,
             facts,
-            memory: Memory::new(&facts.survey, scoping.symbols_len(), unsure),
-            graph: Graph::new(),
+            memory: ProgramMemory::new(&facts.survey, scoping.symbols_len(), unsure),
+            graph: DraftGraph::new(),
             flow: ControlFlow::new(),
             calls: CallStack::new(source),
             functions: FunctionLog::new(facts.survey.functions.len()),
-            probes: Probes::new(lines),
-            recording: Recording::default(),
+            probes: ProbeLog::new(lines),
+            recording: WalkMode::default(),
             diagnostics: Diagnostics::new(lines),
             permissions: PermissionLog::new(catalogue, lines),
-            uses: Uses::default(),
+            uses: ArgumentUses::default(),
             deciding: DecidingLiterals::default(),
             keys: KeyPool::default(),
         }
@@ -151,9 +155,9 @@ impl<'a, 's> Walk<'a, 's> {
     }
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// The node at a place in the current context, connected to what comes before it.
-    fn node(&mut self, place: Place, span: Span, kind: DraftKind<'a>) -> u32 {
+    fn node(&mut self, place: ProbePlace, span: Span, kind: DraftKind<'a>) -> u32 {
         let point = self.probes.point(place, span);
         let place = self.probes.place(point);
         let node = match self.graph.met_again(place) {
@@ -169,7 +173,7 @@ impl<'a> Walk<'a, '_> {
 
     /// A node that is reached a second time in the same context: its inputs may be either.
     fn meet(&mut self, node: u32, kind: DraftKind<'a>) {
-        let Walk { graph, memory, .. } = self;
+        let Walker { graph, memory, .. } = self;
         let draft = &mut graph.nodes[node as usize];
         match (kind, &mut draft.kind) {
             (DraftKind::Call(new), DraftKind::Call(old)) => {
@@ -184,14 +188,20 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn decision(&mut self, place: Place, span: Span, condition: Span, form: DecisionForm) -> Option<u32> {
+    fn decision(
+        &mut self,
+        place: ProbePlace,
+        span: Span,
+        condition: Span,
+        form: DecisionForm,
+    ) -> Option<u32> {
         self.decision_with(place, span, condition, form, Vec::new(), "")
     }
 
     /// A decision with these outcomes; none where nothing becomes part of the structure.
     fn decision_with(
         &mut self,
-        place: Place,
+        place: ProbePlace,
         span: Span,
         condition: Span,
         form: DecisionForm,
@@ -219,7 +229,7 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// `old` may from now on as well be `new`; both are read at `span`.
-fn either<'a>(memory: &mut Memory<'a, '_>, old: &mut Value<'a>, new: Value<'a>, span: Span) {
+fn either<'a>(memory: &mut ProgramMemory<'a, '_>, old: &mut Value<'a>, new: Value<'a>, span: Span) {
     let before = std::mem::replace(old, Value::Unknown);
     memory.budget().spend(1 + before.width() + new.width());
     let either = one_of([before, new]);
@@ -233,5 +243,5 @@ fn either<'a>(memory: &mut Memory<'a, '_>, old: &mut Value<'a>, new: Value<'a>, 
 }
 
 fn result_of<'a>(node: u32) -> Value<'a> {
-    Value::Result(node, Path::default())
+    Value::Result(node, MemberPath::default())
 }

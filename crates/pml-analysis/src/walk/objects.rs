@@ -11,17 +11,18 @@ use pml_model::structure::Step;
 
 use rustc_hash::FxHashSet;
 
-use super::Walk;
-use super::places::Key;
+use super::Walker;
+use super::places::MemberKey;
 use super::syntax::{number, plain};
-use crate::value::{Distinct, FunctionCode, Kind, Member, Record, Value, one_of};
+use crate::value::{DistinctValues, FunctionCode, ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
 /// A list that would become longer by spreading another into it keeps the other as a whole.
 const MAX_SPREAD_ITEMS: usize = 10_000;
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn array(&mut self, it: &'a ArrayExpression<'a>) -> Value<'a> {
-        let mut record = Record { kind: Kind::Array, written: Some(it.span), ..Record::default() };
+        let mut record =
+            ObjectRecord { kind: RecordKind::Array, written: Some(it.span), ..ObjectRecord::default() };
         for element in &it.elements {
             match element {
                 ArrayExpressionElement::SpreadElement(spread) => {
@@ -42,7 +43,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Appends the items of another array.
-    pub(super) fn append_all(&mut self, record: &mut Record<'a>, items: &Value<'a>) {
+    pub(super) fn append_all(&mut self, record: &mut ObjectRecord<'a>, items: &Value<'a>) {
         record.written = None;
         match items {
             Value::Object(index)
@@ -67,20 +68,20 @@ impl<'a> Walk<'a, '_> {
 
     pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
         let fields = Vec::with_capacity(it.properties.len());
-        let mut record = Record { written: Some(it.span), fields, ..Record::default() };
+        let mut record = ObjectRecord { written: Some(it.span), fields, ..ObjectRecord::default() };
         let (mut methods, mut setters) = (Vec::new(), Vec::new());
-        let mut keys = Keys::default();
+        let mut keys = KeySet::default();
         for property in &it.properties {
             match property {
                 ObjectPropertyKind::SpreadProperty(spread) => {
                     let value = self.value(&spread.argument);
                     self.spread_into(&mut record, &value);
-                    keys = Keys::default();
+                    keys = KeySet::default();
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
                     let key = self.key(&property.key);
                     if property.kind == PropertyKind::Set {
-                        if let Key::Known(step) = key {
+                        if let MemberKey::Known(step) = key {
                             setters.push((step, &property.value));
                         }
                         continue;
@@ -92,7 +93,7 @@ impl<'a> Walk<'a, '_> {
                     );
                     let value = if is_function { Value::Unknown } else { self.value(&property.value) };
                     match key {
-                        Key::Known(key) => {
+                        MemberKey::Known(key) => {
                             if keys.may_have(&record, &key) {
                                 record.fields.retain(|member| member.key != key);
                             }
@@ -100,9 +101,9 @@ impl<'a> Walk<'a, '_> {
                             if is_function {
                                 methods.push((Some(key.clone()), &property.value));
                             }
-                            record.fields.push(Member { key, value, span, getter });
+                            record.fields.push(ObjectMember { key, value, span, getter });
                         }
-                        Key::Computed(name) => {
+                        MemberKey::Computed(name) => {
                             record.extra.push(value);
                             record.names.push(name);
                             record.written = None;
@@ -153,7 +154,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// `{...value}`.
-    pub(super) fn spread_into(&mut self, record: &mut Record<'a>, value: &Value<'a>) {
+    pub(super) fn spread_into(&mut self, record: &mut ObjectRecord<'a>, value: &Value<'a>) {
         record.written = None;
         match value {
             Value::Object(index) => {
@@ -167,7 +168,7 @@ impl<'a> Walk<'a, '_> {
                 if !other.closed() {
                     self.unknown_spread(record, value);
                 }
-                let mut keys = Keys::default();
+                let mut keys = KeySet::default();
                 for member in &other.fields {
                     if keys.may_have(record, &member.key) {
                         record.fields.retain(|old| old.key != member.key);
@@ -187,14 +188,14 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Members that stand before a spread may be overwritten by it.
-    fn unknown_spread(&mut self, record: &mut Record<'a>, spread: &Value<'a>) {
+    fn unknown_spread(&mut self, record: &mut ObjectRecord<'a>, spread: &Value<'a>) {
         for member in &mut record.fields {
             member.value = one_of([member.value.clone(), self.memory.part(spread, &member.key)]);
         }
     }
 
     pub(super) fn enumeration(&mut self, it: &'a TSEnumDeclaration<'a>) -> Value<'a> {
-        let mut record = Record::default();
+        let mut record = ObjectRecord::default();
         let mut next = Some(0.0);
         for member in &it.body.members {
             let key = match &member.id {
@@ -220,9 +221,9 @@ impl<'a> Walk<'a, '_> {
             if let Some(number) = next.map(|next| next - 1.0) {
                 let name = Value::folded(key.as_str(), member.span);
                 let key = Step::Index(number as u64);
-                record.fields.push(Member { key, value: name, span: member.span, getter: false });
+                record.fields.push(ObjectMember { key, value: name, span: member.span, getter: false });
             }
-            record.fields.push(Member { key: Step::Key(key), value, span: member.span, getter: false });
+            record.fields.push(ObjectMember { key: Step::Key(key), value, span: member.span, getter: false });
         }
         self.memory.allocate(record)
     }
@@ -230,13 +231,13 @@ impl<'a> Walk<'a, '_> {
 
 /// The names of the members of an object that has many, while members are added to it.
 #[derive(Default)]
-struct Keys {
+struct KeySet {
     known: FxHashSet<Step>,
 }
 
-impl Keys {
+impl KeySet {
     /// Whether `record`, to which `key` is about to be added, may have it already.
-    fn may_have(&mut self, record: &Record<'_>, key: &Step) -> bool {
+    fn may_have(&mut self, record: &ObjectRecord<'_>, key: &Step) -> bool {
         if record.fields.len() < 64 {
             return true;
         }
@@ -247,10 +248,10 @@ impl Keys {
     }
 }
 
-pub(super) fn append<'a>(record: &mut Record<'a>, value: Value<'a>, span: Span) {
+pub(super) fn append<'a>(record: &mut ObjectRecord<'a>, value: Value<'a>, span: Span) {
     if record.closed() {
         let key = Step::Index(record.fields.len() as u64);
-        record.fields.push(Member { key, value, span, getter: false });
+        record.fields.push(ObjectMember { key, value, span, getter: false });
     } else {
         record.extra.push(value);
     }
@@ -260,7 +261,7 @@ pub(super) fn append<'a>(record: &mut Record<'a>, value: Value<'a>, span: Span) 
 fn extend<'a>(values: &mut Vec<Value<'a>>, more: &[Value<'a>]) {
     values.extend(more.iter().cloned());
     if values.len() > 64 {
-        let mut distinct = Distinct::default();
+        let mut distinct = DistinctValues::default();
         values.iter().for_each(|value| distinct.add(value));
         *values = distinct.into_values().into_vec();
     }

@@ -8,20 +8,20 @@ use oxc_semantic::SymbolId;
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::Walk;
-use super::given::{Given, Givens};
+use super::Walker;
+use super::arguments::{CallArgument, CallArguments};
 use super::memory::settled;
 use super::objects::append;
 use super::parts::graph::{DraftKind, OperationInput};
-use super::places::{Certainty, Key, put_into, step_of};
+use super::places::{MemberKey, WriteCertainty, put_into, step_of};
 use super::syntax::{plain, root_of};
-use crate::marks::Place;
+use crate::marks::ProbePlace;
 use crate::operations::{self, Operation};
 use crate::roots;
 use crate::survey::Mention;
-use crate::value::{Kind, Path, Record, Value, Values};
+use crate::value::{MemberPath, ObjectRecord, RecordKind, Value, ValueList};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// A method that is not the program's own: an operation of the language, or something unknown.
     pub(super) fn operation_call(
         &mut self,
@@ -84,14 +84,20 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
-    fn collected(&mut self, index: u32, name: &str, given: &[Given<'a>], span: Span) -> Option<Value<'a>> {
+    fn collected(
+        &mut self,
+        index: u32,
+        name: &str,
+        given: &[CallArgument<'a>],
+        span: Span,
+    ) -> Option<Value<'a>> {
         let record = Rc::clone(self.memory.state.object(index));
-        let values: Values<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        let values: ValueList<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
         match (name, &record.kind) {
-            ("push", Kind::Array) => {
+            ("push", RecordKind::Array) => {
                 // The item of one turn is one of many: its position says nothing.
                 let older_than_loop = self.memory.loops.iter().any(|scope| index < scope.objects);
-                let mut changed = Record::clone(&record);
+                let mut changed = ObjectRecord::clone(&record);
                 for (value, at, spread) in given {
                     if *spread {
                         self.append_all(&mut changed, value);
@@ -107,34 +113,42 @@ impl<'a> Walk<'a, '_> {
                 });
                 Some(Value::Unknown)
             }
-            ("pop" | "shift", Kind::Array) => Some(self.taken_from(index, &record, name)),
-            ("set", Kind::Holder) => {
+            ("pop" | "shift", RecordKind::Array) => Some(self.taken_from(index, &record, name)),
+            ("set", RecordKind::Collection) => {
                 if let [key, value, ..] = values.as_slice() {
-                    let spot = step_of(key).map_or_else(|| Key::Computed(key.clone()), Key::Known);
-                    put_into(&mut self.memory.state, index, &spot, value.clone(), span, Certainty::Certain);
+                    let spot =
+                        step_of(key).map_or_else(|| MemberKey::Computed(key.clone()), MemberKey::Known);
+                    put_into(
+                        &mut self.memory.state,
+                        index,
+                        &spot,
+                        value.clone(),
+                        span,
+                        WriteCertainty::Certain,
+                    );
                 }
                 Some(Value::Object(index))
             }
-            ("add", Kind::Holder) => {
+            ("add", RecordKind::Collection) => {
                 self.memory.state.change(index, |record| record.extra.extend(values));
                 Some(Value::Object(index))
             }
-            ("get", Kind::Holder) => {
+            ("get", RecordKind::Collection) => {
                 let key = values.into_iter().next().unwrap_or(Value::Unknown);
                 let step = step_of(&key).unwrap_or(Step::Any);
                 let held = self.memory.part(&Value::Object(index), &step);
                 Some(self.looked_up(held, &key, span))
             }
-            ("keys", Kind::Holder) => Some(self.names_of(&Value::Object(index))),
-            ("values", Kind::Holder) => Some(self.values_of(&Value::Object(index))),
-            ("entries", Kind::Holder) => Some(Value::Object(index)),
-            ("has" | "delete" | "clear", Kind::Holder) => Some(Value::Unknown),
+            ("keys", RecordKind::Collection) => Some(self.names_of(&Value::Object(index))),
+            ("values", RecordKind::Collection) => Some(self.values_of(&Value::Object(index))),
+            ("entries", RecordKind::Collection) => Some(Value::Object(index)),
+            ("has" | "delete" | "clear", RecordKind::Collection) => Some(Value::Unknown),
             _ => None,
         }
     }
 
     /// `pop` and `shift` take a known item from an array whose items are known.
-    fn taken_from(&mut self, index: u32, record: &Record<'a>, name: &str) -> Value<'a> {
+    fn taken_from(&mut self, index: u32, record: &ObjectRecord<'a>, name: &str) -> Value<'a> {
         if !record.closed() || !self.memory.coming_around(index).is_empty() {
             return self.memory.part(&Value::Object(index), &Step::Any);
         }
@@ -159,7 +173,7 @@ impl<'a> Walk<'a, '_> {
         object: &Value<'a>,
         expression: &'a Expression<'a>,
         name: &str,
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
     ) {
         let added: Vec<Value<'a>> = match name {
             "splice" => given.iter().skip(2).map(|(value, _, _)| value.clone()).collect(),
@@ -181,8 +195,15 @@ impl<'a> Walk<'a, '_> {
                 if let (Some(root), true) =
                     (root_of(self.input.scoping, expression), keeps && !added.is_empty())
                 {
-                    let kind = if matches!(name, "set" | "add") { Kind::Holder } else { Kind::Array };
-                    self.add_to_variable(root, Record { kind, extra: added, ..Record::default() });
+                    let kind = if matches!(name, "set" | "add") {
+                        RecordKind::Collection
+                    } else {
+                        RecordKind::Array
+                    };
+                    self.add_to_variable(
+                        root,
+                        ObjectRecord { kind, extra: added, ..ObjectRecord::default() },
+                    );
                 }
             }
         }
@@ -192,7 +213,11 @@ impl<'a> Walk<'a, '_> {
     fn names_of(&mut self, object: &Value<'a>) -> Value<'a> {
         match self.memory.frozen(object) {
             Value::Record(record) => {
-                let known = Record { kind: Kind::Array, extra: record.names.clone(), ..Record::default() };
+                let known = ObjectRecord {
+                    kind: RecordKind::Array,
+                    extra: record.names.clone(),
+                    ..ObjectRecord::default()
+                };
                 let mut known = known;
                 known.spreads.clone_from(&record.spreads);
                 self.memory.allocate(known)
@@ -205,7 +230,7 @@ impl<'a> Walk<'a, '_> {
     fn values_of(&mut self, object: &Value<'a>) -> Value<'a> {
         match self.memory.frozen(object) {
             Value::Record(record) => {
-                let mut values = Record::clone(&record);
+                let mut values = ObjectRecord::clone(&record);
                 values.names.clear();
                 self.memory.allocate(values)
             }
@@ -276,7 +301,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The function a promise's maker gets: what it is given becomes the promise's value.
-    pub(super) fn resolved(&mut self, name: &str, given: &[Given<'a>]) -> bool {
+    pub(super) fn resolved(&mut self, name: &str, given: &[CallArgument<'a>]) -> bool {
         let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else {
             return false;
         };
@@ -289,9 +314,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// `Object.assign(target, …)` on an object of the program.
-    fn assigned(&mut self, given: &[Given<'a>]) {
+    fn assigned(&mut self, given: &[CallArgument<'a>]) {
         let Some((Value::Object(target), _, _)) = given.first() else { return };
-        let mut record = Record::clone(self.memory.state.object(*target));
+        let mut record = ObjectRecord::clone(self.memory.state.object(*target));
         for (value, _, _) in &given[1..] {
             self.spread_into(&mut record, value);
         }
@@ -304,7 +329,7 @@ impl<'a> Walk<'a, '_> {
         it: &'a CallExpression<'a>,
         operation: &'static Operation,
         receiver: Option<(Value<'a>, &'a Expression<'a>)>,
-        given: Givens<'a>,
+        given: CallArguments<'a>,
     ) -> Value<'a> {
         let subject = match &receiver {
             Some((value, _)) => value.clone(),
@@ -364,7 +389,7 @@ impl<'a> Walk<'a, '_> {
             *value = self.memory.frozen(value);
         }
         if self.recording.is_quiet() {
-            let values: Values<'a> = inputs.into_iter().map(|(_, value, _)| value).collect();
+            let values: ValueList<'a> = inputs.into_iter().map(|(_, value, _)| value).collect();
             return self.memory.computed(it.span, &values);
         }
         let kind = DraftKind::Operation {
@@ -372,7 +397,7 @@ impl<'a> Walk<'a, '_> {
             pure: operation.is_pure(fresh) && !changes_outside && !opaque,
             inputs,
         };
-        let node = self.node(Place::Operation, it.span, kind);
+        let node = self.node(ProbePlace::Operation, it.span, kind);
         let result = super::result_of(node);
         self.handed_through(operation.name, &subject, &given, result)
     }
@@ -409,7 +434,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What functions among the arguments take from around them.
-    fn captured(&mut self, given: &[Given<'a>], from: u32, inputs: &mut Vec<OperationInput<'a>>) {
+    fn captured(&mut self, given: &[CallArgument<'a>], from: u32, inputs: &mut Vec<OperationInput<'a>>) {
         let first = inputs.len();
         for (value, span, _) in given {
             if !matches!(value, Value::Function(_)) || span.start < from {
@@ -424,7 +449,7 @@ impl<'a> Walk<'a, '_> {
                         }
                         (self.name_at(symbol, declared), self.read_symbol(symbol))
                     }
-                    Mention::Arguments => ("args".into(), Value::Parameter(Path::default())),
+                    Mention::Arguments => ("args".into(), Value::Parameter(MemberPath::default())),
                     Mention::Root => continue,
                 };
                 let interesting = !matches!(value, Value::Function(_) | Value::Class(_) | Value::Unknown);

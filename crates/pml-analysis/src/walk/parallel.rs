@@ -8,14 +8,14 @@ use pml_model::structure::{ForkForm, Step};
 use rustc_hash::FxHashSet;
 use smallvec::smallvec;
 
-use super::Walk;
-use super::given::Givens;
-use super::memory::{Promised, settled};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::{PromiseOrigin, settled};
 use super::objects::append;
 use super::parts::graph::{DraftKind, Frontier, add_points};
 use super::syntax::plain;
-use crate::marks::Place;
-use crate::value::{Kind, Member, Record, Value, one_of};
+use crate::marks::ProbePlace;
+use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
 /// The fork a name of the language makes.
 pub(super) fn form(name: &str) -> Option<ForkForm> {
@@ -28,14 +28,14 @@ pub(super) fn form(name: &str) -> Option<ForkForm> {
     }
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn fork(&mut self, it: &'a CallExpression<'a>, form: ForkForm) -> Value<'a> {
         if self.recording.is_quiet() {
             let given = self.arguments(&it.arguments);
             let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
             return self.joined(value, form, it.span);
         }
-        let fork = self.node(Place::Fork, it.span, DraftKind::Fork { form });
+        let fork = self.node(ProbePlace::Fork, it.span, DraftKind::Fork { form });
         let start: Frontier = self.flow.frontier.clone();
         let (value, mut ends) = match it.arguments.first().and_then(Argument::as_expression).map(plain) {
             Some(Expression::ArrayExpression(array)) => self.members(&array.elements, array.span, &start),
@@ -69,7 +69,8 @@ impl<'a> Walk<'a, '_> {
         span: Span,
         start: &Frontier,
     ) -> (Value<'a>, Frontier) {
-        let mut record = Record { kind: Kind::Array, written: Some(span), ..Record::default() };
+        let mut record =
+            ObjectRecord { kind: RecordKind::Array, written: Some(span), ..ObjectRecord::default() };
         let mut ends = Frontier::new();
         let mut known: FxHashSet<(u32, Option<Rc<str>>)> = FxHashSet::default();
         for element in elements {
@@ -133,23 +134,23 @@ impl<'a> Walk<'a, '_> {
             }
             ForkForm::All | ForkForm::Layer => self.settled_list(&value, &settled),
             ForkForm::AllSettled => self.settled_list(&value, &|value| {
-                let member = |name: &str, value: Value<'a>| Member {
+                let member = |name: &str, value: Value<'a>| ObjectMember {
                     key: Step::Key(name.to_owned()),
                     value,
                     span,
                     getter: false,
                 };
-                Value::Record(Rc::new(Record {
+                Value::Record(Rc::new(ObjectRecord {
                     fields: vec![
                         member("status", Value::Computed(span, Rc::new([settled(value)]))),
                         member("value", settled(value)),
                         member("reason", Value::Computed(span, Rc::new([settled(value)]))),
                     ],
-                    ..Record::default()
+                    ..ObjectRecord::default()
                 }))
             }),
         };
-        let pending = self.memory.pending(span, Promised::Fork);
+        let pending = self.memory.pending(span, PromiseOrigin::Fork);
         Value::Promise(Rc::new(result), Some(pending))
     }
 
@@ -162,7 +163,7 @@ impl<'a> Walk<'a, '_> {
             }
             other => return other.clone(),
         };
-        let mut list = Record { kind: Kind::Array, ..Record::default() };
+        let mut list = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         for member in &record.fields {
             list.fields.push(member.with(each(&member.value)));
         }
@@ -201,7 +202,7 @@ impl<'a> Walk<'a, '_> {
             _ => {
                 results.push(value.clone());
                 if let Some((function, _, _)) = handlers.next() {
-                    self.handled(&function, Givens::new());
+                    self.handled(&function, CallArguments::new());
                 }
             }
         }
@@ -216,11 +217,11 @@ impl<'a> Walk<'a, '_> {
         }
         let result = settled(&one_of(results));
         let method = ["then", "catch"].into_iter().find(|known| *known == name).unwrap_or("finally");
-        let pending = self.memory.pending(it.span, Promised::Method(method));
+        let pending = self.memory.pending(it.span, PromiseOrigin::Method(method));
         Value::Promise(Rc::new(result), Some(pending))
     }
 
-    fn handled(&mut self, function: &Value<'a>, given: Givens<'a>) -> Value<'a> {
+    fn handled(&mut self, function: &Value<'a>, given: CallArguments<'a>) -> Value<'a> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
             Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),

@@ -8,12 +8,12 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::Walk;
-use super::places::Key;
+use super::Walker;
+use super::places::MemberKey;
 use crate::roots;
-use crate::value::{Kind, Member, Record, Value, one_of};
+use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// A declaration with an initializer: the place where aliases of tools are made.
     pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
         let stays = match pattern {
@@ -80,13 +80,19 @@ impl<'a> Walk<'a, '_> {
         if keeps { value } else { self.handed_on(value, pattern.span()) }
     }
 
-    fn taken(&mut self, value: &Value<'a>, key: &Key<'a>, span: Span, taken: &mut Vec<Step>) -> Value<'a> {
+    fn taken(
+        &mut self,
+        value: &Value<'a>,
+        key: &MemberKey<'a>,
+        span: Span,
+        taken: &mut Vec<Step>,
+    ) -> Value<'a> {
         match key {
-            Key::Known(step) => {
+            MemberKey::Known(step) => {
                 taken.push(step.clone());
                 self.member(value.clone(), step, span, span)
             }
-            Key::Computed(name) => self.member_by(value.clone(), name, span, span),
+            MemberKey::Computed(name) => self.member_by(value.clone(), name, span, span),
         }
     }
 
@@ -106,13 +112,13 @@ impl<'a> Walk<'a, '_> {
         match value {
             Value::Mcp | Value::Server(_) | Value::Capabilities => self.handed_on(value.clone(), span),
             Value::Object(index) => {
-                let mut record = Record::clone(self.memory.state.object(*index));
+                let mut record = ObjectRecord::clone(self.memory.state.object(*index));
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
                 self.memory.allocate(record)
             }
             Value::Record(record) => {
-                let mut record = Record::clone(record);
+                let mut record = ObjectRecord::clone(record);
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
                 Value::Record(Rc::new(record))
@@ -128,12 +134,12 @@ impl<'a> Walk<'a, '_> {
             Value::Record(record) => Some(Rc::clone(record)),
             _ => None,
         };
-        let mut left = Record { kind: Kind::Array, ..Record::default() };
+        let mut left = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         match known {
             Some(record) if record.is_array() => {
                 for member in record.fields.iter().skip(from) {
                     let key = Step::Index(left.fields.len() as u64);
-                    left.fields.push(Member { key, ..member.clone() });
+                    left.fields.push(ObjectMember { key, ..member.clone() });
                 }
                 left.extra.clone_from(&record.extra);
                 left.spreads.clone_from(&record.spreads);

@@ -8,21 +8,21 @@ use oxc_span::Span;
 use pml_model::structure::Step;
 use smallvec::smallvec;
 
-use super::Walk;
+use super::Walker;
 use super::memory::has_sources;
-use super::memory::state::State;
+use super::memory::state::ProgramState;
 use super::syntax::{plain, root_of};
 use crate::roots;
-use crate::value::{Closure, Kind, Member, Record, Value, one_of};
+use crate::value::{Closure, ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
 /// Where a value is put.
 #[derive(Clone)]
-pub(super) enum Spot<'a> {
+pub(super) enum AssignTarget<'a> {
     Variable(SymbolId),
     /// A member of an object; `root` is the variable at the bottom of the chain.
     Member {
         object: Value<'a>,
-        key: Key<'a>,
+        key: MemberKey<'a>,
         root: Option<SymbolId>,
         direct: bool,
     },
@@ -31,40 +31,40 @@ pub(super) enum Spot<'a> {
 
 /// The name of a member, as far as it is known.
 #[derive(Clone)]
-pub(super) enum Key<'a> {
+pub(super) enum MemberKey<'a> {
     Known(Step),
     Computed(Value<'a>),
 }
 
 #[derive(PartialEq, Eq, Clone, Copy)]
-pub(super) enum Certainty {
+pub(super) enum WriteCertainty {
     Certain,
     Possible,
 }
 
-impl<'a> Walk<'a, '_> {
-    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>) -> Key<'a> {
+impl<'a> Walker<'a, '_> {
+    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>) -> MemberKey<'a> {
         match key {
-            PropertyKey::StaticIdentifier(name) => Key::Known(Step::Key(name.name.as_str().to_owned())),
-            PropertyKey::PrivateIdentifier(name) => Key::Known(Step::Key(format!("#{}", name.name))),
+            PropertyKey::StaticIdentifier(name) => MemberKey::Known(Step::Key(name.name.as_str().to_owned())),
+            PropertyKey::PrivateIdentifier(name) => MemberKey::Known(Step::Key(format!("#{}", name.name))),
             other => match other.as_expression() {
                 Some(expression) => {
                     let value = self.value(expression);
-                    step_of(&value).map_or(Key::Computed(value), Key::Known)
+                    step_of(&value).map_or(MemberKey::Computed(value), MemberKey::Known)
                 }
-                None => Key::Computed(Value::Unknown),
+                None => MemberKey::Computed(Value::Unknown),
             },
         }
     }
 
-    pub(super) fn place(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> Spot<'a> {
+    pub(super) fn place(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> AssignTarget<'a> {
         match target {
             SimpleAssignmentTarget::AssignmentTargetIdentifier(name) => {
                 match roots::variable(self.input.scoping, name) {
-                    Some(symbol) => Spot::Variable(symbol),
+                    Some(symbol) => AssignTarget::Variable(symbol),
                     None => {
                         self.free_name(name.name.as_str(), name.span);
-                        Spot::Nowhere
+                        AssignTarget::Nowhere
                     }
                 }
             }
@@ -77,72 +77,82 @@ impl<'a> Walk<'a, '_> {
                 self.member_spot(
                     &it.object,
                     object,
-                    Key::Known(Step::Key(it.property.name.as_str().to_owned())),
+                    MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
                 )
             }
             SimpleAssignmentTarget::PrivateFieldExpression(it) => {
                 let object = self.value(&it.object);
-                self.member_spot(&it.object, object, Key::Known(Step::Key(format!("#{}", it.field.name))))
+                self.member_spot(
+                    &it.object,
+                    object,
+                    MemberKey::Known(Step::Key(format!("#{}", it.field.name))),
+                )
             }
             SimpleAssignmentTarget::ComputedMemberExpression(it) => {
                 let object = self.value(&it.object);
                 let key = self.value(&it.expression);
-                let key = step_of(&key).map_or(Key::Computed(key), Key::Known);
+                let key = step_of(&key).map_or(MemberKey::Computed(key), MemberKey::Known);
                 self.member_spot(&it.object, object, key)
             }
         }
     }
 
-    fn place_of(&mut self, expression: &'a Expression<'a>) -> Spot<'a> {
+    fn place_of(&mut self, expression: &'a Expression<'a>) -> AssignTarget<'a> {
         match plain(expression) {
-            Expression::Identifier(name) => {
-                roots::variable(self.input.scoping, name).map_or(Spot::Nowhere, Spot::Variable)
-            }
+            Expression::Identifier(name) => roots::variable(self.input.scoping, name)
+                .map_or(AssignTarget::Nowhere, AssignTarget::Variable),
             Expression::StaticMemberExpression(it) => {
                 let object = self.value(&it.object);
                 self.member_spot(
                     &it.object,
                     object,
-                    Key::Known(Step::Key(it.property.name.as_str().to_owned())),
+                    MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
                 )
             }
             other => {
                 self.value(other);
-                Spot::Nowhere
+                AssignTarget::Nowhere
             }
         }
     }
 
-    fn member_spot(&self, object: &'a Expression<'a>, value: Value<'a>, key: Key<'a>) -> Spot<'a> {
+    fn member_spot(
+        &self,
+        object: &'a Expression<'a>,
+        value: Value<'a>,
+        key: MemberKey<'a>,
+    ) -> AssignTarget<'a> {
         let direct = matches!(plain(object), Expression::Identifier(_));
-        Spot::Member { object: value, key, root: root_of(self.input.scoping, object), direct }
+        AssignTarget::Member { object: value, key, root: root_of(self.input.scoping, object), direct }
     }
 
-    pub(super) fn get(&mut self, spot: &Spot<'a>, span: Span) -> Value<'a> {
+    pub(super) fn get(&mut self, spot: &AssignTarget<'a>, span: Span) -> Value<'a> {
         match spot {
-            Spot::Variable(symbol) => self.read_symbol(*symbol),
-            Spot::Member { object, key: Key::Known(step), .. } => {
+            AssignTarget::Variable(symbol) => self.read_symbol(*symbol),
+            AssignTarget::Member { object, key: MemberKey::Known(step), .. } => {
                 self.member(object.clone(), step, span, span)
             }
-            Spot::Member { object, key: Key::Computed(_), .. } => self.memory.part(object, &Step::Any),
-            Spot::Nowhere => Value::Unknown,
+            AssignTarget::Member { object, key: MemberKey::Computed(_), .. } => {
+                self.memory.part(object, &Step::Any)
+            }
+            AssignTarget::Nowhere => Value::Unknown,
         }
     }
 
-    pub(super) fn put(&mut self, spot: Spot<'a>, value: Value<'a>, span: Span) {
+    pub(super) fn put(&mut self, spot: AssignTarget<'a>, value: Value<'a>, span: Span) {
         match spot {
-            Spot::Variable(symbol) => self.write_symbol(symbol, value),
-            Spot::Member { object, key, root, direct } => {
+            AssignTarget::Variable(symbol) => self.write_symbol(symbol, value),
+            AssignTarget::Member { object, key, root, direct } => {
                 self.put_member(&object, &key, root, direct, value, span);
             }
-            Spot::Nowhere => {}
+            AssignTarget::Nowhere => {}
         }
     }
 
     fn put_member(
         &mut self,
         object: &Value<'a>,
-        key: &Key<'a>,
+        key: &MemberKey<'a>,
         root: Option<SymbolId>,
         direct: bool,
         value: Value<'a>,
@@ -154,7 +164,7 @@ impl<'a> Walk<'a, '_> {
                     let this = Some(Value::Object(*index));
                     self.follow(&setter, smallvec![(value, span, false)], None, this);
                 }
-                None => put_into(&mut self.memory.state, *index, key, value, span, Certainty::Certain),
+                None => put_into(&mut self.memory.state, *index, key, value, span, WriteCertainty::Certain),
             },
             Value::OneOf(values) => {
                 for object in values.iter() {
@@ -165,21 +175,21 @@ impl<'a> Walk<'a, '_> {
                             key,
                             value.clone(),
                             span,
-                            Certainty::Possible,
+                            WriteCertainty::Possible,
                         );
                     }
                 }
             }
             Value::Class(class) => {
-                put_into(&mut self.memory.state, class.statics, key, value, span, Certainty::Certain);
+                put_into(&mut self.memory.state, class.statics, key, value, span, WriteCertainty::Certain);
             }
             Value::Unknown | Value::Undefined | Value::Function(_) | Value::Global(_) => {}
             _ => {
                 let Some(root) = root else { return };
-                let mut record = Record::default();
+                let mut record = ObjectRecord::default();
                 match key {
-                    Key::Known(step) if direct => {
-                        record.fields.push(Member { key: step.clone(), value, span, getter: false });
+                    MemberKey::Known(step) if direct => {
+                        record.fields.push(ObjectMember { key: step.clone(), value, span, getter: false });
                     }
                     _ => record.extra.push(value),
                 }
@@ -189,18 +199,18 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Something of the outside is added to: from here on the variable holds it with the addition.
-    pub(super) fn add_to_variable(&mut self, variable: SymbolId, mut record: Record<'a>) {
+    pub(super) fn add_to_variable(&mut self, variable: SymbolId, mut record: ObjectRecord<'a>) {
         record.spreads.push(self.read_symbol(variable));
         let object = self.memory.state.new_object(record);
         self.write_symbol(variable, Value::Object(object));
     }
 
-    fn setter(&mut self, index: u32, key: &Key<'a>) -> Option<Rc<Closure<'a>>> {
-        let Key::Known(step) = key else { return None };
+    fn setter(&mut self, index: u32, key: &MemberKey<'a>) -> Option<Rc<Closure<'a>>> {
+        let MemberKey::Known(step) = key else { return None };
         let record = Rc::clone(self.memory.state.object(index));
         let own = record.setters.iter().find(|(name, _)| name == step).map(|(_, setter)| Rc::clone(setter));
         match (&own, &record.kind) {
-            (None, Kind::Instance(class)) => self.inherited_setter(class, step, &Value::Object(index)),
+            (None, RecordKind::Instance(class)) => self.inherited_setter(class, step, &Value::Object(index)),
             _ => own,
         }
     }
@@ -208,26 +218,26 @@ impl<'a> Walk<'a, '_> {
 
 /// Puts a value into an object.
 pub(super) fn put_into<'a>(
-    state: &mut State<'a>,
+    state: &mut ProgramState<'a>,
     index: u32,
-    key: &Key<'a>,
+    key: &MemberKey<'a>,
     value: Value<'a>,
     span: Span,
-    certainty: Certainty,
+    certainty: WriteCertainty,
 ) {
     match key {
-        Key::Known(step) => state.change(index, |record| {
+        MemberKey::Known(step) => state.change(index, |record| {
             let member = record.fields.iter_mut().find(|member| member.key == *step);
             match member {
-                Some(member) if certainty == Certainty::Certain => {
+                Some(member) if certainty == WriteCertainty::Certain => {
                     member.value = value;
                     member.span = span;
                 }
                 Some(member) => member.value = one_of([member.value.clone(), value]),
-                None => record.fields.push(Member { key: step.clone(), value, span, getter: false }),
+                None => record.fields.push(ObjectMember { key: step.clone(), value, span, getter: false }),
             }
         }),
-        Key::Computed(name) => state.change(index, |record| {
+        MemberKey::Computed(name) => state.change(index, |record| {
             record.extra.push(value);
             if has_sources(name) {
                 record.names.push(name.clone());

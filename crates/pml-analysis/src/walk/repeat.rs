@@ -11,26 +11,26 @@ use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::Walk;
+use super::Walker;
 use super::memory::LoopScope;
-use super::memory::state::{Changes, both, cost};
-use super::parts::flow::{JumpKind, Way};
+use super::memory::state::{StateChanges, both, cost};
+use super::parts::flow::{FlowPath, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
-use crate::marks::Place;
-use crate::value::{Path, Value, one_of};
+use crate::marks::ProbePlace;
+use crate::value::{MemberPath, Value, one_of};
 
 /// How a loop begins and ends.
-pub(super) struct Head {
-    pub(super) place: Place,
+pub(super) struct LoopHead {
+    pub(super) place: ProbePlace,
     pub(super) span: Span,
     pub(super) over: Span,
     pub(super) form: LoopForm,
-    pub(super) exit: Exit,
+    pub(super) exit: LoopExit,
 }
 
 /// Where a loop that was not broken off ends.
 #[derive(PartialEq, Eq, Clone, Copy)]
-pub(super) enum Exit {
+pub(super) enum LoopExit {
     /// Before a turn.
     AtHead,
     /// After a turn.
@@ -39,8 +39,8 @@ pub(super) enum Exit {
     Never,
 }
 
-impl<'a> Walk<'a, '_> {
-    pub(super) fn repeat(&mut self, head: &Head, body: impl FnOnce(&mut Self, Option<u32>)) {
+impl<'a> Walker<'a, '_> {
+    pub(super) fn repeat(&mut self, head: &LoopHead, body: impl FnOnce(&mut Self, Option<u32>)) {
         let labels = std::mem::take(&mut self.flow.labels);
         let node = (!self.recording.is_quiet())
             .then(|| self.node(head.place, head.span, DraftKind::Loop { over: head.over, form: head.form }));
@@ -52,7 +52,7 @@ impl<'a> Walk<'a, '_> {
             phis: FxHashMap::default(),
         });
         let mark = self.memory.state.mark();
-        self.flow.enter_jump(labels, JumpKind::Loop, mark, self.calls.frames.len());
+        self.flow.enter_jump(labels, JumpTargetKind::Loop, mark, self.calls.frames.len());
         let outside = Rc::clone(&self.flow.loops);
         if let Some(node) = node {
             self.flow.loops = outside.iter().copied().chain([node]).collect();
@@ -67,7 +67,7 @@ impl<'a> Walk<'a, '_> {
         }
         self.flow.loops = outside;
         let jump = self.flow.jumps.pop().expect("entered above");
-        let mut ends: Vec<Way<'a>> =
+        let mut ends: Vec<FlowPath<'a>> =
             if self.flow.live { vec![self.flow.way(&self.memory.state, mark)] } else { Vec::new() };
         ends.extend(jump.continues);
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
@@ -90,7 +90,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The ways on which the function we are in returns.
-    fn returns(&mut self) -> &mut [(Value<'a>, Way<'a>)] {
+    fn returns(&mut self) -> &mut [(Value<'a>, FlowPath<'a>)] {
         self.calls.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
     }
 
@@ -105,14 +105,14 @@ impl<'a> Walk<'a, '_> {
             let Some(variable) = self.memory.variable(&self.calls.activation, symbol) else { continue };
             let Some(before) = self.memory.state.read(variable).cloned() else { continue };
             let phi = self.memory.new_phi(before, node);
-            self.memory.state.write(variable, Value::Phi(phi, Path::default()));
+            self.memory.state.write(variable, Value::Phi(phi, MemberPath::default()));
             heads.push((variable, phi));
         }
         heads
     }
 
     /// What a turn puts into older objects is there in the next turn.
-    fn feed_objects(&mut self, scope: &LoopScope, ends: &[Way<'a>]) {
+    fn feed_objects(&mut self, scope: &LoopScope, ends: &[FlowPath<'a>]) {
         let mut phis: Vec<(u32, u32)> = scope.phis.iter().map(|(object, phi)| (*object, *phi)).collect();
         phis.sort_unstable();
         for (object, phi) in phis {
@@ -131,12 +131,18 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn exits(&self, exit: Exit, ends: Vec<Way<'a>>, at_head: &Frontier, phis: &[(u32, u32)]) -> Vec<Way<'a>> {
+    fn exits(
+        &self,
+        exit: LoopExit,
+        ends: Vec<FlowPath<'a>>,
+        at_head: &Frontier,
+        phis: &[(u32, u32)],
+    ) -> Vec<FlowPath<'a>> {
         match exit {
-            Exit::AtEnd => ends,
-            Exit::Never => Vec::new(),
-            Exit::AtHead => {
-                let mut changes = Changes::default();
+            LoopExit::AtEnd => ends,
+            LoopExit::Never => Vec::new(),
+            LoopExit::AtHead => {
+                let mut changes = StateChanges::default();
                 for (object, record) in ends.iter().flat_map(|way| way.changes.objects.iter()) {
                     let base =
                         changes.objects.get(object).unwrap_or_else(|| self.memory.state.object(object));
@@ -158,15 +164,20 @@ impl<'a> Walk<'a, '_> {
                         changes.variables.insert(variable, one_of(before.into_iter().chain([value.clone()])));
                     }
                 }
-                vec![Way { changes, frontier: at_head.clone() }]
+                vec![FlowPath { changes, frontier: at_head.clone() }]
             }
         }
     }
 
     pub(super) fn while_loop(&mut self, it: &'a WhileStatement<'a>) {
-        let exit = if is_true(&it.test) { Exit::Never } else { Exit::AtHead };
-        let head =
-            Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
+        let exit = if is_true(&it.test) { LoopExit::Never } else { LoopExit::AtHead };
+        let head = LoopHead {
+            place: ProbePlace::Loop,
+            span: it.span,
+            over: it.test.span(),
+            form: LoopForm::While,
+            exit,
+        };
         self.repeat(&head, |walk, _| {
             walk.tested(&it.test);
             walk.statement(&it.body);
@@ -174,12 +185,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn do_while(&mut self, it: &'a DoWhileStatement<'a>) {
-        let head = Head {
-            place: Place::Loop,
+        let head = LoopHead {
+            place: ProbePlace::Loop,
             span: it.span,
             over: it.test.span(),
             form: LoopForm::DoWhile,
-            exit: Exit::AtEnd,
+            exit: LoopExit::AtEnd,
         };
         self.repeat(&head, |walk, _| {
             walk.statement(&it.body);
@@ -200,9 +211,9 @@ impl<'a> Walk<'a, '_> {
             None => {}
         }
         self.flow.labels = labels;
-        let exit = if it.test.as_ref().is_none_or(is_true) { Exit::Never } else { Exit::AtHead };
+        let exit = if it.test.as_ref().is_none_or(is_true) { LoopExit::Never } else { LoopExit::AtHead };
         let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
-        let head = Head { place: Place::Loop, span: it.span, over, form: LoopForm::For, exit };
+        let head = LoopHead { place: ProbePlace::Loop, span: it.span, over, form: LoopForm::For, exit };
         self.repeat(&head, |walk, _| {
             if let Some(test) = &it.test {
                 walk.tested(test);
@@ -234,8 +245,13 @@ impl<'a> Walk<'a, '_> {
         self.uses.iterated(&over);
         self.flow.labels = labels;
         let form = if it.r#await { LoopForm::ForAwait } else { LoopForm::ForOf };
-        let head =
-            Head { place: Place::Loop, span: it.span, over: it.right.span(), form, exit: Exit::AtHead };
+        let head = LoopHead {
+            place: ProbePlace::Loop,
+            span: it.span,
+            over: it.right.span(),
+            form,
+            exit: LoopExit::AtHead,
+        };
         self.repeat(&head, |walk, node| {
             let item = walk.item(&over, node);
             let item = if it.r#await { walk.awaited(item) } else { item };
@@ -248,12 +264,12 @@ impl<'a> Walk<'a, '_> {
         let labels = std::mem::take(&mut self.flow.labels);
         let over = self.value(&it.right);
         self.flow.labels = labels;
-        let head = Head {
-            place: Place::Loop,
+        let head = LoopHead {
+            place: ProbePlace::Loop,
             span: it.span,
             over: it.right.span(),
             form: LoopForm::ForIn,
-            exit: Exit::AtHead,
+            exit: LoopExit::AtHead,
         };
         self.repeat(&head, |walk, _| {
             walk.uses.as_object(&over);
@@ -281,7 +297,7 @@ impl<'a> Walk<'a, '_> {
     /// What a loop over `over` is at.
     pub(super) fn item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
         match node {
-            Some(node) => Value::Item(Rc::new(self.memory.frozen(over)), node, Path::default()),
+            Some(node) => Value::Item(Rc::new(self.memory.frozen(over)), node, MemberPath::default()),
             None => self.memory.part(over, &Step::Any),
         }
     }

@@ -7,16 +7,16 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::DecisionForm;
 
-use super::Walk;
-use super::memory::state::{Changes, Mark};
-use super::parts::flow::{JumpKind, Out, Way};
+use super::Walker;
+use super::memory::state::{StateChanges, StateMark};
+use super::parts::flow::{FlowPath, JumpExit, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
+use crate::marks::ProbePlace;
 use crate::surface;
 use crate::value::{FunctionCode, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn statements(&mut self, list: &'a [Statement<'a>]) {
         self.hoist(list);
         for statement in list {
@@ -79,11 +79,11 @@ impl<'a> Walk<'a, '_> {
             Statement::BlockStatement(block) => self.block(&block.body),
             Statement::BreakStatement(it) => {
                 let label = it.label.as_ref().map(|label| label.name.as_str());
-                self.flow.jump(&self.memory.state, label, Out::Break, self.calls.frames.len());
+                self.flow.jump(&self.memory.state, label, JumpExit::Break, self.calls.frames.len());
             }
             Statement::ContinueStatement(it) => {
                 let label = it.label.as_ref().map(|label| label.name.as_str());
-                self.flow.jump(&self.memory.state, label, Out::Continue, self.calls.frames.len());
+                self.flow.jump(&self.memory.state, label, JumpExit::Continue, self.calls.frames.len());
             }
             Statement::ExpressionStatement(it) => {
                 self.value(&it.expression);
@@ -134,12 +134,12 @@ impl<'a> Walk<'a, '_> {
             return self.statements(body);
         }
         let mark = self.memory.state.mark();
-        self.flow.enter_jump(labels, JumpKind::Block, mark, self.calls.frames.len());
+        self.flow.enter_jump(labels, JumpTargetKind::Block, mark, self.calls.frames.len());
         self.statements(body);
         self.leave_block(mark);
     }
 
-    fn leave_block(&mut self, mark: Mark) {
+    fn leave_block(&mut self, mark: StateMark) {
         let jump = self.flow.jumps.pop().expect("entered by the caller");
         if jump.breaks.is_empty() {
             return;
@@ -166,7 +166,7 @@ impl<'a> Walk<'a, '_> {
         }
         let labels = std::mem::take(&mut self.flow.labels);
         let mark = self.memory.state.mark();
-        self.flow.enter_jump(labels, JumpKind::Block, mark, self.calls.frames.len());
+        self.flow.enter_jump(labels, JumpTargetKind::Block, mark, self.calls.frames.len());
         self.statement(&it.body);
         self.leave_block(mark);
     }
@@ -177,7 +177,7 @@ impl<'a> Walk<'a, '_> {
                 self.flow.way(&self.memory.state, frame.mark)
             } else {
                 // Nothing goes on where the program itself returns.
-                Way { changes: Changes::default(), frontier: self.flow.frontier.clone() }
+                FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
             let value = self.handed_back(value);
             if let Some(frame) = self.calls.frames.last_mut() {
@@ -190,7 +190,7 @@ impl<'a> Walk<'a, '_> {
     fn if_statement(&mut self, it: &'a IfStatement<'a>) {
         self.tested(&it.test);
         self.guard(&it.test, always_leaves(&it.consequent));
-        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::If);
+        let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::If);
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, "true", &before);
@@ -233,7 +233,7 @@ impl<'a> Walk<'a, '_> {
             outcomes.push(outcome(&value, index));
         }
         let decision = self.decision_with(
-            Place::Switch,
+            ProbePlace::Switch,
             it.span,
             it.discriminant.span(),
             DecisionForm::Switch,
@@ -241,18 +241,18 @@ impl<'a> Walk<'a, '_> {
             "",
         );
         let mark = self.memory.state.mark();
-        self.flow.enter_jump(labels, JumpKind::Switch, mark, self.calls.frames.len());
+        self.flow.enter_jump(labels, JumpTargetKind::Switch, mark, self.calls.frames.len());
         let before = self.flow.frontier.clone();
         // Functions of all cases are there in each of them; they stay when the cases are taken out again.
         for case in &it.cases {
             self.hoist(&case.consequent);
         }
         let hoisted = self.memory.state.changes(mark);
-        let mut fallen: Option<Way<'a>> = None;
+        let mut fallen: Option<FlowPath<'a>> = None;
         for (case, outcome) in it.cases.iter().zip(&outcomes) {
             self.memory.budget().spend(hoisted.variables.len());
             let matched =
-                Way { changes: hoisted.clone(), frontier: self.graph.arm(decision, outcome, &before) };
+                FlowPath { changes: hoisted.clone(), frontier: self.graph.arm(decision, outcome, &before) };
             self.flow.rejoin(&mut self.memory.state, std::iter::once(matched).chain(fallen.take()));
             for (index, statement) in case.consequent.iter().enumerate() {
                 if !self.flow.live && !declares_only(statement) {
@@ -266,17 +266,18 @@ impl<'a> Walk<'a, '_> {
             }
             fallen = self.flow.end_arm(&mut self.memory.state, mark);
         }
-        let mut ways: Vec<Way<'a>> = fallen.into_iter().collect();
+        let mut ways: Vec<FlowPath<'a>> = fallen.into_iter().collect();
         if it.cases.iter().all(|case| case.test.is_some()) {
             let frontier = self.graph.arm(decision, "default", &before);
-            ways.push(Way::unchanged(frontier));
+            ways.push(FlowPath::unchanged(frontier));
         }
         let jump = self.flow.jumps.pop().expect("entered above");
         self.flow.rejoin(&mut self.memory.state, ways.into_iter().chain(jump.breaks));
     }
 
     fn try_statement(&mut self, it: &'a TryStatement<'a>) {
-        let node = (!self.recording.is_quiet()).then(|| self.node(Place::Catch, it.span, DraftKind::Try));
+        let node =
+            (!self.recording.is_quiet()).then(|| self.node(ProbePlace::Catch, it.span, DraftKind::Try));
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         let returns = self.calls.frames.last().map_or(0, |frame| frame.returns.len());
@@ -285,13 +286,13 @@ impl<'a> Walk<'a, '_> {
         let mut uncaught = self.flow.thrown.pop().unwrap_or_default();
         let thrown = self.memory.state.ever(mark);
         let tried = self.flow.end_arm(&mut self.memory.state, mark);
-        let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
+        let mut ways: Vec<FlowPath<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
             let (errors, from): (Vec<_>, Vec<_>) = std::mem::take(&mut uncaught).into_iter().unzip();
             let mut frontier = self.graph.arm(node, "error", &before);
             frontier
                 .extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
-            self.flow.rejoin(&mut self.memory.state, [Way { changes: thrown.clone(), frontier }]);
+            self.flow.rejoin(&mut self.memory.state, [FlowPath { changes: thrown.clone(), frontier }]);
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
             }
@@ -319,7 +320,7 @@ impl<'a> Walk<'a, '_> {
         self.memory.budget().spend(left.len());
         if !goes_on {
             let frontier = if left.is_empty() { before } else { Frontier::new() };
-            ways.push(Way { changes: thrown, frontier });
+            ways.push(FlowPath { changes: thrown, frontier });
         }
         self.flow.rejoin(&mut self.memory.state, ways);
         for point in left {

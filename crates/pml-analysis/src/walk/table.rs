@@ -11,17 +11,17 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 use rustc_hash::FxHashSet;
 
-use super::Walk;
-use super::input::Input;
+use super::Walker;
+use super::input::WalkInput;
 use super::syntax::plain;
-use crate::marks::{Place, Table};
+use crate::marks::{FunctionTable, ProbePlace};
 use crate::roots;
-use crate::value::{Kind, Value, one_of};
+use crate::value::{RecordKind, Value, one_of};
 
 /// A longer table is no decision anybody would look at.
 const MOST_KEYS: usize = 32;
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// The functions that `table[key](…)` chooses from, each with its key, if they are certain to be those.
     pub(super) fn table(
         &mut self,
@@ -39,7 +39,8 @@ impl<'a> Walk<'a, '_> {
             return None;
         }
         let record = self.memory.state.object(*index);
-        let is_plain = matches!(record.kind, Kind::Object) && record.written.is_some() && record.closed();
+        let is_plain =
+            matches!(record.kind, RecordKind::Object) && record.written.is_some() && record.closed();
         if !is_plain || !(2..=MOST_KEYS).contains(&record.fields.len()) {
             return None;
         }
@@ -67,7 +68,7 @@ impl<'a> Walk<'a, '_> {
     fn is_fixed(&self, table: &Expression<'a>) -> bool {
         let Expression::Identifier(name) = plain(table) else { return false };
         let Some(symbol) = roots::variable(self.input.scoping, name) else { return false };
-        let Input { program, scoping, .. } = self.input;
+        let WalkInput { program, scoping, .. } = self.input;
         let loose = self.facts.loose.get_or_init(|| loose(program, scoping));
         scoping.symbol_flags(symbol).is_const_variable() && !loose.contains(&symbol)
     }
@@ -84,8 +85,11 @@ impl<'a> Walk<'a, '_> {
         self.deciding.decide(key, self.memory.budget());
         self.uses.as_text(key);
         let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
-        self.probes.marks.tables.insert(member.span, Table { keys: keys.clone(), optional: it.optional });
-        let (place, condition) = (Place::Switch, member.expression.span());
+        self.probes
+            .marks
+            .tables
+            .insert(member.span, FunctionTable { keys: keys.clone(), optional: it.optional });
+        let (place, condition) = (ProbePlace::Switch, member.expression.span());
         let decision = self.decision_with(place, member.span, condition, DecisionForm::Switch, keys, "");
         if let (true, Some(decision), Some(chain)) = (it.optional, decision, self.flow.chains.last_mut()) {
             chain.decisions.push((decision, "default"));
@@ -106,17 +110,17 @@ impl<'a> Walk<'a, '_> {
 
 /// The variables that are used otherwise than to read a member or the names of members: what they hold may be changed.
 fn loose(program: &Program<'_>, scoping: &Scoping) -> FxHashSet<SymbolId> {
-    let mut names = Loose { scoping, found: FxHashSet::default() };
+    let mut names = ChangeVisitor { scoping, found: FxHashSet::default() };
     names.visit_program(program);
     names.found
 }
 
-struct Loose<'s> {
+struct ChangeVisitor<'s> {
     scoping: &'s Scoping,
     found: FxHashSet<SymbolId>,
 }
 
-impl Loose<'_> {
+impl ChangeVisitor<'_> {
     /// Something is asked for the names of its members.
     fn asked(&mut self, object: &Expression<'_>) {
         if !matches!(plain(object), Expression::Identifier(_)) {
@@ -138,7 +142,7 @@ impl Loose<'_> {
     }
 }
 
-impl<'a> Visit<'a> for Loose<'_> {
+impl<'a> Visit<'a> for ChangeVisitor<'_> {
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
         self.found.extend(roots::variable(self.scoping, it));
     }

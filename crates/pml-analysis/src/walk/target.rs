@@ -6,19 +6,19 @@ use crate::value::Value;
 
 /// The tool or capability that is called.
 #[derive(Clone)]
-pub(crate) enum Target {
+pub(crate) enum CallTarget {
     Tool { server: Rc<str>, name: Rc<str> },
     Capability(Rc<str>),
 }
 
-impl Target {
+impl CallTarget {
     /// The tool or capability that `value` is; none for other values.
-    pub(crate) fn of(value: &Value<'_>) -> Option<Target> {
+    pub(crate) fn of(value: &Value<'_>) -> Option<CallTarget> {
         match value {
             Value::Tool(server, name) => {
-                Some(Target::Tool { server: Rc::clone(server), name: Rc::clone(name) })
+                Some(CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) })
             }
-            Value::Capability(name) => Some(Target::Capability(Rc::clone(name))),
+            Value::Capability(name) => Some(CallTarget::Capability(Rc::clone(name))),
             _ => None,
         }
     }

@@ -8,18 +8,18 @@ use serde_json::Value as Json;
 
 use super::super::parts::decided::DecidingLiterals;
 use super::super::parts::diagnostics::Diagnostics;
-use super::super::parts::graph::{DraftKind, Graph};
+use super::super::parts::graph::{DraftGraph, DraftKind};
 use super::callees::Callees;
 use super::lowering::Lowering;
 use crate::analysis::Code;
-use crate::budget::Seen;
+use crate::budget::VisitedParts;
 use crate::schema;
-use crate::uses::Uses;
-use crate::value::{Kind, Path, Value};
+use crate::uses::ArgumentUses;
+use crate::value::{MemberPath, RecordKind, Value};
 
 /// Complains of arguments that the schema of what is called does not allow.
 pub(crate) fn check_arguments(
-    graph: &Graph<'_>,
+    graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
     arguments: &[Option<Argument>],
     deciding: &mut DecidingLiterals,
@@ -61,10 +61,10 @@ fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
 
 /// Arguments of the program that become inputs of this call are what the call wants.
 pub(crate) fn use_parameters<'a>(
-    graph: &Graph<'a>,
+    graph: &DraftGraph<'a>,
     callees: &Callees<'_>,
     lowering: &Lowering<'_, 'a>,
-    uses: &mut Uses,
+    uses: &mut ArgumentUses,
 ) {
     for (draft, node) in graph.nodes.iter().zip(0..) {
         let DraftKind::Call(call) = &draft.kind else { continue };
@@ -72,17 +72,18 @@ pub(crate) fn use_parameters<'a>(
         if call.as_value {
             continue;
         }
-        let mut finder = ParameterFinder { root: input, lowering, found: Vec::new(), seen: Seen::default() };
+        let mut finder =
+            ParameterFinder { root: input, lowering, found: Vec::new(), seen: VisitedParts::default() };
         finder.find(input, &call.arguments);
-        for Wanted { path, schema, required } in finder.found {
+        for DeclaredUse { path, schema, required } in finder.found {
             uses.declared(path.steps(), (input, schema), required);
         }
     }
 }
 
 /// What a tool wants where an argument of the program goes.
-struct Wanted<'s> {
-    path: Path,
+struct DeclaredUse<'s> {
+    path: MemberPath,
     schema: &'s Json,
     required: bool,
 }
@@ -91,8 +92,8 @@ struct Wanted<'s> {
 struct ParameterFinder<'w, 'a, 'j> {
     root: &'j Json,
     lowering: &'w Lowering<'w, 'a>,
-    found: Vec<Wanted<'j>>,
-    seen: Seen,
+    found: Vec<DeclaredUse<'j>>,
+    seen: VisitedParts,
 }
 
 impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
@@ -106,8 +107,9 @@ impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
             Value::Parameter(path) if path.steps().is_empty() => {
                 let required = schema::required(self.root, schema);
                 for property in schema::properties(self.root, schema) {
-                    if let schema::Lookup::Found(inner) = schema::property(self.root, schema, property) {
-                        self.found.push(Wanted {
+                    if let schema::MemberLookup::Found(inner) = schema::property(self.root, schema, property)
+                    {
+                        self.found.push(DeclaredUse {
                             path: vec![Step::Key(property.to_owned())].into(),
                             schema: inner,
                             required: required.contains(&property),
@@ -115,13 +117,15 @@ impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
                     }
                 }
             }
-            Value::Parameter(path) => self.found.push(Wanted { path: path.clone(), schema, required: true }),
+            Value::Parameter(path) => {
+                self.found.push(DeclaredUse { path: path.clone(), schema, required: true });
+            }
             Value::Item(of, _, path) => {
                 if let Value::Parameter(of) = &**of {
                     let mut whole = of.steps().to_vec();
                     whole.push(Step::Any);
                     whole.extend(path.steps().iter().cloned());
-                    self.found.push(Wanted { path: whole.into(), schema, required: true });
+                    self.found.push(DeclaredUse { path: whole.into(), schema, required: true });
                 }
             }
             Value::OneOf(values) => {
@@ -139,16 +143,19 @@ impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
                 if self.seen.is_new(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
             {
                 for member in &record.fields {
-                    if let schema::Lookup::Found(inner) = schema::step_into(self.root, schema, &member.key) {
+                    if let schema::MemberLookup::Found(inner) =
+                        schema::step_into(self.root, schema, &member.key)
+                    {
                         self.find(inner, &member.value);
                     }
                 }
                 if record.is_array()
-                    && let schema::Lookup::Found(inner) = schema::step_into(self.root, schema, &Step::Any)
+                    && let schema::MemberLookup::Found(inner) =
+                        schema::step_into(self.root, schema, &Step::Any)
                 {
                     record.extra.iter().for_each(|value| self.find(inner, value));
                 }
-                if matches!(record.kind, Kind::Object) {
+                if matches!(record.kind, RecordKind::Object) {
                     record.spreads.iter().for_each(|spread| self.find(schema, spread));
                 }
             }

@@ -2,16 +2,16 @@
 
 use pml_model::structure::{Argument, DecisionForm, Node, NodeKind};
 
-use super::super::input::Input;
-use super::super::parts::graph::{DraftKind, Graph};
+use super::super::input::WalkInput;
+use super::super::parts::graph::{DraftGraph, DraftKind};
 use super::super::parts::permissions::id_of;
 use super::callees::Callees;
 use crate::analysis::Site;
 
 /// The nodes of the structure, each with its arguments.
 pub(crate) fn nodes(
-    input: &Input<'_, '_>,
-    graph: &Graph<'_>,
+    input: &WalkInput<'_, '_>,
+    graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
     arguments: Vec<Option<Argument>>,
 ) -> Vec<Node> {
@@ -49,7 +49,7 @@ pub(crate) fn nodes(
 }
 
 /// Which node each probe point means in each context.
-pub(crate) fn sites(graph: &Graph<'_>, callees: &Callees<'_>, nodes: &[Node]) -> Vec<Site> {
+pub(crate) fn sites(graph: &DraftGraph<'_>, callees: &Callees<'_>, nodes: &[Node]) -> Vec<Site> {
     let mut sites = Vec::with_capacity(graph.nodes.len());
     for ((draft, node), tool) in graph.nodes.iter().zip(nodes).zip(&callees.tools) {
         let (tool, value) = match &draft.kind {

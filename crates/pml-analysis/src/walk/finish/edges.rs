@@ -7,12 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value as Json;
 use smallvec::{SmallVec, smallvec};
 
-use super::super::parts::graph::{DraftKind, Graph};
+use super::super::parts::graph::{DraftGraph, DraftKind};
 use super::callees::Callees;
 use super::lowering::Lowering;
-use crate::budget::Budget;
+use crate::budget::WorkBudget;
 use crate::schema;
-use crate::value::{Kind, Value, key_name};
+use crate::value::{RecordKind, Value, key_name};
 
 /// How far ahead a provider is looked for a consumer whose input its output could fill.
 const SCHEMA_REACH: usize = 64;
@@ -21,11 +21,11 @@ const SCHEMA_REACH: usize = 64;
 pub(crate) type NewEdge = (u32, u32, Link);
 
 /// What a node is given, each part with its name.
-type Parts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v Value<'a>); 4]>;
+type NamedParts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v Value<'a>); 4]>;
 
 /// How one node feeds another.
 #[derive(Default)]
-struct Feeding<'p> {
+struct DataFeed<'p> {
     /// Without going around a loop.
     direct: bool,
     around: Option<u32>,
@@ -35,14 +35,14 @@ struct Feeding<'p> {
 
 /// The edges along which the results of calls and operations become inputs of others.
 pub(crate) fn data_edges<'a>(
-    graph: &Graph<'a>,
+    graph: &DraftGraph<'a>,
     lowering: &Lowering<'_, 'a>,
     callees: &Callees<'_>,
-    budget: &Budget,
+    budget: &WorkBudget,
 ) -> Vec<NewEdge> {
     let mut found = Vec::new();
     for to in 0..graph.nodes.len() as u32 {
-        let parts: Parts<'_, 'a> = match &graph.nodes[to as usize].kind {
+        let parts: NamedParts<'_, 'a> = match &graph.nodes[to as usize].kind {
             DraftKind::Call(call) => parts_of(&call.arguments),
             DraftKind::Operation { inputs, .. } => {
                 inputs.iter().map(|(name, value, _)| (Some(Cow::Borrowed(&**name)), value)).collect()
@@ -52,7 +52,7 @@ pub(crate) fn data_edges<'a>(
         if budget.is_spent_at(graph.nodes[to as usize].span) {
             break;
         }
-        for (from, Feeding { direct, around, names }) in fed(graph, lowering, to, &parts) {
+        for (from, DataFeed { direct, around, names }) in fed(graph, lowering, to, &parts) {
             let around = if direct { None } else { around.map(|node| graph.nodes[node as usize].id) };
             let coverage = coverage(graph, callees, to, &names, parts.len());
             found.push((from, to, Link::Provides { coverage, basis: Basis::Data, around }));
@@ -63,12 +63,12 @@ pub(crate) fn data_edges<'a>(
 
 /// The nodes that feed `to`, the first first.
 fn fed<'p, 'a>(
-    graph: &Graph<'a>,
+    graph: &DraftGraph<'a>,
     lowering: &Lowering<'_, 'a>,
     to: u32,
-    parts: &'p Parts<'_, 'a>,
-) -> SmallVec<[(u32, Feeding<'p>); 2]> {
-    let mut fed: SmallVec<[(u32, Feeding<'p>); 2]> = SmallVec::new();
+    parts: &'p NamedParts<'_, 'a>,
+) -> SmallVec<[(u32, DataFeed<'p>); 2]> {
+    let mut fed: SmallVec<[(u32, DataFeed<'p>); 2]> = SmallVec::new();
     for (name, value) in parts {
         let name = name.as_deref();
         for (from, around) in lowering.providers(value) {
@@ -79,7 +79,7 @@ fn fed<'p, 'a>(
             let place = match fed.binary_search_by_key(&from, |(from, _)| *from) {
                 Ok(place) => place,
                 Err(place) => {
-                    fed.insert(place, (from, Feeding::default()));
+                    fed.insert(place, (from, DataFeed::default()));
                     place
                 }
             };
@@ -98,7 +98,7 @@ fn fed<'p, 'a>(
 
 /// How much of what `to` requires the named members are.
 fn coverage(
-    graph: &Graph<'_>,
+    graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
     to: u32,
     names: &[Option<&str>],
@@ -126,7 +126,7 @@ fn coverage(
 }
 
 /// The nearest later call that a declared output could feed.
-pub(crate) fn schema_edges(graph: &Graph<'_>, callees: &Callees<'_>) -> Vec<NewEdge> {
+pub(crate) fn schema_edges(graph: &DraftGraph<'_>, callees: &Callees<'_>) -> Vec<NewEdge> {
     let outputs = callees.tools.iter().zip(0..).filter_map(|(tool, node)| Some((node, (*tool)?.output()?)));
     let providers: Vec<(u32, &Json)> = outputs.collect();
     if providers.is_empty() {
@@ -167,9 +167,9 @@ pub(crate) fn schema_edges(graph: &Graph<'_>, callees: &Callees<'_>) -> Vec<NewE
 }
 
 /// The members of the arguments of a call, each with its name.
-fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> Parts<'v, 'a> {
+fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> NamedParts<'v, 'a> {
     match arguments {
-        Value::Record(record) if matches!(record.kind, Kind::Object) => {
+        Value::Record(record) if matches!(record.kind, RecordKind::Object) => {
             let named = record.fields.iter().map(|member| (Some(key_name(&member.key)), &member.value));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             named.chain(rest.map(|value| (None, value))).collect()

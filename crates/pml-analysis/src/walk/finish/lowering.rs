@@ -11,10 +11,10 @@ use pml_model::structure::{Argument, Field, Step};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::super::memory::{Memory, Phi};
-use super::super::parts::graph::{Draft, DraftKind, Graph};
-use crate::budget::{Budget, Seen};
-use crate::value::{Distinct, Kind, Path, Record, Value, Values, key_name};
+use super::super::memory::{Phi, ProgramMemory};
+use super::super::parts::graph::{DraftGraph, DraftKind, NodeDraft};
+use crate::budget::{VisitedParts, WorkBudget};
+use crate::value::{DistinctValues, MemberPath, ObjectRecord, RecordKind, Value, ValueList, key_name};
 
 /// How many loops within loops an item is followed through.
 const MAX_ITEMS_IN_ITEMS: u32 = 2;
@@ -23,7 +23,7 @@ const MAX_PARTS: usize = 2_000;
 
 /// How much room there is for an argument.
 #[derive(Clone, Copy)]
-enum Room {
+enum PartRoom {
     /// It is known to fit.
     Enough,
     /// So many parts.
@@ -32,9 +32,9 @@ enum Room {
 
 /// What has been gone through while the sources of a value are found.
 #[derive(Default)]
-struct Tracing<'a> {
+struct SourceTrace<'a> {
     phis: FxHashSet<(u32, bool)>,
-    seen: Seen,
+    seen: VisitedParts,
     /// Parts made on the way, kept so that nothing else comes to stand where they stood.
     made: Vec<Value<'a>>,
 }
@@ -47,16 +47,20 @@ pub(crate) fn max_parts(source: &str) -> usize {
 /// What values are made into arguments with.
 pub(crate) struct Lowering<'w, 'a> {
     source: &'a str,
-    nodes: &'w [Draft<'a>],
+    nodes: &'w [NodeDraft<'a>],
     phis: &'w [Phi<'a>],
-    pub(crate) budget: &'w Budget,
+    pub(crate) budget: &'w WorkBudget,
     max_parts: usize,
     /// How deep in items of items we are.
     inside_items: Cell<u32>,
 }
 
 impl<'w, 'a> Lowering<'w, 'a> {
-    pub(crate) fn new(source: &'a str, graph: &'w Graph<'a>, memory: &'w Memory<'a, '_>) -> Lowering<'w, 'a> {
+    pub(crate) fn new(
+        source: &'a str,
+        graph: &'w DraftGraph<'a>,
+        memory: &'w ProgramMemory<'a, '_>,
+    ) -> Lowering<'w, 'a> {
         Lowering {
             source,
             nodes: &graph.nodes,
@@ -96,10 +100,10 @@ impl<'w, 'a> Lowering<'w, 'a> {
 
     /// A value as an argument; `span` is where it was read.
     fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
-        self.lower_into(value, span, Room::Parts(self.max_parts))
+        self.lower_into(value, span, PartRoom::Parts(self.max_parts))
     }
 
-    fn lower_into(&self, value: &Value<'a>, span: Span, room: Room) -> Argument {
+    fn lower_into(&self, value: &Value<'a>, span: Span, room: PartRoom) -> Argument {
         self.budget.spend(4);
         if self.budget.is_spent() {
             return Argument::nothing();
@@ -140,15 +144,15 @@ impl<'w, 'a> Lowering<'w, 'a> {
     }
 
     /// The room each of the parts of `value` has; none when there is not enough for all of them.
-    fn room_inside(&self, value: &Value<'a>, room: Room, parts: usize) -> Option<Room> {
-        let Room::Parts(most) = room else { return Some(Room::Enough) };
+    fn room_inside(&self, value: &Value<'a>, room: PartRoom, parts: usize) -> Option<PartRoom> {
+        let PartRoom::Parts(most) = room else { return Some(PartRoom::Enough) };
         let mut left = most;
         let fits = fits(value, &mut left);
         self.budget.spend(most - left);
         match most / parts.max(1) {
-            _ if fits => Some(Room::Enough),
+            _ if fits => Some(PartRoom::Enough),
             0 => None,
-            each => Some(Room::Parts(each)),
+            each => Some(PartRoom::Parts(each)),
         }
     }
 
@@ -207,7 +211,7 @@ impl<'w, 'a> Lowering<'w, 'a> {
         Argument::Expression { source, reads }
     }
 
-    fn lower_record(&self, record: &Record<'a>, span: Span, room: Room) -> Argument {
+    fn lower_record(&self, record: &ObjectRecord<'a>, span: Span, room: PartRoom) -> Argument {
         let more: Vec<Value<'a>> = record
             .extra
             .iter()
@@ -216,12 +220,12 @@ impl<'w, 'a> Lowering<'w, 'a> {
             .cloned()
             .collect();
         match record.kind {
-            Kind::Array if more.is_empty() && record.spreads.is_empty() => {
+            RecordKind::Array if more.is_empty() && record.spreads.is_empty() => {
                 let items =
                     record.fields.iter().map(|member| self.lower_into(&member.value, member.span, room));
                 Argument::Array { items: items.collect() }
             }
-            Kind::Object => {
+            RecordKind::Object => {
                 let fields = record.fields.iter().map(|member| Field {
                     name: key_name(&member.key).into_owned(),
                     value: self.lower_into(&member.value, member.span, room),
@@ -239,9 +243,9 @@ impl<'w, 'a> Lowering<'w, 'a> {
     }
 
     /// The results, parameters and items a value is made from.
-    pub(crate) fn sources_of(&self, value: &Value<'a>) -> Values<'a> {
-        let mut found = Distinct::default();
-        self.each_source(value, None, &mut Tracing::default(), &mut |source, _| found.add(source));
+    pub(crate) fn sources_of(&self, value: &Value<'a>) -> ValueList<'a> {
+        let mut found = DistinctValues::default();
+        self.each_source(value, None, &mut SourceTrace::default(), &mut |source, _| found.add(source));
         found.into_values()
     }
 
@@ -263,7 +267,7 @@ impl<'w, 'a> Lowering<'w, 'a> {
         &self,
         value: &Value<'a>,
         around: Option<u32>,
-        tracing: &mut Tracing<'a>,
+        tracing: &mut SourceTrace<'a>,
         visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
     ) {
         self.budget.spend(1);
@@ -312,18 +316,23 @@ impl<'w, 'a> Lowering<'w, 'a> {
         let mut gone_through: FxHashSet<(*const Value<'a>, bool)> = FxHashSet::default();
         let mut next = Some((value.clone(), None));
         while let Some((value, outer)) = next {
-            self.each_source(&value, outer, &mut Tracing::default(), &mut |source, around| match source {
-                Value::Result(node, _) => {
-                    self.budget.spend(found.len() / 32);
-                    if !found.contains(&(*node, around)) {
-                        found.push((*node, around));
+            self.each_source(
+                &value,
+                outer,
+                &mut SourceTrace::default(),
+                &mut |source, around| match source {
+                    Value::Result(node, _) => {
+                        self.budget.spend(found.len() / 32);
+                        if !found.contains(&(*node, around)) {
+                            found.push((*node, around));
+                        }
                     }
-                }
-                Value::Item(of, _, _) if gone_through.insert((Rc::as_ptr(of), around.is_some())) => {
-                    waiting.push(((**of).clone(), around));
-                }
-                _ => {}
-            });
+                    Value::Item(of, _, _) if gone_through.insert((Rc::as_ptr(of), around.is_some())) => {
+                        waiting.push(((**of).clone(), around));
+                    }
+                    _ => {}
+                },
+            );
             next = waiting.pop();
         }
         found
@@ -362,7 +371,7 @@ impl<'w, 'a> Lowering<'w, 'a> {
     }
 }
 
-fn extended(at: &Path, path: &[Step]) -> Path {
+fn extended(at: &MemberPath, path: &[Step]) -> MemberPath {
     if at.steps().len() + path.len() > 64 {
         return at.clone();
     }

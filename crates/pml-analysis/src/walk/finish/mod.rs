@@ -13,16 +13,16 @@ use pml_model::structure::{Argument, Edge, Structure};
 
 use self::callees::Callees;
 use self::lowering::Lowering;
-use super::memory::Promised;
+use super::memory::PromiseOrigin;
 use super::parts::graph::DraftKind;
-use super::{Found, TooMuch, Walk};
+use super::{BudgetSpent, WalkFindings, Walker};
 use crate::analysis::{Code, Severity};
 use crate::annotations;
-use crate::literals::{Found as Lifted, Lifting, hide_secrets, secret};
+use crate::literals::{LiftedParameters, LiteralLifter, hide_secrets, secret};
 use crate::value::Value;
 
-impl<'a, 's> Walk<'a, 's> {
-    pub(super) fn finish(mut self) -> Result<Found, TooMuch> {
+impl<'a, 's> Walker<'a, 's> {
+    pub(super) fn finish(mut self) -> Result<WalkFindings, BudgetSpent> {
         self.uncalled();
         self.unwaited();
         self.written_out();
@@ -30,8 +30,8 @@ impl<'a, 's> Walk<'a, 's> {
         let arguments = self.lower_arguments()?;
         self.add_edges(&callees);
         self.check_calls(&callees, &arguments);
-        let Lifted { parameters, spans, secrets } = self.lift(&callees)?;
-        let Walk { input, mut graph, mut probes, mut diagnostics, permissions, .. } = self;
+        let LiftedParameters { parameters, spans, secrets } = self.lift(&callees)?;
+        let Walker { input, mut graph, mut probes, mut diagnostics, permissions, .. } = self;
         let mut nodes = draw::nodes(&input, &graph, &callees, arguments);
         hide_secrets(&mut nodes, &parameters);
         let edges = graph.take_edges().into_iter().map(|(from, to, link)| Edge {
@@ -49,7 +49,7 @@ impl<'a, 's> Walk<'a, 's> {
         diagnostics.complain_of_opaque(&permissions.found.opaque);
         let mut complaints = diagnostics.complaints;
         complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
-        Ok(Found {
+        Ok(WalkFindings {
             structure,
             parameters,
             permissions: permissions.found,
@@ -62,16 +62,16 @@ impl<'a, 's> Walk<'a, 's> {
 
     /// # Errors
     /// The budget is spent: what was found cannot be relied on.
-    fn within_budget(&self) -> Result<(), TooMuch> {
+    fn within_budget(&self) -> Result<(), BudgetSpent> {
         let (budget, program) = (self.memory.budget(), self.input.program);
         if budget.is_spent_at(program.span) {
-            return Err(TooMuch(budget.gave_up_at().unwrap_or(program.span)));
+            return Err(BudgetSpent(budget.gave_up_at().unwrap_or(program.span)));
         }
         Ok(())
     }
 
     /// The arguments of each node that has some.
-    fn lower_arguments(&self) -> Result<Vec<Option<Argument>>, TooMuch> {
+    fn lower_arguments(&self) -> Result<Vec<Option<Argument>>, BudgetSpent> {
         let lowering = Lowering::new(self.input.source, &self.graph, &self.memory);
         let arguments = (0..self.graph.nodes.len()).map(|node| lowering.arguments_of(node as u32)).collect();
         self.within_budget()?;
@@ -89,7 +89,7 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     fn check_calls(&mut self, callees: &Callees<'s>, arguments: &[Option<Argument>]) {
-        let Walk { graph, memory, uses, deciding, diagnostics, .. } = self;
+        let Walker { graph, memory, uses, deciding, diagnostics, .. } = self;
         let lowering = Lowering::new(self.input.source, graph, memory);
         check::use_parameters(graph, callees, &lowering, uses);
         check::check_arguments(graph, callees, arguments, deciding, diagnostics);
@@ -97,11 +97,11 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// Literals handed to tools become parameters.
-    fn lift(&mut self, callees: &Callees<'s>) -> Result<Lifted, TooMuch> {
+    fn lift(&mut self, callees: &Callees<'s>) -> Result<LiftedParameters, BudgetSpent> {
         let uses = std::mem::take(&mut self.uses);
         let budget = self.memory.budget();
         let max_parts = lowering::max_parts(self.input.source);
-        let mut lifting = Lifting::new(uses.names(), &self.deciding.spans, budget, max_parts);
+        let mut lifting = LiteralLifter::new(uses.names(), &self.deciding.spans, budget, max_parts);
         for (draft, node) in self.graph.nodes.iter().zip(0..) {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
@@ -163,7 +163,7 @@ impl<'a, 's> Walk<'a, 's> {
             if !pending.consumed && !self.functions.left_out {
                 let message = format!("nothing waits for {}", pending.what.describe(&self.input));
                 let hint = match pending.what {
-                    Promised::Reduce => "put `await` before it",
+                    PromiseOrigin::Reduce => "put `await` before it",
                     _ => "put `await` before it, or the program may end first",
                 };
                 self.diagnostics.complain(

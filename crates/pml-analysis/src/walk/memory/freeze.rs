@@ -4,22 +4,22 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::Memory;
-use crate::value::{Path, Record, Value, one_of};
+use super::ProgramMemory;
+use crate::value::{MemberPath, ObjectRecord, Value, one_of};
 
 /// How deep objects within objects are frozen.
 const MAX_NESTED_OBJECTS: usize = 40;
 
 /// What is remembered while a value is frozen.
 #[derive(Default)]
-pub(crate) struct Freezing<'a> {
+pub(crate) struct FreezeCache<'a> {
     /// The objects we are in.
     open: Vec<u32>,
     /// Objects that are held several times are frozen once.
     done: FxHashMap<u32, Value<'a>>,
 }
 
-impl<'a> Memory<'a, '_> {
+impl<'a> ProgramMemory<'a, '_> {
     /// The value as it is now.
     pub(crate) fn frozen(&mut self, value: &Value<'a>) -> Value<'a> {
         if !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..)) {
@@ -28,7 +28,7 @@ impl<'a> Memory<'a, '_> {
         let mut freezing = std::mem::take(&mut self.freezing);
         let frozen = self.frozen_in(value, &mut freezing);
         if freezing.done.len() > 1_000 {
-            freezing = Freezing::default();
+            freezing = FreezeCache::default();
         } else {
             freezing.done.clear();
         }
@@ -36,7 +36,7 @@ impl<'a> Memory<'a, '_> {
         frozen
     }
 
-    pub(crate) fn frozen_in(&mut self, value: &Value<'a>, freezing: &mut Freezing<'a>) -> Value<'a> {
+    pub(crate) fn frozen_in(&mut self, value: &Value<'a>, freezing: &mut FreezeCache<'a>) -> Value<'a> {
         self.state.budget.spend(1);
         match value {
             // An object that contains itself ends here; so does nesting nobody reads.
@@ -70,18 +70,18 @@ impl<'a> Memory<'a, '_> {
         }
     }
 
-    pub(crate) fn frozen_object(&mut self, index: u32, freezing: &mut Freezing<'a>) -> Value<'a> {
+    pub(crate) fn frozen_object(&mut self, index: u32, freezing: &mut FreezeCache<'a>) -> Value<'a> {
         let record = Rc::clone(self.state.object(index));
         self.state.budget.spend(record.size());
         let around = self.coming_around(index);
         if around.is_empty() && is_frozen(&record) {
             return Value::Record(record);
         }
-        let mut frozen = Record {
+        let mut frozen = ObjectRecord {
             kind: record.kind.clone(),
             written: record.written,
             fields: Vec::with_capacity(record.fields.len()),
-            ..Record::default()
+            ..ObjectRecord::default()
         };
         for member in &record.fields {
             let value = self.frozen_in(&member.value, freezing);
@@ -110,14 +110,14 @@ impl<'a> Memory<'a, '_> {
                     phi
                 }
             };
-            found.push(Value::Phi(phi, Path::default()));
+            found.push(Value::Phi(phi, MemberPath::default()));
         }
         found
     }
 }
 
 /// Nothing in it can change: another moment would show the same. Records are never changed, only replaced.
-fn is_frozen(record: &Record<'_>) -> bool {
+fn is_frozen(record: &ObjectRecord<'_>) -> bool {
     let plain = |value: &Value<'_>| !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..));
     record.setters.is_empty()
         && record.fields.iter().all(|member| plain(&member.value))

@@ -14,15 +14,15 @@ use oxc_span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use self::part::longer;
-pub(crate) use self::promise::{Pending, Promised};
+pub(crate) use self::promise::{PendingPromise, PromiseOrigin};
 pub(crate) use self::sources::{has_sources, settled};
 
-use self::freeze::Freezing;
+use self::freeze::FreezeCache;
 use self::sources::sources;
-use self::state::{State, Variable};
-use crate::budget::{Budget, Seen};
+use self::state::{ProgramState, VariableKey};
+use crate::budget::{VisitedParts, WorkBudget};
 use crate::survey::Survey;
-use crate::value::{Activation, Distinct, Record, Value, one_of};
+use crate::value::{Activation, DistinctValues, ObjectRecord, Value, one_of};
 
 /// A loop being gone through.
 pub(crate) struct LoopScope {
@@ -41,43 +41,47 @@ pub(crate) struct Phi<'a> {
 }
 
 /// Everything values are kept in.
-pub(crate) struct Memory<'a, 's> {
+pub(crate) struct ProgramMemory<'a, 's> {
     survey: &'s Survey,
-    pub(crate) state: State<'a>,
+    pub(crate) state: ProgramState<'a>,
     pub(crate) phis: Vec<Phi<'a>>,
     /// The loops being gone through.
     pub(crate) loops: Vec<LoopScope>,
-    pub(crate) promises: Vec<Pending>,
+    pub(crate) promises: Vec<PendingPromise>,
     /// What freezing a value remembers, kept to be used again.
-    freezing: Freezing<'a>,
+    freezing: FreezeCache<'a>,
     /// Variables that functions change of which no call was seen.
     unsure: FxHashSet<SymbolId>,
 }
 
-impl<'a, 's> Memory<'a, 's> {
+impl<'a, 's> ProgramMemory<'a, 's> {
     /// Nothing yet, with room for so many variables.
-    pub(crate) fn new(survey: &'s Survey, variables: usize, unsure: FxHashSet<SymbolId>) -> Memory<'a, 's> {
-        Memory {
+    pub(crate) fn new(
+        survey: &'s Survey,
+        variables: usize,
+        unsure: FxHashSet<SymbolId>,
+    ) -> ProgramMemory<'a, 's> {
+        ProgramMemory {
             survey,
-            state: State::with_room_for(variables),
+            state: ProgramState::with_room_for(variables),
             phis: Vec::new(),
             loops: Vec::new(),
             promises: Vec::new(),
-            freezing: Freezing::default(),
+            freezing: FreezeCache::default(),
             unsure,
         }
     }
 
-    pub(crate) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &WorkBudget {
         &self.state.budget
     }
 
     /// A new object or array of the program.
-    pub(crate) fn allocate(&mut self, record: Record<'a>) -> Value<'a> {
+    pub(crate) fn allocate(&mut self, record: ObjectRecord<'a>) -> Value<'a> {
         Value::Object(self.state.new_object(record))
     }
 
-    pub(crate) fn variable(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> Option<Variable> {
+    pub(crate) fn variable(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> Option<VariableKey> {
         let home = self.survey.home[symbol.index()];
         let mut at = Some(from);
         while let Some(activation) = at {
@@ -146,10 +150,10 @@ impl<'a, 's> Memory<'a, 's> {
 
     /// Something computed at `span` from `values`.
     pub(crate) fn computed(&mut self, span: Span, values: &[Value<'a>]) -> Value<'a> {
-        let mut reads = Distinct::default();
+        let mut reads = DistinctValues::default();
         for value in values {
             let value = self.frozen(value);
-            let mut seen = Seen::default();
+            let mut seen = VisitedParts::default();
             sources(&value, &mut reads, &mut seen);
             self.state.budget.spend(seen.looked_at());
         }

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use oxc_span::Span;
 use pml_model::structure::Step;
 
-use super::Memory;
+use super::ProgramMemory;
 use super::sources::sources;
-use crate::budget::Seen;
-use crate::value::{Distinct, Kind, Path, Record, Value, one_of};
+use crate::budget::VisitedParts;
+use crate::value::{DistinctValues, MemberPath, ObjectRecord, RecordKind, Value, one_of};
 
-impl<'a> Memory<'a, '_> {
+impl<'a> ProgramMemory<'a, '_> {
     /// A part of a value.
     pub(crate) fn part(&mut self, value: &Value<'a>, step: &Step) -> Value<'a> {
         self.state.budget.spend(1 + value.width());
@@ -50,7 +50,7 @@ impl<'a> Memory<'a, '_> {
             Value::Promise(inner, _) => self.part(inner, step),
             Value::Computed(..) => value.clone(),
             Value::Template(parts) => {
-                let (mut reads, mut seen) = (Distinct::default(), Seen::default());
+                let (mut reads, mut seen) = (DistinctValues::default(), VisitedParts::default());
                 parts.iter().for_each(|(part, _)| sources(part, &mut reads, &mut seen));
                 self.state.budget.spend(seen.looked_at());
                 Value::Computed(Span::default(), reads.shared())
@@ -68,9 +68,9 @@ impl<'a> Memory<'a, '_> {
                 self.state.budget.spend(record.size());
                 let items = record_part(record, &Step::Any);
                 let part = self.part(&items, step);
-                Value::Item(Rc::new(part), node, Path::default())
+                Value::Item(Rc::new(part), node, MemberPath::default())
             }
-            _ => Value::Item(Rc::clone(of), node, Path::default().then(step.clone())),
+            _ => Value::Item(Rc::clone(of), node, MemberPath::default().then(step.clone())),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Memory<'a, '_> {
         }
         let items = self.part(of, &Step::Any);
         // Of a map only the values are known, which are the second of each pair.
-        let is_map = matches!(of, Value::Record(record) if matches!(record.kind, Kind::Holder));
+        let is_map = matches!(of, Value::Record(record) if matches!(record.kind, RecordKind::Collection));
         let part = match step {
             Step::Index(1) if is_map && self.is_callable(&items) => items,
             _ => self.part(&items, step),
@@ -97,24 +97,24 @@ impl<'a> Memory<'a, '_> {
     }
 }
 
-pub(crate) fn longer(path: &Path, step: &Step) -> Path {
+pub(crate) fn longer(path: &MemberPath, step: &Step) -> MemberPath {
     // Longer paths come from chasing links; which one is meant no longer matters to anybody.
     if path.steps().len() >= 64 { path.clone() } else { path.then(step.clone()) }
 }
 
 /// What [`record_part`] costs.
-fn part_cost(record: &Record<'_>, step: &Step) -> usize {
+fn part_cost(record: &ObjectRecord<'_>, step: &Step) -> usize {
     match step {
         Step::Any => record.size(),
         Step::Key(_) | Step::Index(_) => record.fields.len() / 16 + record.extra.len() + record.spreads.len(),
     }
 }
 
-fn holds_records(record: &Record<'_>) -> bool {
+fn holds_records(record: &ObjectRecord<'_>) -> bool {
     record.fields.iter().any(|member| matches!(member.value, Value::Record(_)))
 }
 
-fn record_part<'a>(record: &Record<'a>, step: &Step) -> Value<'a> {
+fn record_part<'a>(record: &ObjectRecord<'a>, step: &Step) -> Value<'a> {
     let spread_part = |spread: &Value<'a>| match spread {
         Value::Result(node, path) => Value::Result(*node, longer(path, step)),
         Value::Parameter(path) => Value::Parameter(longer(path, step)),

@@ -4,22 +4,22 @@ use std::rc::Rc;
 
 use oxc_span::Span;
 
-use super::super::input::Input;
-use super::super::target::Target;
-use super::Memory;
-use crate::budget::Seen;
-use crate::value::{Kind, Record, Value};
+use super::super::input::WalkInput;
+use super::super::target::CallTarget;
+use super::ProgramMemory;
+use crate::budget::VisitedParts;
+use crate::value::{ObjectRecord, RecordKind, Value};
 
 /// A promise somebody should wait for.
-pub(crate) struct Pending {
+pub(crate) struct PendingPromise {
     pub(crate) span: Span,
-    pub(crate) what: Promised,
+    pub(crate) what: PromiseOrigin,
     pub(crate) consumed: bool,
 }
 
 /// What makes a promise.
-pub(crate) enum Promised {
-    Call(Target),
+pub(crate) enum PromiseOrigin {
+    Call(CallTarget),
     /// A call of a local function, as written.
     Function(Span),
     Callback,
@@ -29,28 +29,28 @@ pub(crate) enum Promised {
     Method(&'static str),
 }
 
-impl Promised {
+impl PromiseOrigin {
     /// What makes the promise, for a message.
-    pub(crate) fn describe(&self, input: &Input<'_, '_>) -> String {
+    pub(crate) fn describe(&self, input: &WalkInput<'_, '_>) -> String {
         match self {
-            Promised::Call(Target::Tool { server, name }) => format!("`{server}:{name}`"),
-            Promised::Call(Target::Capability(name)) => format!("`{name}`"),
-            Promised::Function(call) => format!("`{}`", input.short(*call)),
-            Promised::Callback => "an async callback".to_owned(),
-            Promised::Fork => "the fork".to_owned(),
-            Promised::Reduce => "`reduce`".to_owned(),
-            Promised::Method(name) => format!("`{name}`"),
+            PromiseOrigin::Call(CallTarget::Tool { server, name }) => format!("`{server}:{name}`"),
+            PromiseOrigin::Call(CallTarget::Capability(name)) => format!("`{name}`"),
+            PromiseOrigin::Function(call) => format!("`{}`", input.short(*call)),
+            PromiseOrigin::Callback => "an async callback".to_owned(),
+            PromiseOrigin::Fork => "the fork".to_owned(),
+            PromiseOrigin::Reduce => "`reduce`".to_owned(),
+            PromiseOrigin::Method(name) => format!("`{name}`"),
         }
     }
 }
 
-impl<'a> Memory<'a, '_> {
+impl<'a> ProgramMemory<'a, '_> {
     /// Somebody waits for the promises in `value`.
     pub(crate) fn consume(&mut self, value: &Value<'a>) {
-        self.consume_new(value, &mut Seen::default());
+        self.consume_new(value, &mut VisitedParts::default());
     }
 
-    pub(crate) fn consume_new(&mut self, value: &Value<'a>, seen: &mut Seen) {
+    pub(crate) fn consume_new(&mut self, value: &Value<'a>, seen: &mut VisitedParts) {
         self.state.budget.spend(1);
         if self.state.budget.is_spent() {
             return;
@@ -67,7 +67,9 @@ impl<'a> Memory<'a, '_> {
             Value::OneOf(values) => values.iter().for_each(|value| self.consume_new(value, seen)),
             Value::Object(index) => {
                 let record = Rc::clone(self.state.object(*index));
-                if matches!(record.kind, Kind::Array | Kind::Holder) && seen.is_new(*index as usize, 1) {
+                if matches!(record.kind, RecordKind::Array | RecordKind::Collection)
+                    && seen.is_new(*index as usize, 1)
+                {
                     self.consume_record(&record, seen);
                 }
             }
@@ -86,13 +88,13 @@ impl<'a> Memory<'a, '_> {
         }
     }
 
-    pub(crate) fn consume_record(&mut self, record: &Record<'a>, seen: &mut Seen) {
+    pub(crate) fn consume_record(&mut self, record: &ObjectRecord<'a>, seen: &mut VisitedParts) {
         record.fields.iter().for_each(|member| self.consume_new(&member.value, seen));
         record.extra.iter().chain(&record.spreads).for_each(|value| self.consume_new(value, seen));
     }
 
-    pub(crate) fn pending(&mut self, span: Span, what: Promised) -> u32 {
-        self.promises.push(Pending { span, what, consumed: false });
+    pub(crate) fn pending(&mut self, span: Span, what: PromiseOrigin) -> u32 {
+        self.promises.push(PendingPromise { span, what, consumed: false });
         (self.promises.len() - 1) as u32
     }
 }

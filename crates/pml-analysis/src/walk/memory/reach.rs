@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use super::Memory;
-use crate::value::{Kind, Record, Value};
+use super::ProgramMemory;
+use crate::value::{ObjectRecord, RecordKind, Value};
 
-impl<'a> Memory<'a, '_> {
+impl<'a> ProgramMemory<'a, '_> {
     /// Calling the value, or something in it, can reach a tool.
     pub(crate) fn effectful(&self, value: &Value<'a>, depth: u32) -> bool {
         if depth > 3 || self.state.budget.is_spent() {
@@ -41,9 +41,9 @@ impl<'a> Memory<'a, '_> {
         }
     }
 
-    pub(crate) fn holds_effectful(&self, record: &Record<'a>, depth: u32) -> bool {
+    pub(crate) fn holds_effectful(&self, record: &ObjectRecord<'a>, depth: u32) -> bool {
         let class = match &record.kind {
-            Kind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth),
+            RecordKind::Instance(class) => self.effectful(&Value::Class(Rc::clone(class)), depth),
             _ => false,
         };
         class

@@ -2,22 +2,22 @@
 
 use std::rc::Rc;
 
-use crate::budget::Seen;
-use crate::value::{Distinct, Value};
+use crate::budget::VisitedParts;
+use crate::value::{DistinctValues, Value};
 
 /// The value behind promises.
 pub(crate) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Promise(..) | Value::OneOf(_) => {
-            let mut found = Distinct::default();
-            settle(value, &mut found, &mut Seen::default());
+            let mut found = DistinctValues::default();
+            settle(value, &mut found, &mut VisitedParts::default());
             found.one_of()
         }
         other => other.clone(),
     }
 }
 
-fn settle<'a>(value: &Value<'a>, found: &mut Distinct<'a>, seen: &mut Seen) {
+fn settle<'a>(value: &Value<'a>, found: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
     match value {
         Value::Promise(inner, _) => {
             if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
@@ -30,7 +30,7 @@ fn settle<'a>(value: &Value<'a>, found: &mut Distinct<'a>, seen: &mut Seen) {
 }
 
 /// The leaves something is computed from.
-pub(crate) fn sources<'a>(value: &Value<'a>, into: &mut Distinct<'a>, seen: &mut Seen) {
+pub(crate) fn sources<'a>(value: &Value<'a>, into: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
     seen.look();
     match value {
         Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
@@ -54,10 +54,10 @@ pub(crate) fn sources<'a>(value: &Value<'a>, into: &mut Distinct<'a>, seen: &mut
 
 /// Something of interest goes into it.
 pub(crate) fn has_sources(value: &Value<'_>) -> bool {
-    has_sources_new(value, &mut Seen::default())
+    has_sources_new(value, &mut VisitedParts::default())
 }
 
-fn has_sources_new(value: &Value<'_>, seen: &mut Seen) -> bool {
+fn has_sources_new(value: &Value<'_>, seen: &mut VisitedParts) -> bool {
     match value {
         Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
         Value::Record(_) => true,

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::super::memory::state::Mark;
-use super::flow::Way;
+use super::super::memory::state::StateMark;
+use super::flow::FlowPath;
 use crate::survey::FunctionIndex;
-use crate::value::{Activation, ClassValue, Value, Values};
+use crate::value::{Activation, ClassValue, Value, ValueList};
 
 /// How many expressions are gone through before calls of local functions are no longer followed: functions that call each
 /// other twice would otherwise double the work with each of them. Longer programs have one more for each byte.
@@ -16,23 +16,23 @@ const MAX_STEPS: u32 = 50_000;
 const MAX_CALL_DEPTH: usize = 48;
 
 /// A call of a local function being followed.
-pub(crate) struct Frame<'a> {
+pub(crate) struct CallFrame<'a> {
     pub(crate) function: FunctionIndex,
     pub(crate) context: u32,
     pub(crate) is_async: bool,
-    pub(crate) mark: Mark,
-    pub(crate) returns: SmallVec<[(Value<'a>, Way<'a>); 1]>,
+    pub(crate) mark: StateMark,
+    pub(crate) returns: SmallVec<[(Value<'a>, FlowPath<'a>); 1]>,
     pub(crate) yields: Vec<Value<'a>>,
     /// What a call of itself gives and is given.
     pub(crate) result: Option<u32>,
     pub(crate) parameters: Vec<u32>,
     /// What `arguments` holds.
-    pub(crate) given: Values<'a>,
+    pub(crate) given: ValueList<'a>,
 }
 
 /// The functions being followed, the program itself first.
 pub(crate) struct CallStack<'a> {
-    pub(crate) frames: Vec<Frame<'a>>,
+    pub(crate) frames: Vec<CallFrame<'a>>,
     pub(crate) activation: Rc<Activation<'a>>,
     next_activation: u32,
     /// How many instances of the program's classes are being made, each for a field of the one before.
@@ -56,8 +56,8 @@ impl<'a> CallStack<'a> {
     }
 
     /// Begins the program itself.
-    pub(crate) fn enter_program(&mut self, mark: Mark) {
-        self.frames.push(Frame {
+    pub(crate) fn enter_program(&mut self, mark: StateMark) {
+        self.frames.push(CallFrame {
             function: 0,
             context: 0,
             is_async: true,

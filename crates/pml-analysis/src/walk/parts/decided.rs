@@ -5,7 +5,7 @@ use std::rc::Rc;
 use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
-use crate::budget::{Budget, Seen};
+use crate::budget::{VisitedParts, WorkBudget};
 use crate::value::Value;
 
 /// Literals that reach a decision: they do not become parameters.
@@ -16,11 +16,11 @@ pub(crate) struct DecidingLiterals {
 
 impl DecidingLiterals {
     /// The literals in `value` decide something: another value there would be another program.
-    pub(crate) fn decide(&mut self, value: &Value<'_>, budget: &Budget) {
-        self.decide_new(value, &mut Seen::default(), budget);
+    pub(crate) fn decide(&mut self, value: &Value<'_>, budget: &WorkBudget) {
+        self.decide_new(value, &mut VisitedParts::default(), budget);
     }
 
-    fn decide_new(&mut self, value: &Value<'_>, seen: &mut Seen, budget: &Budget) {
+    fn decide_new(&mut self, value: &Value<'_>, seen: &mut VisitedParts, budget: &WorkBudget) {
         budget.spend(1);
         if budget.is_spent() {
             return;

@@ -8,7 +8,7 @@ use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeI
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use super::super::target::Target;
+use super::super::target::CallTarget;
 use crate::value::Value;
 
 /// So many nodes have a place without asking for more memory.
@@ -18,7 +18,7 @@ pub(crate) const USUAL_NODES: usize = 24;
 pub(crate) type Frontier = SmallVec<[(u32, Option<Rc<str>>); 2]>;
 
 /// A node before values are made into arguments.
-pub(crate) struct Draft<'a> {
+pub(crate) struct NodeDraft<'a> {
     pub(crate) id: NodeId,
     pub(crate) kind: DraftKind<'a>,
     pub(crate) span: Span,
@@ -32,7 +32,7 @@ pub(crate) struct Draft<'a> {
 pub(crate) type OperationInput<'a> = (Cow<'a, str>, Value<'a>, Span);
 
 pub(crate) enum DraftKind<'a> {
-    Call(Call<'a>),
+    Call(CallDraft<'a>),
     /// A pure operation and what it works on, by name.
     Operation {
         name: &'static str,
@@ -58,8 +58,8 @@ pub(crate) enum DraftKind<'a> {
 
 /// A call of a tool or capability.
 #[derive(Clone)]
-pub(crate) struct Call<'a> {
-    pub(crate) target: Target,
+pub(crate) struct CallDraft<'a> {
+    pub(crate) target: CallTarget,
     pub(crate) arguments: Value<'a>,
     pub(crate) span: Span,
     /// The tool is handed on as a value; what calls it is not seen.
@@ -75,8 +75,8 @@ pub(crate) struct NodePlace {
 }
 
 /// The nodes and edges found so far. Nodes are known by their index.
-pub(crate) struct Graph<'a> {
-    pub(crate) nodes: Vec<Draft<'a>>,
+pub(crate) struct DraftGraph<'a> {
+    pub(crate) nodes: Vec<NodeDraft<'a>>,
     edges: Vec<(u32, u32, Link)>,
     /// The same edges as a set, once a node was met again; until then each edge is new.
     edge_set: Option<FxHashSet<(u32, u32, Link)>>,
@@ -87,9 +87,9 @@ pub(crate) struct Graph<'a> {
     outcome_names: Vec<Rc<str>>,
 }
 
-impl<'a> Graph<'a> {
-    pub(crate) fn new() -> Graph<'a> {
-        Graph {
+impl<'a> DraftGraph<'a> {
+    pub(crate) fn new() -> DraftGraph<'a> {
+        DraftGraph {
             nodes: Vec::with_capacity(USUAL_NODES),
             edges: Vec::with_capacity(2 * USUAL_NODES),
             edge_set: None,
@@ -127,7 +127,7 @@ impl<'a> Graph<'a> {
         let id = NodeId { letter, number: *number };
         let node = self.nodes.len() as u32;
         let NodePlace { point, context, .. } = place;
-        self.nodes.push(Draft { id, kind, span, context, point, loops: Rc::clone(loops) });
+        self.nodes.push(NodeDraft { id, kind, span, context, point, loops: Rc::clone(loops) });
         // A join has no probe of its own: it shares its fork's point and is not found by it.
         if letter != Letter::J {
             self.by_place.insert(place, node);
@@ -140,14 +140,14 @@ impl<'a> Graph<'a> {
 
     /// The join of a fork that was met before.
     pub(crate) fn join_of(&self, fork: u32, place: NodePlace) -> Option<u32> {
-        let is_join = |node: &Draft<'_>| {
+        let is_join = |node: &NodeDraft<'_>| {
             matches!(node.kind, DraftKind::Join) && node.point == place.point && node.context == place.context
         };
         let offset = self.nodes.get(fork as usize + 1..)?.iter().position(is_join)?;
         Some(fork + 1 + offset as u32)
     }
 
-    pub(crate) fn node(&self, node: u32) -> &Draft<'a> {
+    pub(crate) fn node(&self, node: u32) -> &NodeDraft<'a> {
         &self.nodes[node as usize]
     }
 

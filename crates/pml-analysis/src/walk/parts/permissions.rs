@@ -3,13 +3,13 @@
 use oxc_span::Span;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::super::target::Target;
+use super::super::target::CallTarget;
 use super::diagnostics::Diagnostics;
 use super::graph::USUAL_NODES;
 use crate::analysis::{Code, Permissions, Remark, Severity};
 use crate::catalogue::{Catalogue, Tool};
 use crate::lines::Lines;
-use crate::roots::Root;
+use crate::roots::ToolRoot;
 use crate::schema;
 use crate::value::Value;
 
@@ -48,16 +48,16 @@ impl<'a, 's> PermissionLog<'a, 's> {
     }
 
     /// Whether a tool or capability that is written out is among the permissions; other roots always are.
-    pub(crate) fn has(&self, root: &Root) -> bool {
+    pub(crate) fn has(&self, root: &ToolRoot) -> bool {
         match root {
-            Root::Tool(server, name) => match self.catalogue.tool(server, name) {
+            ToolRoot::Tool(server, name) => match self.catalogue.tool(server, name) {
                 Some(tool) if self.declared.contains(&std::ptr::from_ref(tool)) => true,
                 tool => {
                     let id = tool.map_or_else(|| [server, ":", name].concat(), id_of);
                     self.found.declared.contains(&id) || self.found.capabilities.contains(&id)
                 }
             },
-            Root::Capability(name) => self.found.capabilities.contains(&**name),
+            ToolRoot::Capability(name) => self.found.capabilities.contains(&**name),
             _ => true,
         }
     }
@@ -89,7 +89,7 @@ impl<'a, 's> PermissionLog<'a, 's> {
         diagnostics: &mut Diagnostics<'a, 's>,
     ) {
         self.tools_kept.push((tool.clone(), span));
-        if let Some(target) = Target::of(tool) {
+        if let Some(target) = CallTarget::of(tool) {
             self.declare(&target, span, diagnostics);
         }
     }
@@ -100,9 +100,9 @@ impl<'a, 's> PermissionLog<'a, 's> {
     }
 
     /// Notes which tool it is, and complains when there is none.
-    pub(crate) fn declare(&mut self, target: &Target, span: Span, diagnostics: &mut Diagnostics<'a, 's>) {
+    pub(crate) fn declare(&mut self, target: &CallTarget, span: Span, diagnostics: &mut Diagnostics<'a, 's>) {
         match target {
-            Target::Tool { server, name } => {
+            CallTarget::Tool { server, name } => {
                 if let Some(tool) = self.catalogue.tool(server, name) {
                     if self.declared.insert(std::ptr::from_ref(tool)) {
                         self.found.declared.insert(id_of(tool));
@@ -132,7 +132,7 @@ impl<'a, 's> PermissionLog<'a, 's> {
                 let (message, hint) = no_such_tool(self.catalogue, server, name, &id);
                 diagnostics.complain(Severity::Error, Code::UnknownTool, span, message, hint);
             }
-            Target::Capability(name) => {
+            CallTarget::Capability(name) => {
                 self.found.capabilities.insert(name.to_string());
                 if self.catalogue.capability(name).is_none() {
                     let near = schema::nearest(name, self.catalogue.capability_names());

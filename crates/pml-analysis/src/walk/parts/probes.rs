@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::graph::{NodePlace, USUAL_NODES};
 use crate::analysis::Entry;
 use crate::lines::Lines;
-use crate::marks::{Followed, Marks, Place};
+use crate::marks::{FollowedFunction, ProbeMarks, ProbePlace};
 use crate::survey::{FunctionIndex, FunctionInfo};
 use crate::value::Closure;
 
@@ -18,9 +18,9 @@ use crate::value::Closure;
 const MAX_FOLLOWED: u32 = 20_000;
 
 /// The probe points and contexts given so far, and where we are among them.
-pub(crate) struct Probes<'s> {
+pub(crate) struct ProbeLog<'s> {
     lines: &'s Lines<'s>,
-    pub(crate) marks: Marks,
+    pub(crate) marks: ProbeMarks,
     next_point: u32,
     /// The context we are in.
     pub(crate) context: u32,
@@ -33,13 +33,13 @@ pub(crate) struct Probes<'s> {
     entered: FxHashSet<(u32, u32, FunctionIndex)>,
 }
 
-impl<'s> Probes<'s> {
-    pub(crate) fn new(lines: &'s Lines<'s>) -> Probes<'s> {
-        Probes {
+impl<'s> ProbeLog<'s> {
+    pub(crate) fn new(lines: &'s Lines<'s>) -> ProbeLog<'s> {
+        ProbeLog {
             lines,
-            marks: Marks {
+            marks: ProbeMarks {
                 points: FxHashMap::with_capacity_and_hasher(2 * USUAL_NODES, FxBuildHasher),
-                ..Marks::default()
+                ..ProbeMarks::default()
             },
             next_point: 1,
             context: 0,
@@ -52,7 +52,7 @@ impl<'s> Probes<'s> {
     }
 
     /// The point of a place, which is the same each time.
-    pub(crate) fn point(&mut self, place: Place, span: Span) -> u32 {
+    pub(crate) fn point(&mut self, place: ProbePlace, span: Span) -> u32 {
         *self.marks.points.entry((place, span)).or_insert_with(|| {
             self.next_point += 1;
             self.next_point - 1
@@ -69,7 +69,7 @@ impl<'s> Probes<'s> {
         if self.next_context >= MAX_FOLLOWED {
             return closure.context;
         }
-        let point = self.point(Place::Enter, call);
+        let point = self.point(ProbePlace::Enter, call);
         let enters = match self.contexts.get(&(point, self.context)) {
             Some(context) => *context,
             None => {
@@ -85,7 +85,7 @@ impl<'s> Probes<'s> {
 
     /// A call of a function that is being followed leads to the context it has.
     pub(crate) fn enter_again(&mut self, call: Span, enters: u32, function: (FunctionIndex, &FunctionInfo)) {
-        let point = self.point(Place::Enter, call);
+        let point = self.point(ProbePlace::Enter, call);
         self.note_entry(call, point, enters, function);
     }
 
@@ -100,6 +100,6 @@ impl<'s> Probes<'s> {
         if self.entered.insert((point, self.context, function)) {
             self.entries.push(entry);
         }
-        self.marks.followed.insert(info.span, Followed { function });
+        self.marks.followed.insert(info.span, FollowedFunction { function });
     }
 }

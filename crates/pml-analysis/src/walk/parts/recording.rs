@@ -2,14 +2,14 @@
 
 /// Walking can be quiet, so that it adds no nodes, and it can be a trial, of which nothing is kept.
 #[derive(Default)]
-pub(crate) struct Recording {
+pub(crate) struct WalkMode {
     /// How many computations that reach no tool we are in: each is one operation, not a structure.
     quiet: u32,
     /// Whether a function was come to that reaches a tool, while something is followed only to see that.
     trial: Option<bool>,
 }
 
-impl Recording {
+impl WalkMode {
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet > 0
     }

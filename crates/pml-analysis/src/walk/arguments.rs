@@ -6,6 +6,6 @@ use smallvec::SmallVec;
 use crate::value::Value;
 
 /// An argument: its value, where it stands, and whether it is spread.
-pub(super) type Given<'a> = (Value<'a>, Span, bool);
+pub(super) type CallArgument<'a> = (Value<'a>, Span, bool);
 /// What a call is given: most are given one or two arguments, which need no memory of their own.
-pub(super) type Givens<'a> = SmallVec<[Given<'a>; 2]>;
+pub(super) type CallArguments<'a> = SmallVec<[CallArgument<'a>; 2]>;
