@@ -58,24 +58,24 @@ impl WorkBudget {
 /// stay where it is.
 #[derive(Debug, Default)]
 pub(crate) struct VisitedParts {
-    looked_at: u32,
+    visits: u32,
     places: FxHashSet<(usize, usize)>,
 }
 
 impl VisitedParts {
     /// Whether a part has to be gone through. The first few always have: most values are small.
-    pub(crate) fn is_new(&mut self, place: usize, how: usize) -> bool {
-        self.looked_at = self.looked_at.saturating_add(1);
-        self.looked_at <= UNREMEMBERED || self.places.insert((place, how))
+    pub(crate) fn is_first_visit(&mut self, place: usize, how: usize) -> bool {
+        self.visits = self.visits.saturating_add(1);
+        self.visits <= UNREMEMBERED || self.places.insert((place, how))
     }
 
     /// One more value was looked at.
-    pub(crate) fn look(&mut self) {
-        self.looked_at = self.looked_at.saturating_add(1);
+    pub(crate) fn count_visit(&mut self) {
+        self.visits = self.visits.saturating_add(1);
     }
 
     /// How many values were looked at.
-    pub(crate) fn looked_at(&self) -> usize {
-        self.looked_at as usize
+    pub(crate) fn visit_count(&self) -> usize {
+        self.visits as usize
     }
 }

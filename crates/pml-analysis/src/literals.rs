@@ -289,7 +289,7 @@ fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut 
 }
 
 /// What the reply must say of a secret in a program.
-pub(crate) fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
+pub(crate) fn secret_complaint(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
     let at = lines.position(span);
     Complaint {
         severity: Severity::Warning,

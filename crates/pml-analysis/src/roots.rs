@@ -41,7 +41,7 @@ pub(crate) struct ToolRoots {
 }
 
 /// The variable a name means; `declare const mcp: Tools` makes none.
-pub(crate) fn variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
+pub(crate) fn resolve_variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
     let symbol = scoping.get_reference(name.reference_id.get()?).symbol_id()?;
     (!scoping.symbol_flags(symbol).is_ambient()).then_some(symbol)
 }
@@ -79,7 +79,7 @@ impl ToolRoots {
     /// What an expression leads to, as written.
     pub(crate) fn resolve(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<ToolRoot> {
         match expression {
-            Expression::Identifier(name) => match variable(scoping, name) {
+            Expression::Identifier(name) => match resolve_variable(scoping, name) {
                 Some(symbol) => self.aliases.get(&symbol).cloned(),
                 None => match name.name.as_str() {
                     "mcp" => Some(ToolRoot::Mcp),
@@ -143,7 +143,7 @@ impl ToolRoots {
                 }
                 Some(self.constant(scoping, &it.left)? + &self.constant(scoping, &it.right)?)
             }
-            Expression::Identifier(name) => self.constants.get(&variable(scoping, name)?).cloned(),
+            Expression::Identifier(name) => self.constants.get(&resolve_variable(scoping, name)?).cloned(),
             Expression::TSAsExpression(it) => self.constant(scoping, &it.expression),
             Expression::TSSatisfiesExpression(it) => self.constant(scoping, &it.expression),
             Expression::TSNonNullExpression(it) => self.constant(scoping, &it.expression),

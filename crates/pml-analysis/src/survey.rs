@@ -110,15 +110,15 @@ impl Survey {
     }
 
     /// The variables written between the bytes of `span`, each as often as it is.
-    pub(crate) fn written(&self, span: Span) -> impl Iterator<Item = SymbolId> {
+    pub(crate) fn writes_within(&self, span: Span) -> impl Iterator<Item = SymbolId> {
         let from = self.writes.partition_point(|(at, _)| *at < span.start);
         self.writes[from..].iter().take_while(move |(at, _)| *at < span.end).map(|(_, symbol)| *symbol)
     }
 
     /// The names between these bytes, each once, in order.
-    pub(crate) fn named(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
+    pub(crate) fn distinct_mentions(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
         let mut found: SmallVec<[Mention; 8]> = SmallVec::new();
-        for (_, mention) in self.mentioned(start, end) {
+        for (_, mention) in self.mentions_between(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
             }
@@ -127,14 +127,14 @@ impl Survey {
     }
 
     /// All names between these bytes, and where each stands.
-    pub(crate) fn mentioned(&self, start: u32, end: u32) -> &[(u32, Mention)] {
+    pub(crate) fn mentions_between(&self, start: u32, end: u32) -> &[(u32, Mention)] {
         let from = self.mentions.partition_point(|(at, _)| *at < start);
         let until = self.mentions.partition_point(|(at, _)| *at < end);
         &self.mentions[from..until.max(from)]
     }
 
     /// Whether something that can reach a tool is mentioned between these bytes.
-    pub(crate) fn reaches(&self, start: u32, end: u32) -> bool {
+    pub(crate) fn reaches_tool(&self, start: u32, end: u32) -> bool {
         let from = self.effects.partition_point(|at| *at < start);
         self.effects.get(from).is_some_and(|at| *at < end)
     }
@@ -228,7 +228,7 @@ impl SurveyVisitor<'_> {
         loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    return roots::variable(self.scoping, name);
+                    return roots::resolve_variable(self.scoping, name);
                 }
                 Expression::StaticMemberExpression(member) => &member.object,
                 Expression::ComputedMemberExpression(member) => &member.object,
@@ -584,7 +584,7 @@ impl<'a> Visit<'a> for SurveyVisitor<'_> {
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
         if let Expression::Identifier(name) = &it.callee {
-            let made = roots::variable(self.scoping, name);
+            let made = roots::resolve_variable(self.scoping, name);
             self.made_in.extend(made.map(|symbol| (symbol, self.current)));
         }
         walk::walk_new_expression(self, it);
@@ -616,7 +616,7 @@ impl<'a> Visit<'a> for SurveyVisitor<'_> {
         let Some(reference) = it.reference_id.get() else { return };
         let reference = self.scoping.get_reference(reference);
         let function = &mut self.survey.functions[self.current as usize];
-        match roots::variable(self.scoping, it) {
+        match roots::resolve_variable(self.scoping, it) {
             Some(symbol) => {
                 self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));
                 self.reads_in.push((symbol, self.current));

@@ -14,7 +14,7 @@ use crate::value::{MemberPath, Value};
 pub(crate) struct ArgumentUses {
     root: ParameterUse,
     /// What a type written for `args` says need not be given, whether it is asked for or not.
-    said_optional: Vec<MemberPath>,
+    declared_optional: Vec<MemberPath>,
 }
 
 /// So many members are looked through one by one.
@@ -39,14 +39,14 @@ struct ParameterUse {
 
 impl ArgumentUses {
     /// Part of `args` is asked for.
-    pub(crate) fn read(&mut self, path: &MemberPath) {
+    pub(crate) fn note_read(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
         }
     }
 
     /// It need not be given.
-    pub(crate) fn optional(&mut self, path: &MemberPath) {
+    pub(crate) fn note_optional(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.optional = true;
@@ -54,13 +54,13 @@ impl ArgumentUses {
     }
 
     /// A type says that it need not be given.
-    pub(crate) fn said_optional(&mut self, path: MemberPath) {
-        self.said_optional.push(path);
+    pub(crate) fn note_declared_optional(&mut self, path: MemberPath) {
+        self.declared_optional.push(path);
     }
 
     /// Makes optional what types say is so. A type alone asks for nothing.
-    pub(crate) fn believe_types(&mut self) {
-        for path in std::mem::take(&mut self.said_optional) {
+    pub(crate) fn apply_declared_optional(&mut self) {
+        for path in std::mem::take(&mut self.declared_optional) {
             if let Some(parameter) = self.root.known(path.steps()) {
                 parameter.optional = true;
             }
@@ -68,7 +68,7 @@ impl ArgumentUses {
     }
 
     /// It need not be given; this is used then.
-    pub(crate) fn defaulted(&mut self, path: &MemberPath, default: &Value<'_>) {
+    pub(crate) fn note_default(&mut self, path: &MemberPath, default: &Value<'_>) {
         let Some(parameter) = self.at(path.steps()) else { return };
         parameter.read = true;
         parameter.optional = true;
@@ -81,7 +81,7 @@ impl ArgumentUses {
     }
 
     /// Two values are compared: an argument is of the type of what it is compared with.
-    pub(crate) fn compared(&mut self, left: &Value<'_>, right: &Value<'_>) {
+    pub(crate) fn note_comparison(&mut self, left: &Value<'_>, right: &Value<'_>) {
         for (asked, other) in [(left, right), (right, left)] {
             if let (Value::Parameter(path), Value::Literal(literal)) = (asked, other)
                 && let Some(name) = type_name(&literal.value)
@@ -92,7 +92,7 @@ impl ArgumentUses {
     }
 
     /// Two values are combined by an operator.
-    pub(crate) fn operated(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
+    pub(crate) fn note_operator(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
         match operator {
             BinaryOperator::Addition => {
                 for (asked, other) in [(left, right), (right, left)] {
@@ -110,44 +110,44 @@ impl ArgumentUses {
             }
             BinaryOperator::In | BinaryOperator::Instanceof => {}
             _ if operator.is_arithmetic() || operator.is_bitwise() => {
-                self.as_number(left);
-                self.as_number(right);
+                self.note_number(left);
+                self.note_number(right);
             }
-            _ if operator.is_compare() || operator.is_equality() => self.compared(left, right),
+            _ if operator.is_compare() || operator.is_equality() => self.note_comparison(left, right),
             _ => {}
         }
     }
 
     /// Used as a number.
-    pub(crate) fn as_number(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_number(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "number");
         }
     }
 
     /// Put into a text.
-    pub(crate) fn as_text(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_text(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "string");
         }
     }
 
     /// Its members are gone through by name.
-    pub(crate) fn as_object(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_object(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "object");
         }
     }
 
     /// Gone through item by item.
-    pub(crate) fn iterated(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_iteration(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "array");
         }
     }
 
     /// An operation that works only on some kinds of value.
-    pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: ValueKinds) {
+    pub(crate) fn note_receiver(&mut self, value: &Value<'_>, kind: ValueKinds) {
         let Value::Parameter(path) = value else { return };
         let kind = kind.in_json();
         for (one, name) in [
@@ -163,7 +163,7 @@ impl ArgumentUses {
     }
 
     /// It becomes an input of a tool that says what it wants: a schema inside another.
-    pub(crate) fn declared(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
+    pub(crate) fn note_tool_input(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
         if let Some(parameter) = self.at(path) {
             if !required && !parameter.read {
                 parameter.optional = true;

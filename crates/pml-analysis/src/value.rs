@@ -108,7 +108,7 @@ pub(crate) struct ObjectMember<'a> {
 
 impl<'a> ObjectMember<'a> {
     /// The same member with another value.
-    pub(crate) fn with(&self, value: Value<'a>) -> ObjectMember<'a> {
+    pub(crate) fn with_value(&self, value: Value<'a>) -> ObjectMember<'a> {
         ObjectMember { key: self.key.clone(), value, span: self.span, getter: self.getter }
     }
 }
@@ -139,7 +139,7 @@ impl<'a> ObjectRecord<'a> {
     }
 
     /// All its members are known.
-    pub(crate) fn closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.extra.is_empty() && self.spreads.is_empty()
     }
 }
@@ -296,7 +296,7 @@ impl<'a> Value<'a> {
     }
 
     /// Equal for values that are the same; cheap.
-    fn print(&self) -> u64 {
+    fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         std::mem::discriminant(self).hash(&mut hasher);
         match self {
@@ -328,7 +328,7 @@ pub(crate) type ValueList<'a> = SmallVec<[Value<'a>; 2]>;
 #[derive(Debug, Default)]
 pub(crate) struct DistinctValues<'a> {
     values: ValueList<'a>,
-    /// Where values with a print stand, once there are many.
+    /// Where values with a fingerprint stand, once there are many.
     places: FxHashMap<u64, Vec<u32>>,
 }
 
@@ -345,10 +345,10 @@ impl<'a> DistinctValues<'a> {
         }
         if self.places.is_empty() {
             for (index, value) in self.values.iter().enumerate() {
-                self.places.entry(value.print()).or_default().push(index as u32);
+                self.places.entry(value.fingerprint()).or_default().push(index as u32);
             }
         }
-        let alike = self.places.entry(value.print()).or_default();
+        let alike = self.places.entry(value.fingerprint()).or_default();
         // Of many that differ deep inside, equal ones may stand twice.
         if !alike.iter().take(FEW).any(|index| self.values[*index as usize].same(value)) {
             alike.push(self.values.len() as u32);

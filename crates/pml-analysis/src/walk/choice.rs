@@ -23,17 +23,22 @@ impl<'a> Walker<'a, '_> {
         old: Value<'a>,
     ) -> Value<'a> {
         if let Value::Parameter(path) = &old {
-            self.uses.optional(path);
+            self.uses.note_optional(path);
         }
         let LogicalBranch { form, outcome, other, suffix, .. } = guarding(operator);
-        let decision =
-            self.guarded(&old, &it.right, (ProbePlace::Assign, it.span), it.left.span(), (form, suffix));
+        let decision = self.decide_guarded(
+            &old,
+            &it.right,
+            (ProbePlace::Assign, it.span),
+            it.left.span(),
+            (form, suffix),
+        );
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, outcome, &before);
-        let right = self.value(&it.right);
-        self.default_for(operator, &old, &right);
-        self.put(place, right.clone(), it.right.span());
+        let right = self.evaluate(&it.right);
+        self.note_default(operator, &old, &right);
+        self.write_target(place, right.clone(), it.right.span());
         let skipped = self.graph.arm(decision, other, &before);
         self.flow.end_optional_arm(&mut self.memory.state, mark, skipped);
         self.memory.budget().spend(old.width() + right.width());
@@ -41,7 +46,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// The decision of a logical operator, where a tool is reached in its right side.
-    fn guarded(
+    fn decide_guarded(
         &mut self,
         left: &Value<'a>,
         right: &Expression<'a>,
@@ -49,7 +54,7 @@ impl<'a> Walker<'a, '_> {
         condition: Span,
         (form, suffix): (DecisionForm, &'static str),
     ) -> Option<u32> {
-        if !self.reaches(right.span()) {
+        if !self.reaches_tool(right.span()) {
             return None;
         }
         self.deciding.decide(left, self.memory.budget());
@@ -58,19 +63,19 @@ impl<'a> Walker<'a, '_> {
 
     /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
     /// a parameter that was handed a function, holds here.
-    pub(super) fn reaches(&self, span: Span) -> bool {
+    pub(super) fn reaches_tool(&self, span: Span) -> bool {
         let holds_function = |symbol| match self.read_symbol(symbol) {
             held @ (Value::Function(_)
             | Value::Tool(..)
             | Value::Capability(_)
             | Value::OneOf(_)
             | Value::Item(..)
-            | Value::Object(_)) => self.memory.calls_something(&held),
+            | Value::Object(_)) => self.memory.leads_to_tool(&held),
             _ => false,
         };
-        let mentions = self.facts.survey.mentioned(span.start, span.end);
+        let mentions = self.facts.survey.mentions_between(span.start, span.end);
         self.memory.budget().spend(mentions.len() / 4);
-        self.facts.survey.reaches(span.start, span.end)
+        self.facts.survey.reaches_tool(span.start, span.end)
             || mentions.iter().any(|(_, mention)| match mention {
                 Mention::Variable(symbol) => holds_function(*symbol),
                 Mention::Arguments | Mention::Root => false,
@@ -78,62 +83,63 @@ impl<'a> Walker<'a, '_> {
     }
 
     pub(super) fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
-        self.tested(&it.test);
-        self.guard(&it.test, false);
+        self.evaluate_test(&it.test);
+        self.note_optional_test(&it.test, false);
         let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::Ternary);
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, "true", &before);
-        let consequent = self.value(&it.consequent);
+        let consequent = self.evaluate(&it.consequent);
         let yes = self.flow.end_arm(&mut self.memory.state, mark);
         self.flow.frontier = self.graph.arm(decision, "false", &before);
-        let alternate = self.value(&it.alternate);
+        let alternate = self.evaluate(&it.alternate);
         let no = self.flow.end_arm(&mut self.memory.state, mark);
         self.flow.rejoin(&mut self.memory.state, yes.into_iter().chain(no));
         if let Some(path) = self.peek_parameter(&it.test) {
-            self.uses.optional(&path);
+            self.uses.note_optional(&path);
         }
         self.memory.budget().spend(consequent.width() + alternate.width());
         one_of([consequent, alternate])
     }
 
     pub(super) fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
-        let left = self.operand(&it.left);
-        self.guard(&it.left, false);
+        let left = self.evaluate_operand(&it.left);
+        self.note_optional_test(&it.left, false);
         let LogicalBranch { place, form, outcome, other, suffix } = guarding(it.operator);
-        let decision = self.guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
+        let decision =
+            self.decide_guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         self.flow.frontier = self.graph.arm(decision, outcome, &before);
-        let right = self.value(&it.right);
+        let right = self.evaluate(&it.right);
         let skipped = self.graph.arm(decision, other, &before);
         self.flow.end_optional_arm(&mut self.memory.state, mark, skipped);
-        self.default_for(it.operator, &left, &right);
+        self.note_default(it.operator, &left, &right);
         self.memory.budget().spend(left.width() + right.width());
         one_of([left, right])
     }
 
     /// `args.x ?? 5` and `args.x || 5`: `x` need not be given.
-    fn default_for(&mut self, operator: LogicalOperator, left: &Value<'a>, right: &Value<'a>) {
+    fn note_default(&mut self, operator: LogicalOperator, left: &Value<'a>, right: &Value<'a>) {
         if let (LogicalOperator::Or | LogicalOperator::Coalesce, Value::Parameter(path)) = (operator, left) {
-            self.uses.defaulted(path, right);
+            self.uses.note_default(path, right);
         }
     }
 
     /// A test that asks whether an argument was given makes it optional, unless the program then gives up.
-    pub(super) fn guard(&mut self, test: &'a Expression<'a>, gives_up: bool) {
+    pub(super) fn note_optional_test(&mut self, test: &'a Expression<'a>, gives_up: bool) {
         match test.without_parentheses() {
             Expression::UnaryExpression(it) if it.operator == UnaryOperator::LogicalNot => {
                 if !gives_up {
-                    self.guard(&it.argument, false);
+                    self.note_optional_test(&it.argument, false);
                 }
             }
             Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof => {
-                self.guard(&it.argument, false);
+                self.note_optional_test(&it.argument, false);
             }
             Expression::LogicalExpression(it) => {
-                self.guard(&it.left, gives_up);
-                self.guard(&it.right, gives_up);
+                self.note_optional_test(&it.left, gives_up);
+                self.note_optional_test(&it.right, gives_up);
             }
             Expression::BinaryExpression(it) if it.operator.is_equality() => {
                 let is_nothing = |side: &Expression<'_>| side.is_null_or_undefined();
@@ -143,13 +149,13 @@ impl<'a> Walker<'a, '_> {
                     let is_not =
                         matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
                     if (is_nothing(other) || is_typeof) && (!gives_up || is_not) {
-                        self.guard(asked, false);
+                        self.note_optional_test(asked, false);
                     }
                 }
             }
             other => {
                 if let Some(path) = self.peek_parameter(other) {
-                    self.uses.optional(&path);
+                    self.uses.note_optional(&path);
                 }
             }
         }
@@ -165,7 +171,7 @@ impl<'a> Walker<'a, '_> {
     /// What a chain of names and members holds, without following anything.
     pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
         match expression.without_parentheses() {
-            Expression::Identifier(it) => match roots::variable(self.input.scoping, it) {
+            Expression::Identifier(it) => match roots::resolve_variable(self.input.scoping, it) {
                 Some(symbol) => Some(self.read_symbol(symbol)),
                 None if it.name == "args" => Some(Value::Parameter(MemberPath::default())),
                 None => None,

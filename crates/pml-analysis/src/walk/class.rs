@@ -17,8 +17,8 @@ use crate::value::{
 };
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
-        let parent = class.heritage.as_ref().and_then(|heritage| match self.value(&heritage.expression) {
+    pub(super) fn define_class(&mut self, class: &'a Class<'a>) -> Value<'a> {
+        let parent = class.heritage.as_ref().and_then(|heritage| match self.evaluate(&heritage.expression) {
             Value::Class(parent) => Some(parent),
             _ => None,
         });
@@ -46,7 +46,7 @@ impl<'a> Walker<'a, '_> {
                 let key = self.element_key(&it.key);
                 let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
                 let closure =
-                    self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
+                    self.make_closure_with(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
                 if let (true, Some(key)) = (it.r#static, key) {
                     let getter = it.kind == MethodDefinitionKind::Get;
                     let member = ObjectMember { key, value: closure, span: it.span, getter };
@@ -55,7 +55,7 @@ impl<'a> Walker<'a, '_> {
             }
             ClassElement::PropertyDefinition(it) if it.r#static => {
                 let key = self.element_key(&it.key);
-                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
                 if let Some(key) = key {
                     let member = ObjectMember { key, value, span: it.span, getter: false };
                     self.memory.state.change(class.statics, |record| record.fields.push(member));
@@ -67,7 +67,7 @@ impl<'a> Walker<'a, '_> {
             ClassElement::StaticBlock(it) => self.statements(&it.body),
             ClassElement::AccessorProperty(it) => {
                 if let Some(value) = &it.value {
-                    self.value(value);
+                    self.evaluate(value);
                 }
             }
             ClassElement::PropertyDefinition(_) | ClassElement::TSIndexSignature(_) => {}
@@ -75,7 +75,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
-        match self.key(key) {
+        match self.evaluate_property_key(key) {
             MemberKey::Known(step) => Some(step),
             MemberKey::Computed(_) => None,
         }
@@ -87,7 +87,7 @@ impl<'a> Walker<'a, '_> {
             let found = self.memory.state.object(class.statics).field(key).cloned();
             match found {
                 Some(ObjectMember { value: Value::Function(getter), getter: true, .. }) => {
-                    return self.follow(&getter, CallArguments::new(), None, Some(Value::Class(class)));
+                    return self.follow_call(&getter, CallArguments::new(), None, Some(Value::Class(class)));
                 }
                 Some(member) => return member.value,
                 None => at = class.parent.clone(),
@@ -97,7 +97,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// A method or getter of a class or its parents.
-    pub(super) fn inherited(
+    pub(super) fn inherited_member(
         &mut self,
         class: &Rc<ClassValue<'a>>,
         key: &Step,
@@ -111,10 +111,17 @@ impl<'a> Walker<'a, '_> {
                     continue;
                 }
                 match it.kind {
-                    MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
+                    MethodDefinitionKind::Method => return Some(self.bind_method(&class, &it.value, this)),
                     MethodDefinitionKind::Get => {
-                        let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
-                        return Some(self.follow(&getter, CallArguments::new(), None, Some(this.clone())));
+                        let Value::Function(getter) = self.bind_method(&class, &it.value, this) else {
+                            continue;
+                        };
+                        return Some(self.follow_call(
+                            &getter,
+                            CallArguments::new(),
+                            None,
+                            Some(this.clone()),
+                        ));
                     }
                     MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
                 }
@@ -138,7 +145,7 @@ impl<'a> Walker<'a, '_> {
                     && it.kind == MethodDefinitionKind::Set
                     && !it.r#static
                     && step_of_key(&it.key).as_ref() == Some(key)
-                    && let Value::Function(setter) = self.method(&class, &it.value, this)
+                    && let Value::Function(setter) = self.bind_method(&class, &it.value, this)
                 {
                     return Some(setter);
                 }
@@ -148,7 +155,7 @@ impl<'a> Walker<'a, '_> {
         None
     }
 
-    fn method(
+    fn bind_method(
         &mut self,
         class: &Rc<ClassValue<'a>>,
         function: &'a oxc_ast::ast::Function<'a>,
@@ -166,9 +173,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> Value<'a> {
-        let callee = self.raw(&it.callee);
-        let callee = self.handed_on(callee, it.callee.span());
-        let given = self.arguments(&it.arguments);
+        let callee = self.evaluate_raw(&it.callee);
+        let callee = self.note_escape(callee, it.callee.span());
+        let given = self.evaluate_arguments(&it.arguments);
         match callee {
             Value::Class(class) => {
                 let record =
@@ -185,11 +192,11 @@ impl<'a> Walker<'a, '_> {
             }
             Value::Function(closure) => {
                 let object = self.memory.state.new_object(ObjectRecord::default());
-                self.follow(&closure, given, Some(it.span), Some(Value::Object(object)));
+                self.follow_call(&closure, given, Some(it.span), Some(Value::Object(object)));
                 Value::Object(object)
             }
             Value::Global(name) => self.new_global(&name, it.span, given),
-            other => self.unknown_call(it.span, &[other], &given),
+            other => self.call_unknown(it.span, &[other], &given),
         }
     }
 
@@ -204,7 +211,7 @@ impl<'a> Walker<'a, '_> {
                 if let Some((Value::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
                     let arguments = smallvec![(resolve, span, false), (Value::Unknown, span, false)];
-                    self.follow(&executor, arguments, None, None);
+                    self.follow_call(&executor, arguments, None, None);
                 }
                 let value = self.memory.part(&Value::Object(holder), &Step::Any);
                 Value::Promise(Rc::new(settled(&value)), None)
@@ -214,7 +221,7 @@ impl<'a> Walker<'a, '_> {
                 let mut record = ObjectRecord { kind, ..ObjectRecord::default() };
                 if matches!(name, "Map" | "WeakMap")
                     && let Some((pairs, _, _)) = given.first()
-                    && self.memory.effectful(pairs, 0)
+                    && self.memory.can_reach_tool(pairs, 0)
                 {
                     let map = self.memory.state.new_object(record);
                     self.put_pairs(map, &pairs.clone(), span);
@@ -229,7 +236,7 @@ impl<'a> Walker<'a, '_> {
                 }
                 self.memory.allocate(record)
             }
-            _ => self.unknown_call(span, &[], &given),
+            _ => self.call_unknown(span, &[], &given),
         }
     }
 
@@ -252,17 +259,17 @@ impl<'a> Walker<'a, '_> {
             if let Some(parent) = class.parent.clone() {
                 self.construct(&parent, object, given.clone(), None);
             }
-            self.fields(class, object);
+            self.initialise_fields(class, object);
         }
         if let Some(constructor) = constructor
-            && let Value::Function(closure) = self.method(class, constructor, &Value::Object(object))
+            && let Value::Function(closure) = self.bind_method(class, constructor, &Value::Object(object))
         {
-            self.follow(&closure, given, call, Some(Value::Object(object)));
+            self.follow_call(&closure, given, call, Some(Value::Object(object)));
         }
     }
 
     /// The fields a class gives a new instance.
-    fn fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
+    fn initialise_fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
         let activation = Rc::new(Activation {
             id: class.outer.id,
             function: class.outer.function,
@@ -276,7 +283,7 @@ impl<'a> Walker<'a, '_> {
             if it.r#static || it.declare {
                 continue;
             }
-            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
             if let Some(key) = step_of_key(&it.key) {
                 let member = ObjectMember { key, value, span: it.span, getter: false };
                 self.memory.state.change(object, |record| record.fields.push(member));
@@ -286,17 +293,17 @@ impl<'a> Walker<'a, '_> {
     }
 
     pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let this = self.calls.this_object();
-        let Some(class) = self.calls.class() else { return self.unknown_call(it.span, &[], &given) };
+        let Some(class) = self.calls.class() else { return self.call_unknown(it.span, &[], &given) };
         match (class.parent.clone(), this) {
             (Some(parent), Some(object)) => {
                 self.construct(&parent, object, given, None);
-                self.fields(&class, object);
+                self.initialise_fields(&class, object);
             }
             (None, Some(object)) => {
-                self.unknown_call(it.span, &[], &given);
-                self.fields(&class, object);
+                self.call_unknown(it.span, &[], &given);
+                self.initialise_fields(&class, object);
             }
             _ => {}
         }
@@ -304,20 +311,20 @@ impl<'a> Walker<'a, '_> {
     }
 
     pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let key = Step::Key(name.to_owned());
         let method =
             match (self.calls.class().and_then(|class| class.parent.clone()), self.calls.this_object()) {
-                (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
+                (Some(parent), Some(object)) => self.inherited_member(&parent, &key, &Value::Object(object)),
                 (Some(parent), None) => Some(self.static_member(&parent, &key)),
                 _ => None,
             };
         match method {
             Some(Value::Function(closure)) => {
                 let this = self.calls.this();
-                self.follow(&closure, given, Some(it.span), Some(this))
+                self.follow_call(&closure, given, Some(it.span), Some(this))
             }
-            _ => self.unknown_call(it.span, &[], &given),
+            _ => self.call_unknown(it.span, &[], &given),
         }
     }
 }

@@ -23,15 +23,15 @@ const MAX_FOLDED_BYTES: usize = 64 * 1024;
 
 impl<'a> Walker<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
-    pub(super) fn value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = self.raw(expression);
-        self.handed_on(value, expression.span())
+    pub(super) fn evaluate(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate_raw(expression);
+        self.note_escape(value, expression.span())
     }
 
     /// The value of a computed key. Which tool is meant is read off the source alone, never off what a variable
     /// seems to hold.
-    pub(super) fn key_value(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
-        let value = self.value(key);
+    pub(super) fn evaluate_key(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate(key);
         let is_root = match object {
             Value::Mcp | Value::Server(_) | Value::Capabilities => true,
             Value::Global(name) => &**name == "globalThis",
@@ -47,7 +47,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// A value that goes somewhere we do not follow it.
-    pub(super) fn handed_on(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
+    pub(super) fn note_escape(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
         match &value {
             Value::Mcp => {
                 self.permissions
@@ -75,11 +75,12 @@ impl<'a> Walker<'a, '_> {
         Value::Unknown
     }
 
-    pub(super) fn raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// The value of an expression whatever it is; `mcp` and its servers may stand here, as the object of a member.
+    pub(super) fn evaluate_raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let span = expression.span();
         self.calls.step();
         self.memory.budget().spend(1);
-        if self.too_much(span) {
+        if self.is_spent_at(span) {
             return Value::Unknown;
         }
         match expression {
@@ -89,17 +90,17 @@ impl<'a> Walker<'a, '_> {
             Expression::StringLiteral(it) => Value::literal(it.value.as_str(), span),
             Expression::BigIntLiteral(_) | Expression::RegExpLiteral(_) => self.memory.computed(span, &[]),
             Expression::TemplateLiteral(it) => self.template(it),
-            Expression::Identifier(it) => self.name(it),
+            Expression::Identifier(it) => self.read_name(it),
             Expression::ThisExpression(_) => self.calls.this(),
             Expression::ArrayExpression(it) => self.array(it),
             Expression::ObjectExpression(it) => self.object(it),
-            Expression::ArrowFunctionExpression(it) => self.closure(FunctionCode::Arrow(it)),
-            Expression::FunctionExpression(it) => self.closure(FunctionCode::Function(it)),
-            Expression::ClassExpression(it) => self.class(it),
+            Expression::ArrowFunctionExpression(it) => self.make_closure(FunctionCode::Arrow(it)),
+            Expression::FunctionExpression(it) => self.make_closure(FunctionCode::Function(it)),
+            Expression::ClassExpression(it) => self.define_class(it),
             Expression::AssignmentExpression(it) => self.assignment(it),
             Expression::AwaitExpression(it) => {
-                let value = self.value(&it.argument);
-                self.awaited(value)
+                let value = self.evaluate(&it.argument);
+                self.await_value(value)
             }
             Expression::BinaryExpression(it) => self.binary(it),
             Expression::CallExpression(it) => self.call(it),
@@ -110,73 +111,68 @@ impl<'a> Walker<'a, '_> {
             Expression::SequenceExpression(it) => {
                 let mut last = Value::Undefined;
                 for expression in &it.expressions {
-                    last = self.value(expression);
+                    last = self.evaluate(expression);
                 }
                 last
             }
             Expression::TaggedTemplateExpression(it) => self.tagged(it),
             Expression::UnaryExpression(it) => self.unary(it),
             Expression::UpdateExpression(it) => self.update(it),
-            Expression::YieldExpression(it) => self.yielded(it.argument.as_ref(), it.delegate),
+            Expression::YieldExpression(it) => self.yield_value(it.argument.as_ref(), it.delegate),
             Expression::PrivateInExpression(it) => {
-                self.value(&it.right);
+                self.evaluate(&it.right);
                 Value::Unknown
             }
             Expression::ImportExpression(it) => {
-                self.value(&it.source);
+                self.evaluate(&it.source);
                 self.permissions.ambient(span, "import()");
                 self.permissions.opaque(span, "`import()` could bring in anything");
                 Value::Unknown
             }
-            Expression::ParenthesizedExpression(it) => self.raw(&it.expression),
+            Expression::ParenthesizedExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSAsExpression(it) => {
-                let value = self.raw(&it.expression);
-                self.typed(&value, &it.type_annotation);
+                let value = self.evaluate_raw(&it.expression);
+                self.note_optional_members(&value, &it.type_annotation);
                 value
             }
-            Expression::TSSatisfiesExpression(it) => self.raw(&it.expression),
+            Expression::TSSatisfiesExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSTypeAssertion(it) => {
-                let value = self.raw(&it.expression);
-                self.typed(&value, &it.type_annotation);
+                let value = self.evaluate_raw(&it.expression);
+                self.note_optional_members(&value, &it.type_annotation);
                 value
             }
-            Expression::TSNonNullExpression(it) => self.raw(&it.expression),
-            Expression::TSInstantiationExpression(it) => self.raw(&it.expression),
+            Expression::TSNonNullExpression(it) => self.evaluate_raw(&it.expression),
+            Expression::TSInstantiationExpression(it) => self.evaluate_raw(&it.expression),
             // The name of a class is no way to make functions.
             Expression::StaticMemberExpression(it)
                 if it.property.name == "name"
                     && matches!(&it.object, Expression::StaticMemberExpression(inner) if inner.property.name == "constructor") =>
             {
                 let Expression::StaticMemberExpression(inner) = &it.object else { return Value::Unknown };
-                let object = self.operand(&inner.object);
+                let object = self.evaluate_operand(&inner.object);
                 self.memory.computed(span, &[object])
             }
             Expression::StaticMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
                 let key = self.keys.take(&it.property.name);
-                let value = self.member(object, &key, it.property.span, span);
+                let value = self.read_member(object, &key, it.property.span, span);
                 self.keys.put_back(key);
                 value
             }
             Expression::ComputedMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.key_value(&object, &it.expression);
-                self.member_by(object, &key, it.expression.span(), span)
+                let key = self.evaluate_key(&object, &it.expression);
+                self.read_computed_member(object, &key, it.expression.span(), span)
             }
             Expression::PrivateFieldExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, span)
+                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, span)
             }
             _ => Value::Unknown,
         }
-    }
-
-    /// The object of a member: here `mcp` and its servers are at home.
-    pub(super) fn base(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        self.raw(expression)
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
@@ -187,10 +183,10 @@ impl<'a> Walker<'a, '_> {
                 parts.push((Value::folded(text, quasi.span), quasi.span));
             }
             if let Some(expression) = it.expressions.get(index) {
-                let value = self.value(expression);
-                self.unawaited(&value, expression.span(), "is put into a text");
-                self.uses.as_text(&value);
-                parts.push((self.memory.frozen(&value), expression.span()));
+                let value = self.evaluate(expression);
+                self.complain_if_unawaited(&value, expression.span(), "is put into a text");
+                self.uses.note_text(&value);
+                parts.push((self.memory.freeze(&value), expression.span()));
             }
         }
         if it.expressions.is_empty() {
@@ -206,22 +202,22 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn tagged(&mut self, it: &'a TaggedTemplateExpression<'a>) -> Value<'a> {
-        let tag = self.raw(&it.tag);
+        let tag = self.evaluate_raw(&it.tag);
         let mut values = vec![Value::Unknown];
         for expression in &it.quasi.expressions {
-            values.push(self.value(expression));
+            values.push(self.evaluate(expression));
         }
         match tag {
             Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
                 self.permissions.opaque(it.span, "a tool is used as the tag of a template");
                 if let Value::Tool(..) | Value::Capability(_) = tag {
-                    self.tool_as_value(&tag, it.tag.span());
+                    self.hand_on_tool(&tag, it.tag.span());
                 }
                 Value::Unknown
             }
             Value::Function(closure) => {
                 let arguments = values.into_iter().map(|value| (value, it.span, false)).collect();
-                self.follow(&closure, arguments, None, None)
+                self.follow_call(&closure, arguments, None, None)
             }
             other => {
                 values.push(other);
@@ -230,8 +226,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
-        let symbol = roots::variable(self.input.scoping, it);
+    fn read_name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
+        let symbol = roots::resolve_variable(self.input.scoping, it);
         match symbol {
             Some(symbol) => match self.facts.roots.aliases.get(&symbol) {
                 Some(root) => {
@@ -240,11 +236,11 @@ impl<'a> Walker<'a, '_> {
                 }
                 None => self.read_symbol(symbol),
             },
-            None => self.free_name(it.name.as_str(), it.span),
+            None => self.read_free_name(it.name.as_str(), it.span),
         }
     }
 
-    pub(super) fn free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+    pub(super) fn read_free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
         self.permissions.touch(span);
         match name {
             "args" => Value::Parameter(MemberPath::default()),
@@ -294,13 +290,18 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What a promise gives.
-    pub(super) fn awaited(&mut self, value: Value<'a>) -> Value<'a> {
-        self.memory.consume(&value);
+    pub(super) fn await_value(&mut self, value: Value<'a>) -> Value<'a> {
+        self.memory.mark_awaited(&value);
         settled(&value)
     }
 
     /// A promise used as if it were its value.
-    pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: impl std::fmt::Display) {
+    pub(super) fn complain_if_unawaited(
+        &mut self,
+        value: &Value<'a>,
+        span: Span,
+        how: impl std::fmt::Display,
+    ) {
         if let Value::Promise(_, Some(pending)) = value {
             let pending = &mut self.memory.promises[*pending as usize];
             pending.consumed = true;
@@ -318,11 +319,11 @@ impl<'a> Walker<'a, '_> {
     fn binary(&mut self, it: &'a BinaryExpression<'a>) -> Value<'a> {
         let compares = it.operator.is_equality() || it.operator == BinaryOperator::In;
         let (left, right) = if compares {
-            (self.compared(&it.left), self.compared(&it.right))
+            (self.evaluate_compared(&it.left), self.evaluate_compared(&it.right))
         } else {
-            (self.operand(&it.left), self.operand(&it.right))
+            (self.evaluate_operand(&it.left), self.evaluate_operand(&it.right))
         };
-        self.uses.operated(it.operator, &left, &right);
+        self.uses.note_operator(it.operator, &left, &right);
         if it.operator == BinaryOperator::Addition
             && let Some(text) = folded_text([&left, &right].into_iter())
         {
@@ -331,28 +332,28 @@ impl<'a> Walker<'a, '_> {
         if it.operator == BinaryOperator::In {
             // `"x" in args` asks whether an argument was given.
             if let (Some(name), Value::Parameter(path)) = (left.text(), &right) {
-                self.uses.optional(&path.then(Step::Key(name.to_owned())));
+                self.uses.note_optional(&path.then(Step::Key(name.to_owned())));
             }
         }
         self.memory.computed(it.span, &[left, right])
     }
 
-    pub(super) fn operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = self.value(expression);
-        self.unawaited(&value, expression.span(), "is computed with");
+    pub(super) fn evaluate_operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate(expression);
+        self.complain_if_unawaited(&value, expression.span(), "is computed with");
         value
     }
 
     /// A side of a comparison: comparing `mcp` with something, or asking what it has, gives nothing away.
-    fn compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = match self.raw(expression) {
+    fn evaluate_compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = match self.evaluate_raw(expression) {
             Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
                 Value::Unknown
             }
             Value::Global(name) if &*name == "globalThis" => Value::Unknown,
             value => value,
         };
-        self.unawaited(&value, expression.span(), "is computed with");
+        self.complain_if_unawaited(&value, expression.span(), "is computed with");
         value
     }
 
@@ -363,8 +364,8 @@ impl<'a> Walker<'a, '_> {
             return Value::literal(number(-literal.value), it.span);
         }
         if it.operator == UnaryOperator::Void {
-            let value = self.value(&it.argument);
-            self.memory.consume(&value);
+            let value = self.evaluate(&it.argument);
+            self.memory.mark_awaited(&value);
             return Value::Undefined;
         }
         let value = match &it.argument {
@@ -381,21 +382,21 @@ impl<'a> Walker<'a, '_> {
                 Value::Unknown
             }
             argument if matches!(it.operator, UnaryOperator::Typeof | UnaryOperator::LogicalNot) => {
-                self.compared(argument)
+                self.evaluate_compared(argument)
             }
-            argument => self.operand(argument),
+            argument => self.evaluate_operand(argument),
         };
         match it.operator {
             UnaryOperator::UnaryPlus | UnaryOperator::UnaryNegation | UnaryOperator::BitwiseNot => {
-                self.uses.as_number(&value);
+                self.uses.note_number(&value);
             }
-            UnaryOperator::Delete => self.deleted(&it.argument),
+            UnaryOperator::Delete => self.delete_member(&it.argument),
             _ => {}
         }
         self.memory.computed(it.span, &[value])
     }
 
-    fn deleted(&mut self, argument: &'a Expression<'a>) {
+    fn delete_member(&mut self, argument: &'a Expression<'a>) {
         let Some(member) = argument.as_member_expression() else { return };
         let Some(name) = member.static_property_name() else { return };
         if let Some(Value::Object(object)) = self.peek(member.object()) {
@@ -405,11 +406,11 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn update(&mut self, it: &'a UpdateExpression<'a>) -> Value<'a> {
-        let place = self.place(&it.argument);
-        let old = self.get(&place, it.argument.span());
-        self.uses.as_number(&old);
+        let place = self.assign_target(&it.argument);
+        let old = self.read_target(&place, it.argument.span());
+        self.uses.note_number(&old);
         let new = self.memory.computed(it.argument.span(), std::slice::from_ref(&old));
-        self.put(place, new.clone(), it.span);
+        self.write_target(place, new.clone(), it.span);
         if it.prefix { new } else { old }
     }
 
@@ -417,32 +418,32 @@ impl<'a> Walker<'a, '_> {
         let target = it.left.as_simple_assignment_target();
         if it.operator == AssignmentOperator::Assign {
             // The parts of a member target are evaluated before the right side.
-            let place = target.map(|target| self.place(target));
-            let value = self.raw(&it.right);
+            let place = target.map(|target| self.assign_target(target));
+            let value = self.evaluate_raw(&it.right);
             let value = match (&it.left, &value) {
                 (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => {
                     value
                 }
-                _ => self.handed_on(value, it.right.span()),
+                _ => self.note_escape(value, it.right.span()),
             };
             match place {
-                Some(place) => self.put(place, value.clone(), it.right.span()),
+                Some(place) => self.write_target(place, value.clone(), it.right.span()),
                 None => self.assign(&it.left, value.clone()),
             }
             return value;
         }
         let Some(target) = target else { return Value::Unknown };
-        let place = self.place(target);
-        let old = self.get(&place, target.span());
+        let place = self.assign_target(target);
+        let old = self.read_target(&place, target.span());
         if let Some(operator) = it.operator.to_logical_operator() {
             return self.logical_assignment(it, operator, place, old);
         }
-        let right = self.operand(&it.right);
+        let right = self.evaluate_operand(&it.right);
         if let Some(operator) = it.operator.to_binary_operator() {
-            self.uses.operated(operator, &old, &right);
+            self.uses.note_operator(operator, &old, &right);
         }
         let new = self.memory.computed(target.span(), &[old, right]);
-        self.put(place, new.clone(), it.span);
+        self.write_target(place, new.clone(), it.span);
         new
     }
 }

@@ -24,11 +24,11 @@ use crate::value::{
 };
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn closure(&mut self, code: FunctionCode<'a>) -> Value<'a> {
-        self.closure_of(code, None, None)
+    pub(super) fn make_closure(&mut self, code: FunctionCode<'a>) -> Value<'a> {
+        self.make_closure_with(code, None, None)
     }
 
-    pub(super) fn closure_of(
+    pub(super) fn make_closure_with(
         &mut self,
         code: FunctionCode<'a>,
         this: Option<Value<'a>>,
@@ -50,7 +50,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Follows a call of a local function. `call` is the call as written; without one the language calls it.
-    pub(super) fn follow(
+    pub(super) fn follow_call(
         &mut self,
         closure: &Rc<Closure<'a>>,
         given: CallArguments<'a>,
@@ -58,19 +58,19 @@ impl<'a> Walker<'a, '_> {
         this: Option<Value<'a>>,
     ) -> Value<'a> {
         let function = Value::Function(Rc::clone(closure));
-        let reaches = self.memory.effectful(&function, 0);
+        let reaches = self.memory.can_reach_tool(&function, 0);
         if reaches && self.recording.ends_trial() {
             return Value::Unknown;
         }
         let own = this.as_ref().or(closure.this.as_ref());
         let own = own.filter(|_| self.facts.function(closure.function).uses_this);
         let mut may_call = given.iter().map(|(value, _, _)| value).chain(own);
-        let effectful = reaches || may_call.any(|value| self.memory.effectful(value, 0));
+        let effectful = reaches || may_call.any(|value| self.memory.can_reach_tool(value, 0));
         if let Some(active) = self.calls.frames.iter().rposition(|frame| frame.function == closure.function) {
-            return self.again(active, &given, call, effectful, closure.code.is_async());
+            return self.follow_recursion(active, &given, call, effectful, closure.code.is_async());
         }
         if !self.calls.may_follow() {
-            return self.not_followed(closure, &given);
+            return self.skip_call(closure, &given);
         }
         let followable = effectful && !self.recording.is_quiet() && !closure.code.is_generator();
         let context = match call {
@@ -78,12 +78,12 @@ impl<'a> Walker<'a, '_> {
             // The language calls it: its context is that of the code around it.
             _ => closure.context,
         };
-        self.run(closure, given, context, effectful, call, this)
+        self.run_function(closure, given, context, effectful, call, this)
     }
 
     /// A call that is not followed: what it gives is made from what it is given. What its function does is known all
     /// the same, from another call of it or from [`Walker::uncalled`](super::finish).
-    fn not_followed(&mut self, closure: &Closure<'a>, given: &[CallArgument<'a>]) -> Value<'a> {
+    fn skip_call(&mut self, closure: &Closure<'a>, given: &[CallArgument<'a>]) -> Value<'a> {
         self.functions.left_out = true;
         let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
         self.memory.computed(closure.code.span(), &values)
@@ -91,13 +91,13 @@ impl<'a> Walker<'a, '_> {
 
     /// Follows a function that no call has been followed into.
     pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
-        let effectful = self.memory.effectful(&Value::Function(Rc::clone(closure)), 0);
-        self.run(closure, CallArguments::new(), closure.context, effectful, None, None)
+        let effectful = self.memory.can_reach_tool(&Value::Function(Rc::clone(closure)), 0);
+        self.run_function(closure, CallArguments::new(), closure.context, effectful, None, None)
     }
 
     /// The context of its own that a function has when it is handed to an operation by `name`, as if it were called there.
     /// The first place in the code around the function needs none: it is that code's, as for a function written there.
-    pub(super) fn handed(&mut self, closure: &Closure<'a>, name: Span) -> Option<u32> {
+    pub(super) fn context_when_handed(&mut self, closure: &Closure<'a>, name: Span) -> Option<u32> {
         let here = (name, self.probes.context);
         let first = *self.functions.handed.entry((closure.function, closure.context)).or_insert(here);
         let is_active = self.calls.is_active(closure.function);
@@ -121,11 +121,11 @@ impl<'a> Walker<'a, '_> {
         closure: &Rc<Closure<'a>>,
         given: CallArguments<'a>,
     ) -> Value<'a> {
-        self.run(closure, given, context, true, None, None)
+        self.run_function(closure, given, context, true, None, None)
     }
 
     /// A function that is being followed already calls itself.
-    fn again(
+    fn follow_recursion(
         &mut self,
         active: usize,
         given: &[CallArgument<'a>],
@@ -139,7 +139,7 @@ impl<'a> Walker<'a, '_> {
         }
         for (index, phi) in self.calls.frames[active].parameters.clone().into_iter().enumerate() {
             if let Some((value, _, _)) = given.get(index).cloned() {
-                self.memory.feed(phi, &value);
+                self.memory.feed_phi(phi, &value);
             }
         }
         let value = self.calls.frames[active]
@@ -150,12 +150,12 @@ impl<'a> Walker<'a, '_> {
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or_default();
-            self.memory.pending(span, PromiseOrigin::Function(span))
+            self.memory.add_promise(span, PromiseOrigin::Function(span))
         });
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn run(
+    fn run_function(
         &mut self,
         closure: &Rc<Closure<'a>>,
         given: CallArguments<'a>,
@@ -217,7 +217,7 @@ impl<'a> Walker<'a, '_> {
             .any(|frame| cycle.is_some() && self.facts.function(frame.function).cycle == cycle);
         self.enter_function(closure, given, recursive && effectful && !self.recording.is_quiet() && !inside);
         if self.flow.live {
-            let way = self.flow.way(&self.memory.state, mark);
+            let way = self.flow.path_since(&self.memory.state, mark);
             self.calls.frames.last_mut().expect("pushed above").returns.push((Value::Undefined, way));
         }
         let frame = self.calls.frames.pop().expect("pushed above");
@@ -247,21 +247,21 @@ impl<'a> Walker<'a, '_> {
         }
         self.probes.context = outer_context;
         self.flow.labels = outer_labels;
-        let value = self.returned(closure, values, frame.yields);
+        let value = self.returned_value(closure, values, frame.yields);
         if let Some(phi) = result {
-            self.memory.feed(phi, &settled(&value));
+            self.memory.feed_phi(phi, &settled(&value));
         }
         if !closure.code.is_async() || closure.code.is_generator() {
             return value;
         }
         let pending = effectful.then(|| {
             let span = call.unwrap_or(closure.code.span());
-            self.memory.pending(span, call.map_or(PromiseOrigin::Callback, PromiseOrigin::Function))
+            self.memory.add_promise(span, call.map_or(PromiseOrigin::Callback, PromiseOrigin::Function))
         });
         Value::Promise(Rc::new(value), pending)
     }
 
-    fn returned(
+    fn returned_value(
         &mut self,
         closure: &Closure<'a>,
         values: ValueList<'a>,
@@ -285,7 +285,7 @@ impl<'a> Walker<'a, '_> {
         let given = if recursive { self.parameters_of_recursion(given) } else { given };
         if !is_loop {
             self.bind_parameters(parameters, given, closure.context);
-            return self.body(closure);
+            return self.walk_body(closure);
         }
         let span = closure.code.span();
         let over = match closure.code {
@@ -300,7 +300,7 @@ impl<'a> Walker<'a, '_> {
             exit: LoopExit::AtEnd,
         };
         let closure = Rc::clone(closure);
-        self.repeat(&head, |walk, node| {
+        self.walk_loop(&head, |walk, node| {
             let frame = walk.calls.frames.last().map(|frame| (frame.parameters.clone(), frame.result));
             if let Some((parameters, result)) = frame {
                 for phi in parameters.into_iter().chain(result) {
@@ -308,7 +308,7 @@ impl<'a> Walker<'a, '_> {
                 }
             }
             walk.bind_parameters(parameters, given, closure.context);
-            walk.body(&closure);
+            walk.walk_body(&closure);
         });
     }
 
@@ -385,7 +385,7 @@ impl<'a> Walker<'a, '_> {
         self.memory.state.change(object, |record| record.fields.push(member));
     }
 
-    fn body(&mut self, closure: &Closure<'a>) {
+    fn walk_body(&mut self, closure: &Closure<'a>) {
         match closure.code {
             FunctionCode::Function(function) => {
                 if let Some(body) = &function.body {
@@ -396,10 +396,10 @@ impl<'a> Walker<'a, '_> {
                 ArrowFunctionBody::FunctionBody(body) => self.statements(&body.statements),
                 expression => {
                     if let Some(expression) = expression.as_expression() {
-                        let value = self.value(expression);
-                        let value = self.handed_back(value);
+                        let value = self.evaluate(expression);
+                        let value = self.settle_return(value);
                         let mark = self.calls.frames.last().expect("a body is run in a frame").mark;
-                        let way = self.flow.way(&self.memory.state, mark);
+                        let way = self.flow.path_since(&self.memory.state, mark);
                         self.calls
                             .frames
                             .last_mut()
@@ -414,14 +414,18 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What `return value` hands to the caller.
-    pub(super) fn handed_back(&mut self, value: Value<'a>) -> Value<'a> {
-        if self.calls.frames.last().is_some_and(|frame| frame.is_async) { self.awaited(value) } else { value }
+    pub(super) fn settle_return(&mut self, value: Value<'a>) -> Value<'a> {
+        if self.calls.frames.last().is_some_and(|frame| frame.is_async) {
+            self.await_value(value)
+        } else {
+            value
+        }
     }
 
-    pub(super) fn yielded(&mut self, argument: Option<&'a Expression<'a>>, delegate: bool) -> Value<'a> {
+    pub(super) fn yield_value(&mut self, argument: Option<&'a Expression<'a>>, delegate: bool) -> Value<'a> {
         let Some(argument) = argument else { return Value::Unknown };
-        let value = self.value(argument);
-        let value = self.awaited(value);
+        let value = self.evaluate(argument);
+        let value = self.await_value(value);
         let value = if delegate { self.memory.part(&value, &Step::Any) } else { value };
         if let Some(frame) = self.calls.frames.last_mut() {
             frame.yields.push(value);
@@ -439,7 +443,7 @@ impl<'a> Walker<'a, '_> {
     fn namespace_body(&mut self, body: &'a [Statement<'a>]) {
         for statement in body {
             match statement {
-                Statement::ExportDeclaration(it) => self.declared(&it.declaration),
+                Statement::ExportDeclaration(it) => self.declaration(&it.declaration),
                 other => self.statement(other),
             }
         }

@@ -19,32 +19,34 @@ use crate::value::{ClassValue, ObjectMember, ObjectRecord, RecordKind, Value, Va
 
 impl<'a> Walker<'a, '_> {
     /// The functions that a member can be of a value that may be several objects, if one of them reaches a tool.
-    pub(super) fn held(&mut self, object: &Value<'a>, key: &Step) -> Option<Value<'a>> {
-        if !self.memory.effectful(object, 0) {
+    pub(super) fn functions_behind(&mut self, object: &Value<'a>, key: &Step) -> Option<Value<'a>> {
+        if !self.memory.can_reach_tool(object, 0) {
             return None;
         }
         let mut found = ValueList::new();
-        self.held_by(object, key, &mut found);
+        self.collect_functions_behind(object, key, &mut found);
         let found = one_of(found);
-        self.memory.effectful(&found, 0).then_some(found)
+        self.memory.can_reach_tool(&found, 0).then_some(found)
     }
 
-    fn held_by(&mut self, object: &Value<'a>, key: &Step, found: &mut ValueList<'a>) {
+    fn collect_functions_behind(&mut self, object: &Value<'a>, key: &Step, found: &mut ValueList<'a>) {
         match object {
-            Value::OneOf(objects) => objects.iter().for_each(|object| self.held_by(object, key, found)),
+            Value::OneOf(objects) => {
+                objects.iter().for_each(|object| self.collect_functions_behind(object, key, found));
+            }
             Value::Object(index) if is_method_of_list(self.memory.state.object(*index), key) => {}
             Value::Record(record) if is_method_of_list(record, key) => {}
             Value::Object(_) | Value::Class(_) => {
-                found.push(self.member(object.clone(), key, Span::default(), Span::default()));
+                found.push(self.read_member(object.clone(), key, Span::default(), Span::default()));
             }
             // An instance as it was: what its methods do to it is seen by nobody else.
             Value::Record(record) if matches!(record.kind, RecordKind::Instance(_)) => {
                 let instance = Value::Object(self.memory.state.new_object(ObjectRecord::clone(record)));
-                self.held_by(&instance, key, found);
+                self.collect_functions_behind(&instance, key, found);
             }
             Value::Item(of, _, path) if path.steps().is_empty() => {
                 let items = self.memory.part(of, &Step::Any);
-                self.held_by(&items, key, found);
+                self.collect_functions_behind(&items, key, found);
             }
             Value::Record(_) => found.push(self.memory.part(object, key)),
             _ => {}
@@ -54,7 +56,7 @@ impl<'a> Walker<'a, '_> {
     /// Puts pairs of a key and a value into a map.
     pub(super) fn put_pairs(&mut self, map: u32, pairs: &Value<'a>, span: Span) {
         let pairs: ValueList<'a> = match pairs {
-            Value::Object(list) if self.memory.state.object(*list).closed() => {
+            Value::Object(list) if self.memory.state.object(*list).is_closed() => {
                 self.memory.state.object(*list).fields.iter().map(|member| member.value.clone()).collect()
             }
             other => ValueList::from_iter([self.memory.part(other, &Step::Any)]),
@@ -68,9 +70,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Functions are put into one of several collections: each of them may hold them.
-    pub(super) fn may_hold(&mut self, collections: &[Value<'a>], given: &[CallArgument<'a>]) {
+    pub(super) fn add_functions(&mut self, collections: &[Value<'a>], given: &[CallArgument<'a>]) {
         let functions: ValueList<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
-        if !functions.iter().any(|value| self.memory.effectful(value, 0)) {
+        if !functions.iter().any(|value| self.memory.can_reach_tool(value, 0)) {
             return;
         }
         for collection in collections {
@@ -88,22 +90,22 @@ impl<'a> Walker<'a, '_> {
         {
             let class = Rc::clone(class);
             let names = method_names(&class);
-            found.extend(names.iter().filter_map(|name| self.inherited(&class, name, object)));
+            found.extend(names.iter().filter_map(|name| self.inherited_member(&class, name, object)));
         }
         one_of(found)
     }
 
     /// What an operation gives that hands on what it was given: its node is where data comes from, functions stay what
     /// they are.
-    pub(super) fn handed_through(
+    pub(super) fn pass_functions_through(
         &mut self,
         operation: &str,
         subject: &Value<'a>,
         given: &[CallArgument<'a>],
         result: Value<'a>,
     ) -> Value<'a> {
-        let holds = self.memory.effectful(subject, 0)
-            || given.iter().any(|(value, _, _)| self.memory.effectful(value, 0));
+        let holds = self.memory.can_reach_tool(subject, 0)
+            || given.iter().any(|(value, _, _)| self.memory.can_reach_tool(value, 0));
         if !holds {
             return result;
         }
@@ -151,14 +153,14 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Whether a callback comes to call what it is given: it is followed, and nothing of that is kept.
-    pub(super) fn calls_items(
+    pub(super) fn callback_calls_items(
         &mut self,
         callback: &Value<'a>,
         subject: &Value<'a>,
         binds: CallbackParameters,
     ) -> bool {
         let Value::Function(closure) = callback else { return false };
-        if self.recording.is_quiet() || self.recording.is_trial() || !self.memory.effectful(subject, 0) {
+        if self.recording.is_quiet() || self.recording.is_trial() || !self.memory.can_reach_tool(subject, 0) {
             return false;
         }
         let (mark, frontier) = (self.memory.state.mark(), self.flow.frontier.clone());
@@ -167,7 +169,7 @@ impl<'a> Walker<'a, '_> {
         self.recording.begin_trial();
         let item = self.memory.part(subject, &Step::Any);
         let given: CallArguments<'a> = callback_arguments(binds, None, &item, closure.code.span());
-        self.follow(closure, given, None, None);
+        self.follow_call(closure, given, None, None);
         self.recording.leave_quiet();
         self.memory.state.undo(mark);
         self.functions.kept.truncate(kept);

@@ -20,7 +20,7 @@ use crate::value::{Closure, MemberPath, ObjectRecord, RecordKind, Value};
 impl<'a> Walker<'a, '_> {
     /// An operation whose callback reaches a tool: a loop.
     #[expect(clippy::too_many_arguments, reason = "one story, told once")]
-    pub(super) fn iterate(
+    pub(super) fn iterate_callback(
         &mut self,
         operation: &'static Operation,
         subject: &Value<'a>,
@@ -45,47 +45,47 @@ impl<'a> Walker<'a, '_> {
         let accumulator = (binds == CallbackParameters::Reduce).then(|| self.memory.new_phi(start, None));
         let mut returned = Value::Undefined;
         let handed = match (function, name) {
-            (Value::Function(closure), Some(name)) => self.handed(closure, name),
+            (Value::Function(closure), Some(name)) => self.context_when_handed(closure, name),
             _ => None,
         };
         // The function itself reports its turns, in the context that it has.
         let outer = self.probes.context;
         self.probes.context = handed.unwrap_or(outer);
-        self.repeat(&head, |walk, node| {
-            let item = walk.item(subject, node);
+        self.walk_loop(&head, |walk, node| {
+            let item = walk.loop_item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
                 walk.memory.phis[phi as usize].node = Some(node);
             }
             let given = callback_arguments(binds, accumulator, &item, over);
             returned = match (function, handed) {
                 (Value::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
-                _ => walk.called_back(function, given, at),
+                _ => walk.call_callback(function, given, at),
             };
             // A callback's own result only matters here when it is collected.
             walk.flow.live = true;
         });
         self.probes.context = outer;
-        self.waits_for(operation.name, &returned, call);
+        self.complain_unless_waiting(operation.name, &returned, call);
         if let Some(phi) = accumulator {
             let result = settled(&returned);
-            self.memory.consume(&returned);
-            self.memory.feed(phi, &result);
+            self.memory.mark_awaited(&returned);
+            self.memory.feed_phi(phi, &result);
             let pending = matches!(returned, Value::Promise(..))
-                .then(|| self.memory.pending(call, PromiseOrigin::Reduce));
+                .then(|| self.memory.add_promise(call, PromiseOrigin::Reduce));
             let value = Value::Phi(phi, MemberPath::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
-        self.collected_by(operation.name, subject, returned, call)
+        self.iteration_result(operation.name, subject, returned, call)
     }
 
-    pub(super) fn called_back(
+    pub(super) fn call_callback(
         &mut self,
         function: &Value<'a>,
         given: CallArguments<'a>,
         at: Span,
     ) -> Value<'a> {
         match function {
-            Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
+            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
             Value::Tool(server, name) => {
                 let target = CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                 self.handed_tool_call(target, given, at)
@@ -93,14 +93,14 @@ impl<'a> Walker<'a, '_> {
             Value::Capability(name) => {
                 self.handed_tool_call(CallTarget::Capability(Rc::clone(name)), given, at)
             }
-            Value::OneOf(functions) => self.one_of_calls(functions, &given, at),
+            Value::OneOf(functions) => self.call_one_of(functions, &given, at),
             _ => Value::Unknown,
         }
     }
 
     /// A tool called by an operation it was handed to.
     fn handed_tool_call(&mut self, target: CallTarget, given: CallArguments<'a>, at: Span) -> Value<'a> {
-        let value = self.tool_call(target, given, at, at);
+        let value = self.call_tool(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
             && let DraftKind::Call(call) = &mut self.graph.nodes[node as usize].kind
@@ -111,7 +111,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Operations that do not wait for their callback.
-    fn waits_for(&mut self, name: &str, returned: &Value<'a>, call: Span) {
+    fn complain_unless_waiting(&mut self, name: &str, returned: &Value<'a>, call: Span) {
         if !matches!(returned, Value::Promise(..)) {
             return;
         }
@@ -126,11 +126,11 @@ impl<'a> Walker<'a, '_> {
             ),
             _ => return,
         };
-        self.memory.consume(returned);
+        self.memory.mark_awaited(returned);
         self.diagnostics.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
     }
 
-    fn collected_by(
+    fn iteration_result(
         &mut self,
         name: &str,
         subject: &Value<'a>,
@@ -152,7 +152,7 @@ impl<'a> Walker<'a, '_> {
             }
             "find" | "findLast" => self.memory.part(subject, &Step::Any),
             _ => {
-                self.memory.consume(&returned);
+                self.memory.mark_awaited(&returned);
                 let returned = settled(&returned);
                 self.memory.computed(call, &[subject.clone(), returned])
             }
@@ -174,10 +174,10 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::Callback,
             exit: LoopExit::AtHead,
         };
-        self.repeat(&head, |walk, _| {
+        self.walk_loop(&head, |walk, _| {
             let item = walk.memory.part(subject, &Step::Any);
             let given = callback_arguments(binds, None, &item, over);
-            walk.follow(closure, given, None, None);
+            walk.follow_call(closure, given, None, None);
             walk.flow.live = true;
         });
     }

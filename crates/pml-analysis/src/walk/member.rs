@@ -21,7 +21,13 @@ use crate::{schema, surface};
 
 impl<'a> Walker<'a, '_> {
     /// A member whose name is known.
-    pub(super) fn member(&mut self, object: Value<'a>, key: &Step, key_span: Span, span: Span) -> Value<'a> {
+    pub(super) fn read_member(
+        &mut self,
+        object: Value<'a>,
+        key: &Step,
+        key_span: Span,
+        span: Span,
+    ) -> Value<'a> {
         let number;
         let name = match key {
             Step::Key(name) => name.as_str(),
@@ -42,20 +48,20 @@ impl<'a> Walker<'a, '_> {
             Value::Promise(inner, pending) => {
                 if !matches!(name, "then" | "catch" | "finally") {
                     let promise = Value::Promise(Rc::clone(&inner), pending);
-                    self.unawaited(&promise, span, format_args!("is asked for `{name}`"));
+                    self.complain_if_unawaited(&promise, span, format_args!("is asked for `{name}`"));
                 }
-                self.member((*inner).clone(), key, key_span, span)
+                self.read_member((*inner).clone(), key, key_span, span)
             }
             Value::Class(class) => self.static_member(&class, key),
             Value::Object(index) => self.object_member(index, key),
             _ if name == "length" => self.memory.computed(span, &[object]),
             Value::Result(node, path) => {
-                self.known_field(node, &path, key, key_span);
+                self.check_field(node, &path, key, key_span);
                 self.memory.part(&Value::Result(node, path), key)
             }
             Value::Parameter(path) => {
                 let path = longer(&path, key);
-                self.uses.read(&path);
+                self.uses.note_read(&path);
                 Value::Parameter(path)
             }
             Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
@@ -68,7 +74,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// A member whose name is a value.
-    pub(super) fn member_by(
+    pub(super) fn read_computed_member(
         &mut self,
         object: Value<'a>,
         key: &Value<'a>,
@@ -76,7 +82,7 @@ impl<'a> Walker<'a, '_> {
         span: Span,
     ) -> Value<'a> {
         if let Some(step) = step_of(key) {
-            return self.member(object, &step, key_span, span);
+            return self.read_member(object, &step, key_span, span);
         }
         match object {
             Value::Mcp | Value::Server(_) | Value::Capabilities => {
@@ -92,13 +98,13 @@ impl<'a> Walker<'a, '_> {
             object => {
                 let part = match &object {
                     Value::Parameter(path) => {
-                        self.uses.read(path);
+                        self.uses.note_read(path);
                         self.memory.part(&object, &Step::Any)
                     }
                     _ => self.memory.part(&object, &Step::Any),
                 };
                 // A value looked up by another depends on both; a function stays what it is.
-                if has_sources(key) && !self.memory.effectful(&part, 0) {
+                if has_sources(key) && !self.memory.can_reach_tool(&part, 0) {
                     self.memory.computed(span, &[part, key.clone()])
                 } else {
                     part
@@ -109,8 +115,8 @@ impl<'a> Walker<'a, '_> {
 
     /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
     /// says which one.
-    pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
-        let is_table = !has_sources(&self.memory.frozen(&held)) && !self.memory.effectful(&held, 0);
+    pub(super) fn look_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
+        let is_table = !has_sources(&self.memory.freeze(&held)) && !self.memory.can_reach_tool(&held, 0);
         if is_table && has_sources(key) {
             self.memory.computed(span, std::slice::from_ref(key))
         } else {
@@ -143,13 +149,18 @@ impl<'a> Walker<'a, '_> {
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow(&Rc::clone(getter), CallArguments::new(), None, Some(Value::Object(index)));
+            return self.follow_call(
+                &Rc::clone(getter),
+                CallArguments::new(),
+                None,
+                Some(Value::Object(index)),
+            );
         }
         if record.field(key).is_none()
             && let RecordKind::Instance(class) = &record.kind
         {
             let class = Rc::clone(class);
-            if let Some(value) = self.inherited(&class, key, &Value::Object(index)) {
+            if let Some(value) = self.inherited_member(&class, key, &Value::Object(index)) {
                 return value;
             }
         }
@@ -160,7 +171,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// The result of a tool that says what it gives has no such member.
-    fn known_field(&mut self, node: u32, path: &MemberPath, key: &Step, span: Span) {
+    fn check_field(&mut self, node: u32, path: &MemberPath, key: &Step, span: Span) {
         let DraftKind::Call(call) = &self.graph.nodes[node as usize].kind else { return };
         let CallTarget::Tool { server, name } = &call.target else { return };
         let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
@@ -197,22 +208,22 @@ impl<'a> Walker<'a, '_> {
         let mark = self.memory.state.mark();
         let value = match &it.expression {
             ChainElement::CallExpression(call) => self.call(call),
-            ChainElement::TSNonNullExpression(inner) => self.raw(&inner.expression),
+            ChainElement::TSNonNullExpression(inner) => self.evaluate_raw(&inner.expression),
             ChainElement::StaticMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
+                self.read_member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
             }
             ChainElement::ComputedMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.key_value(&object, &it.expression);
-                self.member_by(object, &key, it.expression.span(), it.span)
+                let key = self.evaluate_key(&object, &it.expression);
+                self.read_computed_member(object, &key, it.expression.span(), it.span)
             }
             ChainElement::PrivateFieldExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
+                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
             }
         };
         let decisions = self.flow.chains.pop().expect("pushed above").decisions;
@@ -241,10 +252,11 @@ impl<'a> Walker<'a, '_> {
         if let Value::Parameter(path) = &object
             && !path.steps().is_empty()
         {
-            self.uses.optional(path);
+            self.uses.note_optional(path);
         }
         let Some(end) = self.flow.chains.last().map(|chain| chain.end) else { return object };
-        if self.memory.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end))
+        if self.memory.leads_to_tool(&object)
+            || self.reaches_tool(Span::new(object_expression.span().end, end))
         {
             let node = self.decision_with(
                 ProbePlace::Optional,

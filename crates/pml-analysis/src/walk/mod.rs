@@ -162,7 +162,7 @@ impl<'a> Walker<'a, '_> {
         let place = self.probes.place(point);
         let node = match self.graph.met_again(place) {
             Some(node) => {
-                self.meet(node, kind);
+                self.merge_inputs(node, kind);
                 node
             }
             None => self.graph.add(place, span, kind, &self.flow.loops),
@@ -172,7 +172,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// A node that is reached a second time in the same context: its inputs may be either.
-    fn meet(&mut self, node: u32, kind: DraftKind<'a>) {
+    fn merge_inputs(&mut self, node: u32, kind: DraftKind<'a>) {
         let Walker { graph, memory, .. } = self;
         let draft = &mut graph.nodes[node as usize];
         match (kind, &mut draft.kind) {
@@ -223,7 +223,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Whether the budget is spent. Whoever asks returns at once if it is.
-    fn too_much(&self, at: Span) -> bool {
+    fn is_spent_at(&self, at: Span) -> bool {
         self.memory.budget().is_spent_at(at)
     }
 }

@@ -26,14 +26,14 @@ impl<'a> Walker<'a, '_> {
         for element in &it.elements {
             match element {
                 ArrayExpressionElement::SpreadElement(spread) => {
-                    let value = self.value(&spread.argument);
-                    self.uses.iterated(&value);
+                    let value = self.evaluate(&spread.argument);
+                    self.uses.note_iteration(&value);
                     self.append_all(&mut record, &value);
                 }
                 ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, it.span),
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.value(expression);
+                        let value = self.evaluate(expression);
                         append(&mut record, value, plain(expression).span());
                     }
                 }
@@ -48,12 +48,12 @@ impl<'a> Walker<'a, '_> {
         match items {
             Value::Object(index)
                 if self.memory.state.object(*index).is_array()
-                    && self.memory.state.object(*index).closed() =>
+                    && self.memory.state.object(*index).is_closed() =>
             {
                 let other = Rc::clone(self.memory.state.object(*index));
                 self.memory.budget().spend(2 * other.fields.len());
                 if record.fields.len() + other.fields.len() > MAX_SPREAD_ITEMS {
-                    let whole = self.memory.frozen(items);
+                    let whole = self.memory.freeze(items);
                     return record.spreads.push(whole);
                 }
                 other.fields.iter().for_each(|member| append(record, member.value.clone(), member.span));
@@ -74,12 +74,12 @@ impl<'a> Walker<'a, '_> {
         for property in &it.properties {
             match property {
                 ObjectPropertyKind::SpreadProperty(spread) => {
-                    let value = self.value(&spread.argument);
+                    let value = self.evaluate(&spread.argument);
                     self.spread_into(&mut record, &value);
                     keys = KeySet::default();
                 }
                 ObjectPropertyKind::ObjectProperty(property) => {
-                    let key = self.key(&property.key);
+                    let key = self.evaluate_property_key(&property.key);
                     if property.kind == PropertyKind::Set {
                         if let MemberKey::Known(step) = key {
                             setters.push((step, &property.value));
@@ -91,7 +91,7 @@ impl<'a> Walker<'a, '_> {
                         plain(&property.value),
                         Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_)
                     );
-                    let value = if is_function { Value::Unknown } else { self.value(&property.value) };
+                    let value = if is_function { Value::Unknown } else { self.evaluate(&property.value) };
                     match key {
                         MemberKey::Known(key) => {
                             if keys.may_have(&record, &key) {
@@ -116,11 +116,14 @@ impl<'a> Walker<'a, '_> {
             }
         }
         let object = self.memory.state.new_object(record);
-        self.methods(object, methods);
+        self.bind_methods(object, methods);
         for (key, setter) in setters {
             if let Expression::FunctionExpression(function) = plain(setter)
-                && let Value::Function(closure) =
-                    self.closure_of(FunctionCode::Function(function), Some(Value::Object(object)), None)
+                && let Value::Function(closure) = self.make_closure_with(
+                    FunctionCode::Function(function),
+                    Some(Value::Object(object)),
+                    None,
+                )
             {
                 self.memory.state.change(object, |record| record.setters.push((key, closure)));
             }
@@ -129,17 +132,19 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Functions of an object literal know the object as `this`.
-    fn methods(&mut self, object: u32, methods: Vec<(Option<Step>, &'a Expression<'a>)>) {
+    fn bind_methods(&mut self, object: u32, methods: Vec<(Option<Step>, &'a Expression<'a>)>) {
         if methods.is_empty() {
             return;
         }
         let written = self.memory.state.object(object).written;
         for (key, expression) in methods {
             let closure = match plain(expression) {
-                Expression::FunctionExpression(function) => {
-                    self.closure_of(FunctionCode::Function(function), Some(Value::Object(object)), None)
-                }
-                Expression::ArrowFunctionExpression(arrow) => self.closure(FunctionCode::Arrow(arrow)),
+                Expression::FunctionExpression(function) => self.make_closure_with(
+                    FunctionCode::Function(function),
+                    Some(Value::Object(object)),
+                    None,
+                ),
+                Expression::ArrowFunctionExpression(arrow) => self.make_closure(FunctionCode::Arrow(arrow)),
                 _ => continue,
             };
             if let Some(key) = key {
@@ -159,14 +164,14 @@ impl<'a> Walker<'a, '_> {
         match value {
             Value::Object(index) => {
                 let other = Rc::clone(self.memory.state.object(*index));
-                let view = self.memory.frozen(value);
+                let view = self.memory.freeze(value);
                 let Value::Record(view) = view else { return };
                 self.memory.budget().spend(record.size() + other.size());
                 if self.memory.budget().is_spent() {
                     return;
                 }
-                if !other.closed() {
-                    self.unknown_spread(record, value);
+                if !other.is_closed() {
+                    self.overwrite_by_spread(record, value);
                 }
                 let mut keys = KeySet::default();
                 for member in &other.fields {
@@ -181,14 +186,14 @@ impl<'a> Walker<'a, '_> {
             }
             Value::Undefined | Value::Literal(_) => {}
             other => {
-                self.unknown_spread(record, other);
+                self.overwrite_by_spread(record, other);
                 record.spreads.push(other.clone());
             }
         }
     }
 
     /// Members that stand before a spread may be overwritten by it.
-    fn unknown_spread(&mut self, record: &mut ObjectRecord<'a>, spread: &Value<'a>) {
+    fn overwrite_by_spread(&mut self, record: &mut ObjectRecord<'a>, spread: &Value<'a>) {
         for member in &mut record.fields {
             member.value = one_of([member.value.clone(), self.memory.part(spread, &member.key)]);
         }
@@ -206,7 +211,7 @@ impl<'a> Walker<'a, '_> {
                 TSEnumMemberName::ComputedTemplateString(_) => continue,
             };
             let value = match &member.initializer {
-                Some(initializer) => self.value(initializer),
+                Some(initializer) => self.evaluate(initializer),
                 None => next.map_or(Value::Unknown, |next| Value::folded(number(next), member.span)),
             };
             next = match &value {
@@ -249,7 +254,7 @@ impl KeySet {
 }
 
 pub(super) fn append<'a>(record: &mut ObjectRecord<'a>, value: Value<'a>, span: Span) {
-    if record.closed() {
+    if record.is_closed() {
         let key = Step::Index(record.fields.len() as u64);
         record.fields.push(ObjectMember { key, value, span, getter: false });
     } else {

@@ -32,41 +32,41 @@ impl<'a> Walker<'a, '_> {
         key_span: Span,
     ) -> Value<'a> {
         let Step::Key(name) = key else {
-            let given = self.arguments(&it.arguments);
-            return self.unknown_call(it.span, &[object], &given);
+            let given = self.evaluate_arguments(&it.arguments);
+            return self.call_unknown(it.span, &[object], &given);
         };
-        self.unawaited(&object, object_expression.span(), format_args!("is asked for `{name}`"));
+        self.complain_if_unawaited(&object, object_expression.span(), format_args!("is asked for `{name}`"));
         let object = settled(&object);
         if matches!(object, Value::Unknown) {
-            let given = self.arguments(&it.arguments);
-            return self.unknown_call(it.span, &[], &given);
+            let given = self.evaluate_arguments(&it.arguments);
+            return self.call_unknown(it.span, &[], &given);
         }
         if let Value::Parameter(path) = &object {
-            self.uses.read(path);
+            self.uses.note_read(path);
         }
         let Some(operation) = operations::method(name) else {
             if let Value::Result(..) = object {
-                self.member(object.clone(), key, key_span, it.callee.span());
+                self.read_member(object.clone(), key, key_span, it.callee.span());
             }
-            let given = self.arguments(&it.arguments);
-            return self.unknown_call(it.span, &[object], &given);
+            let given = self.evaluate_arguments(&it.arguments);
+            return self.call_unknown(it.span, &[object], &given);
         };
-        self.uses.receiver(&object, operation.receiver);
-        let given = self.arguments(&it.arguments);
+        self.uses.note_receiver(&object, operation.receiver);
+        let given = self.evaluate_arguments(&it.arguments);
         if let Value::Object(index) = object
-            && let Some(value) = self.collected(index, name, &given, it.span)
+            && let Some(value) = self.update_collection(index, name, &given, it.span)
         {
             return value;
         }
         if let ("push" | "unshift" | "add" | "set", Value::OneOf(objects)) = (name.as_str(), &object) {
-            self.may_hold(objects, &given);
+            self.add_functions(objects, &given);
         }
         if matches!(name.as_str(), "push" | "unshift" | "add" | "set") {
-            self.moved_about(&object, object_expression, name, &given);
+            self.rearrange(&object, object_expression, name, &given);
             return Value::Unknown;
         }
         let value = self.operate(it, operation, Some((object.clone(), object_expression)), given.clone());
-        self.moved_about(&object, object_expression, name, &given);
+        self.rearrange(&object, object_expression, name, &given);
         let of_outside = !matches!(object, Value::Object(_));
         if let (true, "sort" | "reverse" | "fill" | "copyWithin" | "splice") = (of_outside, name.as_str())
             && let (Some(root), Expression::Identifier(_)) =
@@ -84,7 +84,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Putting into and taking out of the program's own collections: bookkeeping, not operations.
-    fn collected(
+    fn update_collection(
         &mut self,
         index: u32,
         name: &str,
@@ -113,7 +113,7 @@ impl<'a> Walker<'a, '_> {
                 });
                 Some(Value::Unknown)
             }
-            ("pop" | "shift", RecordKind::Array) => Some(self.taken_from(index, &record, name)),
+            ("pop" | "shift", RecordKind::Array) => Some(self.take_item(index, &record, name)),
             ("set", RecordKind::Collection) => {
                 if let [key, value, ..] = values.as_slice() {
                     let spot =
@@ -137,7 +137,7 @@ impl<'a> Walker<'a, '_> {
                 let key = values.into_iter().next().unwrap_or(Value::Unknown);
                 let step = step_of(&key).unwrap_or(Step::Any);
                 let held = self.memory.part(&Value::Object(index), &step);
-                Some(self.looked_up(held, &key, span))
+                Some(self.look_up(held, &key, span))
             }
             ("keys", RecordKind::Collection) => Some(self.names_of(&Value::Object(index))),
             ("values", RecordKind::Collection) => Some(self.values_of(&Value::Object(index))),
@@ -148,8 +148,8 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// `pop` and `shift` take a known item from an array whose items are known.
-    fn taken_from(&mut self, index: u32, record: &ObjectRecord<'a>, name: &str) -> Value<'a> {
-        if !record.closed() || !self.memory.coming_around(index).is_empty() {
+    fn take_item(&mut self, index: u32, record: &ObjectRecord<'a>, name: &str) -> Value<'a> {
+        if !record.is_closed() || !self.memory.loop_phis_of(index).is_empty() {
             return self.memory.part(&Value::Object(index), &Step::Any);
         }
         let mut left = record.clone();
@@ -168,7 +168,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Operations that move the items of an array about, or put some in.
-    fn moved_about(
+    fn rearrange(
         &mut self,
         object: &Value<'a>,
         expression: &'a Expression<'a>,
@@ -211,7 +211,7 @@ impl<'a> Walker<'a, '_> {
 
     /// The names of an object's members, as far as they come from somewhere.
     fn names_of(&mut self, object: &Value<'a>) -> Value<'a> {
-        match self.memory.frozen(object) {
+        match self.memory.freeze(object) {
             Value::Record(record) => {
                 let known = ObjectRecord {
                     kind: RecordKind::Array,
@@ -228,7 +228,7 @@ impl<'a> Walker<'a, '_> {
 
     /// The values of an object's members.
     fn values_of(&mut self, object: &Value<'a>) -> Value<'a> {
-        match self.memory.frozen(object) {
+        match self.memory.freeze(object) {
             Value::Record(record) => {
                 let mut values = ObjectRecord::clone(&record);
                 values.names.clear();
@@ -245,25 +245,25 @@ impl<'a> Walker<'a, '_> {
         }
         let mut given = match name {
             "Promise.resolve" => {
-                let given = self.arguments(&it.arguments);
+                let given = self.evaluate_arguments(&it.arguments);
                 let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
                 return Value::Promise(Rc::new(value), None);
             }
-            _ => self.arguments(&it.arguments),
+            _ => self.evaluate_arguments(&it.arguments),
         };
-        if self.resolved(name, &given) {
+        if self.resolve_promise(name, &given) {
             return Value::Undefined;
         }
         let (object, member) = name.split_once('.').unwrap_or((name, ""));
         match object {
             "console" | "pml" => {
                 for (value, span, _) in &given {
-                    self.unawaited(value, *span, "is shown");
+                    self.complain_if_unawaited(value, *span, "is shown");
                 }
                 return Value::Undefined;
             }
             "setTimeout" | "setInterval" | "queueMicrotask" => {
-                given.iter().for_each(|(value, _, _)| self.escaped(value, 0));
+                given.iter().for_each(|(value, _, _)| self.escape(value, 0));
                 return Value::Unknown;
             }
             _ => {}
@@ -283,11 +283,11 @@ impl<'a> Walker<'a, '_> {
         match operation {
             Some(operation) => {
                 if let Some((value, _, _)) = given.first() {
-                    self.uses.receiver(value, operation.receiver);
+                    self.uses.note_receiver(value, operation.receiver);
                 }
                 let value = self.operate(it, operation, None, given.clone());
                 if name == "Object.assign" {
-                    self.assigned(&given);
+                    self.assign_object(&given);
                 }
                 match (name, given.first()) {
                     ("Object.assign" | "Object.freeze", Some((target @ Value::Object(_), _, _))) => {
@@ -296,17 +296,17 @@ impl<'a> Walker<'a, '_> {
                     _ => value,
                 }
             }
-            None => self.unknown_call(it.span, &[], &given),
+            None => self.call_unknown(it.span, &[], &given),
         }
     }
 
     /// The function a promise's maker gets: what it is given becomes the promise's value.
-    pub(super) fn resolved(&mut self, name: &str, given: &[CallArgument<'a>]) -> bool {
+    pub(super) fn resolve_promise(&mut self, name: &str, given: &[CallArgument<'a>]) -> bool {
         let Some(holder) = name.strip_prefix("#resolve:").and_then(|index| index.parse().ok()) else {
             return false;
         };
         for (value, _, _) in given {
-            self.memory.consume(value);
+            self.memory.mark_awaited(value);
             let value = value.clone();
             self.memory.state.change(holder, |record| record.extra.push(value));
         }
@@ -314,7 +314,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// `Object.assign(target, …)` on an object of the program.
-    fn assigned(&mut self, given: &[CallArgument<'a>]) {
+    fn assign_object(&mut self, given: &[CallArgument<'a>]) {
         let Some((Value::Object(target), _, _)) = given.first() else { return };
         let mut record = ObjectRecord::clone(self.memory.state.object(*target));
         for (value, _, _) in &given[1..] {
@@ -342,11 +342,12 @@ impl<'a> Walker<'a, '_> {
                 Some((_, expression)) => expression.span(),
                 None => given.first().map_or(it.span, |(_, span, _)| *span),
             };
-            if self.memory.calls_something(&function) || self.calls_items(&function, &subject, callback.binds)
+            if self.memory.leads_to_tool(&function)
+                || self.callback_calls_items(&function, &subject, callback.binds)
             {
                 let start = given.get(callback.argument + 1).map(|(value, _, _)| value.clone());
                 let name = self.name_of_function(it, at);
-                return self.iterate(
+                return self.iterate_callback(
                     operation,
                     &subject,
                     (&function, at, name),
@@ -384,9 +385,9 @@ impl<'a> Walker<'a, '_> {
                 inputs.push((self.input.text(*span).into(), value.clone(), *span));
             }
         }
-        self.captured(&given, scanned_from, &mut inputs);
+        self.add_captured(&given, scanned_from, &mut inputs);
         for (_, value, _) in &mut inputs {
-            *value = self.memory.frozen(value);
+            *value = self.memory.freeze(value);
         }
         if self.recording.is_quiet() {
             let values: ValueList<'a> = inputs.into_iter().map(|(_, value, _)| value).collect();
@@ -399,7 +400,7 @@ impl<'a> Walker<'a, '_> {
         };
         let node = self.node(ProbePlace::Operation, it.span, kind);
         let result = super::result_of(node);
-        self.handed_through(operation.name, &subject, &given, result)
+        self.pass_functions_through(operation.name, &subject, &given, result)
     }
 
     /// The name at `at` among the arguments of a call, if it always means the same function and nobody can tell whether
@@ -408,7 +409,7 @@ impl<'a> Walker<'a, '_> {
         let arguments = it.arguments.iter().filter_map(|argument| argument.as_expression());
         let handed = arguments.map(plain).find(|argument| at.contains_inclusive(argument.span()))?;
         let Expression::Identifier(name) = handed else { return None };
-        let symbol = roots::variable(self.input.scoping, name)?;
+        let symbol = roots::resolve_variable(self.input.scoping, name)?;
         let flags = self.input.scoping.symbol_flags(symbol);
         let is_constant = flags.is_const_variable() || flags.is_function();
         let Value::Function(closure) = self.read_symbol(symbol) else { return None };
@@ -434,13 +435,13 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What functions among the arguments take from around them.
-    fn captured(&mut self, given: &[CallArgument<'a>], from: u32, inputs: &mut Vec<OperationInput<'a>>) {
+    fn add_captured(&mut self, given: &[CallArgument<'a>], from: u32, inputs: &mut Vec<OperationInput<'a>>) {
         let first = inputs.len();
         for (value, span, _) in given {
             if !matches!(value, Value::Function(_)) || span.start < from {
                 continue;
             }
-            for mention in self.facts.survey.named(span.start, span.end) {
+            for mention in self.facts.survey.distinct_mentions(span.start, span.end) {
                 let (name, value) = match mention {
                     Mention::Variable(symbol) => {
                         let declared = self.input.scoping.symbol_span(symbol);

@@ -31,26 +31,28 @@ pub(super) fn form(name: &str) -> Option<ForkForm> {
 impl<'a> Walker<'a, '_> {
     pub(super) fn fork(&mut self, it: &'a CallExpression<'a>, form: ForkForm) -> Value<'a> {
         if self.recording.is_quiet() {
-            let given = self.arguments(&it.arguments);
+            let given = self.evaluate_arguments(&it.arguments);
             let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
-            return self.joined(value, form, it.span);
+            return self.join_results(value, form, it.span);
         }
         let fork = self.node(ProbePlace::Fork, it.span, DraftKind::Fork { form });
         let start: Frontier = self.flow.frontier.clone();
         let (value, mut ends) = match it.arguments.first().and_then(Argument::as_expression).map(plain) {
-            Some(Expression::ArrayExpression(array)) => self.members(&array.elements, array.span, &start),
+            Some(Expression::ArrayExpression(array)) => {
+                self.fork_members(&array.elements, array.span, &start)
+            }
             Some(other) => {
-                let value = self.value(other);
+                let value = self.evaluate(other);
                 (value, self.flow.frontier.clone())
             }
             None => (Value::Undefined, start.clone()),
         };
         for extra in it.arguments.iter().skip(1) {
             if let Some(extra) = extra.as_expression() {
-                self.value(extra);
+                self.evaluate(extra);
             }
         }
-        self.started(&value, fork, &mut ends);
+        self.wait_for_started(&value, fork, &mut ends);
         self.flow.frontier = ends;
         self.memory.budget().spend((self.graph.nodes.len() - fork as usize) / 32);
         let place = self.probes.place(self.graph.node(fork).point);
@@ -59,11 +61,11 @@ impl<'a> Walker<'a, '_> {
             .join_of(fork, place)
             .unwrap_or_else(|| self.graph.add(place, it.span, DraftKind::Join, &self.flow.loops));
         self.graph.connect(&mut self.flow.frontier, join);
-        self.joined(value, form, it.span)
+        self.join_results(value, form, it.span)
     }
 
     /// The members of a fork written as a list: each begins at the fork.
-    fn members(
+    fn fork_members(
         &mut self,
         elements: &'a [ArrayExpressionElement<'a>],
         span: Span,
@@ -77,13 +79,13 @@ impl<'a> Walker<'a, '_> {
             self.flow.frontier.clone_from(start);
             match element {
                 ArrayExpressionElement::SpreadElement(spread) => {
-                    let value = self.value(&spread.argument);
+                    let value = self.evaluate(&spread.argument);
                     self.append_all(&mut record, &value);
                 }
                 ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, span),
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.value(expression);
+                        let value = self.evaluate(expression);
                         append(&mut record, value, plain(expression).span());
                     }
                 }
@@ -103,7 +105,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Calls that were started earlier and are waited for here.
-    fn started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
+    fn wait_for_started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
         let Value::Object(index) = value else { return };
         let record = self.memory.state.object(*index);
         let members = record.fields.iter().map(|member| &member.value).chain(&record.extra);
@@ -125,8 +127,8 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What waiting for all, or one, of them gives.
-    fn joined(&mut self, value: Value<'a>, form: ForkForm, span: Span) -> Value<'a> {
-        self.memory.consume(&value);
+    fn join_results(&mut self, value: Value<'a>, form: ForkForm, span: Span) -> Value<'a> {
+        self.memory.mark_awaited(&value);
         let result = match form {
             ForkForm::Race | ForkForm::Any => {
                 let one = self.memory.part(&value, &Step::Any);
@@ -150,7 +152,7 @@ impl<'a> Walker<'a, '_> {
                 }))
             }),
         };
-        let pending = self.memory.pending(span, PromiseOrigin::Fork);
+        let pending = self.memory.add_promise(span, PromiseOrigin::Fork);
         Value::Promise(Rc::new(result), Some(pending))
     }
 
@@ -165,11 +167,11 @@ impl<'a> Walker<'a, '_> {
         };
         let mut list = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         for member in &record.fields {
-            list.fields.push(member.with(each(&member.value)));
+            list.fields.push(member.with_value(each(&member.value)));
         }
         list.extra = record.extra.iter().map(each).collect();
         list.extra.extend(match value {
-            Value::Object(index) => self.memory.coming_around(*index),
+            Value::Object(index) => self.memory.loop_phis_of(*index),
             _ => Vec::new(),
         });
         list.spreads.clone_from(&record.spreads);
@@ -183,9 +185,9 @@ impl<'a> Walker<'a, '_> {
         object: &Value<'a>,
         name: &str,
     ) -> Value<'a> {
-        self.memory.consume(object);
+        self.memory.mark_awaited(object);
         let value = settled(object);
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let mut results = Vec::new();
         // What a handler of failures follows is what may fail, not what comes after it.
         let failed = self.flow.frontier.clone();
@@ -193,7 +195,7 @@ impl<'a> Walker<'a, '_> {
         match name {
             "then" => {
                 if let Some((function, span, _)) = handlers.next() {
-                    results.push(self.handled(&function, smallvec![(value.clone(), span, false)]));
+                    results.push(self.run_handler(&function, smallvec![(value.clone(), span, false)]));
                 } else {
                     results.push(value.clone());
                 }
@@ -202,7 +204,7 @@ impl<'a> Walker<'a, '_> {
             _ => {
                 results.push(value.clone());
                 if let Some((function, _, _)) = handlers.next() {
-                    self.handled(&function, CallArguments::new());
+                    self.run_handler(&function, CallArguments::new());
                 }
             }
         }
@@ -212,21 +214,23 @@ impl<'a> Walker<'a, '_> {
             self.flow.frontier.clear();
             let failed = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
             add_points(&mut self.flow.frontier, failed);
-            results.push(self.handled(&function, smallvec![(Value::Unknown, span, false)]));
+            results.push(self.run_handler(&function, smallvec![(Value::Unknown, span, false)]));
             self.flow.end_optional_arm(&mut self.memory.state, mark, before);
         }
         let result = settled(&one_of(results));
         let method = ["then", "catch"].into_iter().find(|known| *known == name).unwrap_or("finally");
-        let pending = self.memory.pending(it.span, PromiseOrigin::Method(method));
+        let pending = self.memory.add_promise(it.span, PromiseOrigin::Method(method));
         Value::Promise(Rc::new(result), Some(pending))
     }
 
-    fn handled(&mut self, function: &Value<'a>, given: CallArguments<'a>) -> Value<'a> {
+    fn run_handler(&mut self, function: &Value<'a>, given: CallArguments<'a>) -> Value<'a> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
-            Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
-            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => self.called_back(function, given, at),
-            Value::Global(name) if self.resolved(name, &given) => Value::Undefined,
+            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
+            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => {
+                self.call_callback(function, given, at)
+            }
+            Value::Global(name) if self.resolve_promise(name, &given) => Value::Undefined,
             other => {
                 let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
                 let mut all = vec![other.clone()];
@@ -234,7 +238,7 @@ impl<'a> Walker<'a, '_> {
                 self.memory.computed(at, &all)
             }
         };
-        self.memory.consume(&value);
+        self.memory.mark_awaited(&value);
         settled(&value)
     }
 }

@@ -43,13 +43,13 @@ pub(super) enum WriteCertainty {
 }
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn key(&mut self, key: &'a PropertyKey<'a>) -> MemberKey<'a> {
+    pub(super) fn evaluate_property_key(&mut self, key: &'a PropertyKey<'a>) -> MemberKey<'a> {
         match key {
             PropertyKey::StaticIdentifier(name) => MemberKey::Known(Step::Key(name.name.as_str().to_owned())),
             PropertyKey::PrivateIdentifier(name) => MemberKey::Known(Step::Key(format!("#{}", name.name))),
             other => match other.as_expression() {
                 Some(expression) => {
-                    let value = self.value(expression);
+                    let value = self.evaluate(expression);
                     step_of(&value).map_or(MemberKey::Computed(value), MemberKey::Known)
                 }
                 None => MemberKey::Computed(Value::Unknown),
@@ -57,66 +57,66 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    pub(super) fn place(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> AssignTarget<'a> {
+    pub(super) fn assign_target(&mut self, target: &'a SimpleAssignmentTarget<'a>) -> AssignTarget<'a> {
         match target {
             SimpleAssignmentTarget::AssignmentTargetIdentifier(name) => {
-                match roots::variable(self.input.scoping, name) {
+                match roots::resolve_variable(self.input.scoping, name) {
                     Some(symbol) => AssignTarget::Variable(symbol),
                     None => {
-                        self.free_name(name.name.as_str(), name.span);
+                        self.read_free_name(name.name.as_str(), name.span);
                         AssignTarget::Nowhere
                     }
                 }
             }
-            SimpleAssignmentTarget::TSAsExpression(it) => self.place_of(&it.expression),
-            SimpleAssignmentTarget::TSSatisfiesExpression(it) => self.place_of(&it.expression),
-            SimpleAssignmentTarget::TSNonNullExpression(it) => self.place_of(&it.expression),
-            SimpleAssignmentTarget::TSTypeAssertion(it) => self.place_of(&it.expression),
+            SimpleAssignmentTarget::TSAsExpression(it) => self.assign_target_of(&it.expression),
+            SimpleAssignmentTarget::TSSatisfiesExpression(it) => self.assign_target_of(&it.expression),
+            SimpleAssignmentTarget::TSNonNullExpression(it) => self.assign_target_of(&it.expression),
+            SimpleAssignmentTarget::TSTypeAssertion(it) => self.assign_target_of(&it.expression),
             SimpleAssignmentTarget::StaticMemberExpression(it) => {
-                let object = self.value(&it.object);
-                self.member_spot(
+                let object = self.evaluate(&it.object);
+                self.member_target(
                     &it.object,
                     object,
                     MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
                 )
             }
             SimpleAssignmentTarget::PrivateFieldExpression(it) => {
-                let object = self.value(&it.object);
-                self.member_spot(
+                let object = self.evaluate(&it.object);
+                self.member_target(
                     &it.object,
                     object,
                     MemberKey::Known(Step::Key(format!("#{}", it.field.name))),
                 )
             }
             SimpleAssignmentTarget::ComputedMemberExpression(it) => {
-                let object = self.value(&it.object);
-                let key = self.value(&it.expression);
+                let object = self.evaluate(&it.object);
+                let key = self.evaluate(&it.expression);
                 let key = step_of(&key).map_or(MemberKey::Computed(key), MemberKey::Known);
-                self.member_spot(&it.object, object, key)
+                self.member_target(&it.object, object, key)
             }
         }
     }
 
-    fn place_of(&mut self, expression: &'a Expression<'a>) -> AssignTarget<'a> {
+    fn assign_target_of(&mut self, expression: &'a Expression<'a>) -> AssignTarget<'a> {
         match plain(expression) {
-            Expression::Identifier(name) => roots::variable(self.input.scoping, name)
+            Expression::Identifier(name) => roots::resolve_variable(self.input.scoping, name)
                 .map_or(AssignTarget::Nowhere, AssignTarget::Variable),
             Expression::StaticMemberExpression(it) => {
-                let object = self.value(&it.object);
-                self.member_spot(
+                let object = self.evaluate(&it.object);
+                self.member_target(
                     &it.object,
                     object,
                     MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
                 )
             }
             other => {
-                self.value(other);
+                self.evaluate(other);
                 AssignTarget::Nowhere
             }
         }
     }
 
-    fn member_spot(
+    fn member_target(
         &self,
         object: &'a Expression<'a>,
         value: Value<'a>,
@@ -126,11 +126,11 @@ impl<'a> Walker<'a, '_> {
         AssignTarget::Member { object: value, key, root: root_of(self.input.scoping, object), direct }
     }
 
-    pub(super) fn get(&mut self, spot: &AssignTarget<'a>, span: Span) -> Value<'a> {
+    pub(super) fn read_target(&mut self, spot: &AssignTarget<'a>, span: Span) -> Value<'a> {
         match spot {
             AssignTarget::Variable(symbol) => self.read_symbol(*symbol),
             AssignTarget::Member { object, key: MemberKey::Known(step), .. } => {
-                self.member(object.clone(), step, span, span)
+                self.read_member(object.clone(), step, span, span)
             }
             AssignTarget::Member { object, key: MemberKey::Computed(_), .. } => {
                 self.memory.part(object, &Step::Any)
@@ -139,17 +139,17 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    pub(super) fn put(&mut self, spot: AssignTarget<'a>, value: Value<'a>, span: Span) {
+    pub(super) fn write_target(&mut self, spot: AssignTarget<'a>, value: Value<'a>, span: Span) {
         match spot {
             AssignTarget::Variable(symbol) => self.write_symbol(symbol, value),
             AssignTarget::Member { object, key, root, direct } => {
-                self.put_member(&object, &key, root, direct, value, span);
+                self.write_member(&object, &key, root, direct, value, span);
             }
             AssignTarget::Nowhere => {}
         }
     }
 
-    fn put_member(
+    fn write_member(
         &mut self,
         object: &Value<'a>,
         key: &MemberKey<'a>,
@@ -162,7 +162,7 @@ impl<'a> Walker<'a, '_> {
             Value::Object(index) => match self.setter(*index, key) {
                 Some(setter) => {
                     let this = Some(Value::Object(*index));
-                    self.follow(&setter, smallvec![(value, span, false)], None, this);
+                    self.follow_call(&setter, smallvec![(value, span, false)], None, this);
                 }
                 None => put_into(&mut self.memory.state, *index, key, value, span, WriteCertainty::Certain),
             },

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 
 use super::Walker;
 use super::memory::LoopScope;
-use super::memory::state::{StateChanges, both, cost};
+use super::memory::state::{StateChanges, merge_cost, merge_records};
 use super::parts::flow::{FlowPath, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
 use crate::marks::ProbePlace;
@@ -40,12 +40,12 @@ pub(super) enum LoopExit {
 }
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn repeat(&mut self, head: &LoopHead, body: impl FnOnce(&mut Self, Option<u32>)) {
+    pub(super) fn walk_loop(&mut self, head: &LoopHead, body: impl FnOnce(&mut Self, Option<u32>)) {
         let labels = std::mem::take(&mut self.flow.labels);
         let node = (!self.recording.is_quiet())
             .then(|| self.node(head.place, head.span, DraftKind::Loop { over: head.over, form: head.form }));
         let at_head = self.flow.frontier.clone();
-        let heads = self.heads(head.span, node);
+        let heads = self.add_loop_phis(head.span, node);
         self.memory.loops.push(LoopScope {
             node,
             objects: self.memory.state.object_count(),
@@ -68,18 +68,18 @@ impl<'a> Walker<'a, '_> {
         self.flow.loops = outside;
         let jump = self.flow.jumps.pop().expect("entered above");
         let mut ends: Vec<FlowPath<'a>> =
-            if self.flow.live { vec![self.flow.way(&self.memory.state, mark)] } else { Vec::new() };
+            if self.flow.live { vec![self.flow.path_since(&self.memory.state, mark)] } else { Vec::new() };
         ends.extend(jump.continues);
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
             let around: Vec<Value<'a>> =
                 ends.iter().filter_map(|way| way.changes.variables.get(variable).cloned()).collect();
-            around.iter().for_each(|value| self.memory.feed(phi, value));
+            around.iter().for_each(|value| self.memory.feed_phi(phi, value));
         }
         let scope = self.memory.loops.pop().expect("pushed above");
         self.memory.state.undo(mark);
         self.feed_objects(&scope, &ends);
-        let mut ways = self.exits(head.exit, ends, &at_head, &phis);
+        let mut ways = self.loop_exits(head.exit, ends, &at_head, &phis);
         ways.extend(jump.breaks);
         if let Some(node) = node {
             ways.iter_mut()
@@ -95,9 +95,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Gives every variable the loop writes a place for what comes around.
-    fn heads(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
+    fn add_loop_phis(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
         let shared = self.facts.survey.shared.iter().copied();
-        let mut symbols: Vec<_> = self.facts.survey.written(span).chain(shared).collect();
+        let mut symbols: Vec<_> = self.facts.survey.writes_within(span).chain(shared).collect();
         symbols.sort_unstable();
         symbols.dedup();
         let mut heads = Vec::new();
@@ -127,11 +127,11 @@ impl<'a> Walker<'a, '_> {
                 let old = |value: &&Value<'a>| !base.extra.iter().any(|other| other.same(value));
                 fresh.extend(record.extra.iter().filter(old).cloned());
             }
-            fresh.iter().for_each(|value| self.memory.feed(phi, value));
+            fresh.iter().for_each(|value| self.memory.feed_phi(phi, value));
         }
     }
 
-    fn exits(
+    fn loop_exits(
         &self,
         exit: LoopExit,
         ends: Vec<FlowPath<'a>>,
@@ -146,11 +146,11 @@ impl<'a> Walker<'a, '_> {
                 for (object, record) in ends.iter().flat_map(|way| way.changes.objects.iter()) {
                     let base =
                         changes.objects.get(object).unwrap_or_else(|| self.memory.state.object(object));
-                    self.memory.budget().spend(cost(base, record));
+                    self.memory.budget().spend(merge_cost(base, record));
                     if self.memory.budget().is_spent() {
                         break;
                     }
-                    let either = Rc::new(both(base, record));
+                    let either = Rc::new(merge_records(base, record));
                     changes.objects.insert(object, either);
                 }
                 // Variables of the body live on in functions made there.
@@ -178,8 +178,8 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::While,
             exit,
         };
-        self.repeat(&head, |walk, _| {
-            walk.tested(&it.test);
+        self.walk_loop(&head, |walk, _| {
+            walk.evaluate_test(&it.test);
             walk.statement(&it.body);
         });
     }
@@ -192,10 +192,10 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::DoWhile,
             exit: LoopExit::AtEnd,
         };
-        self.repeat(&head, |walk, _| {
+        self.walk_loop(&head, |walk, _| {
             walk.statement(&it.body);
-            walk.go_on_here();
-            walk.tested(&it.test);
+            walk.rejoin_continues();
+            walk.evaluate_test(&it.test);
         });
     }
 
@@ -205,7 +205,7 @@ impl<'a> Walker<'a, '_> {
             Some(ForStatementInit::VariableDeclaration(declaration)) => self.variables(declaration),
             Some(init) => {
                 if let Some(init) = init.as_expression() {
-                    self.value(init);
+                    self.evaluate(init);
                 }
             }
             None => {}
@@ -214,20 +214,20 @@ impl<'a> Walker<'a, '_> {
         let exit = if it.test.as_ref().is_none_or(is_true) { LoopExit::Never } else { LoopExit::AtHead };
         let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
         let head = LoopHead { place: ProbePlace::Loop, span: it.span, over, form: LoopForm::For, exit };
-        self.repeat(&head, |walk, _| {
+        self.walk_loop(&head, |walk, _| {
             if let Some(test) = &it.test {
-                walk.tested(test);
+                walk.evaluate_test(test);
             }
             walk.statement(&it.body);
-            walk.go_on_here();
+            walk.rejoin_continues();
             if let Some(update) = &it.update {
-                walk.value(update);
+                walk.evaluate(update);
             }
         });
     }
 
     /// Where `continue` leads when something is still done before the next turn.
-    fn go_on_here(&mut self) {
+    fn rejoin_continues(&mut self) {
         let Some(jump) = self.flow.jumps.last_mut() else { return };
         if jump.continues.is_empty() {
             return;
@@ -240,9 +240,9 @@ impl<'a> Walker<'a, '_> {
 
     pub(super) fn for_of(&mut self, it: &'a ForOfStatement<'a>) {
         let labels = std::mem::take(&mut self.flow.labels);
-        let over = self.value(&it.right);
-        let over = if it.r#await { self.awaited(over) } else { over };
-        self.uses.iterated(&over);
+        let over = self.evaluate(&it.right);
+        let over = if it.r#await { self.await_value(over) } else { over };
+        self.uses.note_iteration(&over);
         self.flow.labels = labels;
         let form = if it.r#await { LoopForm::ForAwait } else { LoopForm::ForOf };
         let head = LoopHead {
@@ -252,9 +252,9 @@ impl<'a> Walker<'a, '_> {
             form,
             exit: LoopExit::AtHead,
         };
-        self.repeat(&head, |walk, node| {
-            let item = walk.item(&over, node);
-            let item = if it.r#await { walk.awaited(item) } else { item };
+        self.walk_loop(&head, |walk, node| {
+            let item = walk.loop_item(&over, node);
+            let item = if it.r#await { walk.await_value(item) } else { item };
             walk.bind_left(&it.left, item);
             walk.statement(&it.body);
         });
@@ -262,7 +262,7 @@ impl<'a> Walker<'a, '_> {
 
     pub(super) fn for_in(&mut self, it: &'a ForInStatement<'a>) {
         let labels = std::mem::take(&mut self.flow.labels);
-        let over = self.value(&it.right);
+        let over = self.evaluate(&it.right);
         self.flow.labels = labels;
         let head = LoopHead {
             place: ProbePlace::Loop,
@@ -271,8 +271,8 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::ForIn,
             exit: LoopExit::AtHead,
         };
-        self.repeat(&head, |walk, _| {
-            walk.uses.as_object(&over);
+        self.walk_loop(&head, |walk, _| {
+            walk.uses.note_object(&over);
             let key = walk.memory.computed(left_span(&it.left), &[over]);
             walk.bind_left(&it.left, key);
             walk.statement(&it.body);
@@ -295,9 +295,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What a loop over `over` is at.
-    pub(super) fn item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
+    pub(super) fn loop_item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
         match node {
-            Some(node) => Value::Item(Rc::new(self.memory.frozen(over)), node, MemberPath::default()),
+            Some(node) => Value::Item(Rc::new(self.memory.freeze(over)), node, MemberPath::default()),
             None => self.memory.part(over, &Step::Any),
         }
     }

@@ -21,8 +21,8 @@ impl<'a> Walker<'a, '_> {
         self.hoist(list);
         for statement in list {
             if !self.flow.live && !declares_only(statement) {
-                self.unreachable(statement.span());
-                self.dead(|walk| walk.statement_list(list, statement));
+                self.complain_of_unreachable(statement.span());
+                self.walk_unreachable(|walk| walk.statements_from(list, statement));
                 return;
             }
             self.statement(statement);
@@ -30,7 +30,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// From `first` to the end of `list`.
-    fn statement_list(&mut self, list: &'a [Statement<'a>], first: &'a Statement<'a>) {
+    fn statements_from(&mut self, list: &'a [Statement<'a>], first: &'a Statement<'a>) {
         let from = list.iter().position(|statement| std::ptr::eq(statement, first)).unwrap_or(list.len());
         for statement in &list[from..] {
             self.statement(statement);
@@ -38,7 +38,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Visits what is never reached, so that its calls are known; it changes nothing.
-    fn dead(&mut self, visit: impl FnOnce(&mut Self)) {
+    fn walk_unreachable(&mut self, visit: impl FnOnce(&mut Self)) {
         let mark = self.memory.state.mark();
         let frontier: Frontier = std::mem::take(&mut self.flow.frontier);
         self.flow.live = true;
@@ -48,7 +48,7 @@ impl<'a> Walker<'a, '_> {
         self.flow.frontier = frontier;
     }
 
-    fn unreachable(&mut self, span: Span) {
+    fn complain_of_unreachable(&mut self, span: Span) {
         let first_line = Span::new(span.start, span.start + first_line_length(self.input.text(span)));
         self.diagnostics.complain(
             Severity::Warning,
@@ -65,14 +65,14 @@ impl<'a> Walker<'a, '_> {
                 && function.body.is_some()
                 && let Some(symbol) = function.id.as_ref().and_then(|id| id.symbol_id.get())
             {
-                let closure = self.closure(FunctionCode::Function(function));
+                let closure = self.make_closure(FunctionCode::Function(function));
                 self.write_symbol(symbol, closure);
             }
         }
     }
 
     pub(super) fn statement(&mut self, statement: &'a Statement<'a>) {
-        if self.too_much(statement.span()) {
+        if self.is_spent_at(statement.span()) {
             return;
         }
         match statement {
@@ -86,18 +86,18 @@ impl<'a> Walker<'a, '_> {
                 self.flow.jump(&self.memory.state, label, JumpExit::Continue, self.calls.frames.len());
             }
             Statement::ExpressionStatement(it) => {
-                self.value(&it.expression);
+                self.evaluate(&it.expression);
             }
             Statement::IfStatement(it) => self.if_statement(it),
             Statement::LabeledStatement(it) => self.labeled(it),
             Statement::ReturnStatement(it) => {
-                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.value(argument));
+                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.evaluate(argument));
                 self.return_value(value);
             }
             Statement::SwitchStatement(it) => self.switch(it),
             Statement::ThrowStatement(it) => {
-                let thrown = self.value(&it.argument);
-                let thrown = self.memory.frozen(&thrown);
+                let thrown = self.evaluate(&it.argument);
+                let thrown = self.memory.freeze(&thrown);
                 if let Some(caught) = self.flow.thrown.last_mut() {
                     self.memory.budget().spend(self.flow.frontier.len());
                     caught.push((thrown, self.flow.frontier.clone()));
@@ -111,18 +111,18 @@ impl<'a> Walker<'a, '_> {
             Statement::ForInStatement(it) => self.for_in(it),
             Statement::ForOfStatement(it) => self.for_of(it),
             Statement::WithStatement(it) => {
-                self.value(&it.object);
+                self.evaluate(&it.object);
                 self.statement(&it.body);
             }
             Statement::DebuggerStatement(_) | Statement::EmptyStatement(_) => {}
             Statement::ExportDefaultDeclaration(it) => {
                 if let ExportDefaultDeclarationKind::FunctionDeclaration(function) = &it.declaration {
-                    self.closure(FunctionCode::Function(function));
+                    self.make_closure(FunctionCode::Function(function));
                 }
             }
             other => {
                 if let Some(declaration) = other.as_declaration() {
-                    self.declared(declaration);
+                    self.declaration(declaration);
                 }
             }
         }
@@ -174,12 +174,12 @@ impl<'a> Walker<'a, '_> {
     fn return_value(&mut self, value: Value<'a>) {
         if let Some(frame) = self.calls.frames.last() {
             let way = if self.calls.frames.len() > 1 {
-                self.flow.way(&self.memory.state, frame.mark)
+                self.flow.path_since(&self.memory.state, frame.mark)
             } else {
                 // Nothing goes on where the program itself returns.
                 FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
-            let value = self.handed_back(value);
+            let value = self.settle_return(value);
             if let Some(frame) = self.calls.frames.last_mut() {
                 frame.returns.push((value, way));
             }
@@ -188,8 +188,8 @@ impl<'a> Walker<'a, '_> {
     }
 
     fn if_statement(&mut self, it: &'a IfStatement<'a>) {
-        self.tested(&it.test);
-        self.guard(&it.test, always_leaves(&it.consequent));
+        self.evaluate_test(&it.test);
+        self.note_optional_test(&it.test, always_leaves(&it.consequent));
         let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::If);
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
@@ -205,21 +205,21 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// The value of a condition.
-    pub(super) fn tested(&mut self, test: &'a Expression<'a>) -> Value<'a> {
-        let value = match self.raw(test) {
+    pub(super) fn evaluate_test(&mut self, test: &'a Expression<'a>) -> Value<'a> {
+        let value = match self.evaluate_raw(test) {
             Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
                 Value::Unknown
             }
             value => value,
         };
-        self.unawaited(&value, test.span(), "is tested");
+        self.complain_if_unawaited(&value, test.span(), "is tested");
         self.deciding.decide(&value, self.memory.budget());
         value
     }
 
     fn switch(&mut self, it: &'a SwitchStatement<'a>) {
         let labels = std::mem::take(&mut self.flow.labels);
-        let discriminant = self.value(&it.discriminant);
+        let discriminant = self.evaluate(&it.discriminant);
         self.deciding.decide(&discriminant, self.memory.budget());
         let mut outcomes = Vec::new();
         for (index, case) in it.cases.iter().enumerate() {
@@ -227,9 +227,9 @@ impl<'a> Walker<'a, '_> {
                 outcomes.push("default".to_owned());
                 continue;
             };
-            let value = if index == 0 { self.value(test) } else { self.maybe(test) };
+            let value = if index == 0 { self.evaluate(test) } else { self.evaluate_maybe(test) };
             self.deciding.decide(&value, self.memory.budget());
-            self.uses.compared(&discriminant, &value);
+            self.uses.note_comparison(&discriminant, &value);
             outcomes.push(outcome(&value, index));
         }
         let decision = self.decision_with(
@@ -256,8 +256,8 @@ impl<'a> Walker<'a, '_> {
             self.flow.rejoin(&mut self.memory.state, std::iter::once(matched).chain(fallen.take()));
             for (index, statement) in case.consequent.iter().enumerate() {
                 if !self.flow.live && !declares_only(statement) {
-                    self.unreachable(statement.span());
-                    self.dead(|walk| {
+                    self.complain_of_unreachable(statement.span());
+                    self.walk_unreachable(|walk| {
                         case.consequent[index..].iter().for_each(|statement| walk.statement(statement));
                     });
                     break;
@@ -284,7 +284,7 @@ impl<'a> Walker<'a, '_> {
         self.flow.thrown.push(Vec::new());
         self.statements(&it.block.body);
         let mut uncaught = self.flow.thrown.pop().unwrap_or_default();
-        let thrown = self.memory.state.ever(mark);
+        let thrown = self.memory.state.all_values_since(mark);
         let tried = self.flow.end_arm(&mut self.memory.state, mark);
         let mut ways: Vec<FlowPath<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
@@ -342,19 +342,19 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// An expression that may not be evaluated.
-    pub(super) fn maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    pub(super) fn evaluate_maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
-        let value = self.value(expression);
+        let value = self.evaluate(expression);
         self.flow.end_optional_arm(&mut self.memory.state, mark, before);
         value
     }
 
-    pub(super) fn declared(&mut self, declaration: &'a Declaration<'a>) {
+    pub(super) fn declaration(&mut self, declaration: &'a Declaration<'a>) {
         match declaration {
             Declaration::VariableDeclaration(it) => self.variables(it),
             Declaration::ClassDeclaration(class) => {
-                let value = self.class(class);
+                let value = self.define_class(class);
                 if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
                     self.write_symbol(symbol, value);
                 }
@@ -371,14 +371,14 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// `declare const mcp: Tools` says what a free name is; it makes no variable.
-    fn declared_elsewhere(&mut self, it: &'a VariableDeclaration<'a>) {
+    fn ambient_declaration(&mut self, it: &'a VariableDeclaration<'a>) {
         for declarator in &it.declarations {
             if let BindingPattern::BindingIdentifier(name) = &declarator.id
                 && let Some(symbol) = name.symbol_id.get()
             {
                 let known = surface::is_global(&name.name);
                 let value =
-                    if known { self.free_name(name.name.as_str(), name.span) } else { Value::Unknown };
+                    if known { self.read_free_name(name.name.as_str(), name.span) } else { Value::Unknown };
                 self.write_symbol(symbol, value);
             }
         }
@@ -386,14 +386,14 @@ impl<'a> Walker<'a, '_> {
 
     pub(super) fn variables(&mut self, it: &'a VariableDeclaration<'a>) {
         if it.declare {
-            return self.declared_elsewhere(it);
+            return self.ambient_declaration(it);
         }
         for declarator in &it.declarations {
             match &declarator.init {
                 Some(init) => {
-                    let value = self.raw(init);
+                    let value = self.evaluate_raw(init);
                     if let Some(annotation) = &declarator.type_annotation {
-                        self.typed(&value, &annotation.type_annotation);
+                        self.note_optional_members(&value, &annotation.type_annotation);
                     }
                     self.bind_declared(&declarator.id, value, init.span());
                 }

@@ -43,7 +43,7 @@ pub(super) fn root_of(scoping: &Scoping, expression: &Expression<'_>) -> Option<
     loop {
         at = match at {
             Expression::Identifier(name) => {
-                return roots::variable(scoping, name);
+                return roots::resolve_variable(scoping, name);
             }
             Expression::StaticMemberExpression(it) => plain(&it.object),
             Expression::ComputedMemberExpression(it) => plain(&it.object),

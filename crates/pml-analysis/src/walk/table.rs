@@ -23,7 +23,7 @@ const MOST_KEYS: usize = 32;
 
 impl<'a> Walker<'a, '_> {
     /// The functions that `table[key](…)` chooses from, each with its key, if they are certain to be those.
-    pub(super) fn table(
+    pub(super) fn function_table(
         &mut self,
         it: &'a CallExpression<'a>,
         member: &'a ComputedMemberExpression<'a>,
@@ -33,21 +33,21 @@ impl<'a> Walker<'a, '_> {
         let arguments = Span::new(member.span.end, it.span.end);
         if self.recording.is_quiet()
             || member.optional
-            || self.reaches(arguments)
-            || !self.is_fixed(&member.object)
+            || self.reaches_tool(arguments)
+            || !self.is_fixed_table(&member.object)
         {
             return None;
         }
         let record = self.memory.state.object(*index);
         let is_plain =
-            matches!(record.kind, RecordKind::Object) && record.written.is_some() && record.closed();
+            matches!(record.kind, RecordKind::Object) && record.written.is_some() && record.is_closed();
         if !is_plain || !(2..=MOST_KEYS).contains(&record.fields.len()) {
             return None;
         }
         let functions = record.fields.iter().map(|member| match (&member.key, &member.value) {
             // What an optional call does without such a key has that name.
             (Step::Key(key), _) if key == "default" && it.optional => None,
-            (Step::Key(key), value) if key != "__proto__" && !member.getter && self.is_chosen(value) => {
+            (Step::Key(key), value) if key != "__proto__" && !member.getter && self.is_table_entry(value) => {
                 Some((key.clone(), value.clone()))
             }
             _ => None,
@@ -56,7 +56,7 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// What can be one of a table: it cannot change the table through `this`.
-    fn is_chosen(&self, value: &Value<'a>) -> bool {
+    fn is_table_entry(&self, value: &Value<'a>) -> bool {
         match value {
             Value::Function(closure) => !self.facts.function(closure.function).uses_this,
             Value::Tool(..) | Value::Capability(_) => true,
@@ -65,9 +65,9 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Whether a name stands for the same object with the same members wherever it is used.
-    fn is_fixed(&self, table: &Expression<'a>) -> bool {
+    fn is_fixed_table(&self, table: &Expression<'a>) -> bool {
         let Expression::Identifier(name) = plain(table) else { return false };
-        let Some(symbol) = roots::variable(self.input.scoping, name) else { return false };
+        let Some(symbol) = roots::resolve_variable(self.input.scoping, name) else { return false };
         let WalkInput { program, scoping, .. } = self.input;
         let loose = self.facts.loose.get_or_init(|| loose(program, scoping));
         scoping.symbol_flags(symbol).is_const_variable() && !loose.contains(&symbol)
@@ -75,7 +75,7 @@ impl<'a> Walker<'a, '_> {
 
     /// One function of a table is called: a decision with an outcome for each key. Where the table has no such key,
     /// there is nothing to call; an optional call then ends the chain it stands in.
-    pub(super) fn chosen(
+    pub(super) fn call_from_table(
         &mut self,
         it: &'a CallExpression<'a>,
         member: &'a ComputedMemberExpression<'a>,
@@ -83,7 +83,7 @@ impl<'a> Walker<'a, '_> {
         table: &[(String, Value<'a>)],
     ) -> Value<'a> {
         self.deciding.decide(key, self.memory.budget());
-        self.uses.as_text(key);
+        self.uses.note_text(key);
         let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
         self.probes
             .marks
@@ -94,13 +94,13 @@ impl<'a> Walker<'a, '_> {
         if let (true, Some(decision), Some(chain)) = (it.optional, decision, self.flow.chains.last_mut()) {
             chain.decisions.push((decision, "default"));
         }
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         let (mut ways, mut results) = (Vec::new(), Vec::new());
         for (key, function) in table {
             self.flow.frontier = self.graph.arm(decision, key, &before);
-            results.extend(self.one_call(function, &given, it.span, results.len() as u32));
+            results.extend(self.call_alternative(function, &given, it.span, results.len() as u32));
             ways.extend(self.flow.end_arm(&mut self.memory.state, mark));
         }
         self.flow.rejoin(&mut self.memory.state, ways);
@@ -131,20 +131,20 @@ impl ChangeVisitor<'_> {
     /// Whether it is the `Object` of the language.
     fn is_object(&self, expression: &Expression<'_>) -> bool {
         matches!(expression, Expression::Identifier(name)
-            if name.name == "Object" && roots::variable(self.scoping, name).is_none())
+            if name.name == "Object" && roots::resolve_variable(self.scoping, name).is_none())
     }
 
     /// The object of a member that is changed.
     fn changed(&mut self, object: &Expression<'_>) {
         if let Expression::Identifier(name) = plain(object) {
-            self.found.extend(roots::variable(self.scoping, name));
+            self.found.extend(roots::resolve_variable(self.scoping, name));
         }
     }
 }
 
 impl<'a> Visit<'a> for ChangeVisitor<'_> {
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
-        self.found.extend(roots::variable(self.scoping, it));
+        self.found.extend(roots::resolve_variable(self.scoping, it));
     }
 
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {

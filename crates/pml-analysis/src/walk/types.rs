@@ -34,7 +34,7 @@ pub(super) fn named<'a>(program: &'a Program<'a>) -> NamedTypes<'a> {
 
 impl<'a> Walker<'a, '_> {
     /// `args as { name?: string }`: `name` need not be given.
-    pub(super) fn typed(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
+    pub(super) fn note_optional_members(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
         if let Value::Parameter(path) = value {
             self.typed_at(path, annotation, 0);
         }
@@ -66,7 +66,7 @@ impl<'a> Walker<'a, '_> {
                 self.typed_at(&at, &inner.type_annotation, depth + 1);
             }
             if property.optional {
-                self.uses.said_optional(at);
+                self.uses.note_declared_optional(at);
             }
         }
     }

@@ -76,7 +76,7 @@ pub(crate) fn use_parameters<'a>(
             ParameterFinder { root: input, lowering, found: Vec::new(), seen: VisitedParts::default() };
         finder.find(input, &call.arguments);
         for DeclaredUse { path, schema, required } in finder.found {
-            uses.declared(path.steps(), (input, schema), required);
+            uses.note_tool_input(path.steps(), (input, schema), required);
         }
     }
 }
@@ -140,7 +140,9 @@ impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
             }
             // What is wanted of a record at a place is wanted of it once.
             Value::Record(record)
-                if self.seen.is_new(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
+                if self
+                    .seen
+                    .is_first_visit(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
             {
                 for member in &record.fields {
                     if let schema::MemberLookup::Found(inner) =

@@ -277,20 +277,20 @@ impl<'w, 'a> Lowering<'w, 'a> {
         let how = around.map_or(0, |node| node as usize + 1);
         match value {
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
-            Value::Record(record) if tracing.seen.is_new(Rc::as_ptr(record) as usize, how) => {
+            Value::Record(record) if tracing.seen.is_first_visit(Rc::as_ptr(record) as usize, how) => {
                 let fields = record.fields.iter().map(|member| &member.value);
                 let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
                 fields.chain(rest).for_each(|value| self.each_source(value, around, tracing, visit));
             }
-            Value::Template(parts) if tracing.seen.is_new(parts.as_ptr() as usize, how) => {
+            Value::Template(parts) if tracing.seen.is_first_visit(parts.as_ptr() as usize, how) => {
                 parts.iter().for_each(|(value, _)| self.each_source(value, around, tracing, visit));
             }
             Value::Computed(_, values) | Value::OneOf(values)
-                if tracing.seen.is_new(values.as_ptr() as usize, how) =>
+                if tracing.seen.is_first_visit(values.as_ptr() as usize, how) =>
             {
                 values.iter().for_each(|value| self.each_source(value, around, tracing, visit));
             }
-            Value::Promise(inner, _) if tracing.seen.is_new(Rc::as_ptr(inner) as usize, how) => {
+            Value::Promise(inner, _) if tracing.seen.is_first_visit(Rc::as_ptr(inner) as usize, how) => {
                 self.each_source(inner, around, tracing, visit);
             }
             Value::Phi(index, path) if tracing.phis.insert((*index, around.is_some())) => {

@@ -18,14 +18,14 @@ use super::parts::graph::DraftKind;
 use super::{BudgetSpent, WalkFindings, Walker};
 use crate::analysis::{Code, Severity};
 use crate::annotations;
-use crate::literals::{LiftedParameters, LiteralLifter, hide_secrets, secret};
+use crate::literals::{LiftedParameters, LiteralLifter, hide_secrets, secret_complaint};
 use crate::value::Value;
 
 impl<'a, 's> Walker<'a, 's> {
     pub(super) fn finish(mut self) -> Result<WalkFindings, BudgetSpent> {
-        self.uncalled();
-        self.unwaited();
-        self.written_out();
+        self.follow_uncalled();
+        self.complain_of_unawaited();
+        self.declare_written();
         let callees = Callees::of(self.input.catalogue, &self.graph.nodes);
         let arguments = self.lower_arguments()?;
         self.add_edges(&callees);
@@ -45,7 +45,7 @@ impl<'a, 's> Walker<'a, 's> {
         complaints.extend(refused);
         let sites = draw::sites(&graph, &callees, &structure.nodes);
         probes.marks.lifted = spans;
-        complaints.extend(secrets.iter().map(|(name, span)| secret(name, *span, input.lines)));
+        complaints.extend(secrets.iter().map(|(name, span)| secret_complaint(name, *span, input.lines)));
         diagnostics.complain_of_opaque(&permissions.found.opaque);
         let mut complaints = diagnostics.complaints;
         complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
@@ -93,7 +93,7 @@ impl<'a, 's> Walker<'a, 's> {
         let lowering = Lowering::new(self.input.source, graph, memory);
         check::use_parameters(graph, callees, &lowering, uses);
         check::check_arguments(graph, callees, arguments, deciding, diagnostics);
-        uses.believe_types();
+        uses.apply_declared_optional();
     }
 
     /// Literals handed to tools become parameters.
@@ -114,7 +114,7 @@ impl<'a, 's> Walker<'a, 's> {
     }
 
     /// Functions that nothing calls: their calls are known all the same.
-    fn uncalled(&mut self) {
+    fn follow_uncalled(&mut self) {
         // Following one may show others.
         while let Some(closure) = self.functions.next_kept() {
             if self.functions.visited[closure.function as usize] {
@@ -136,13 +136,13 @@ impl<'a, 's> Walker<'a, 's> {
             }
             let outer = std::mem::replace(&mut self.calls.activation, Rc::clone(&closure.outer));
             let value = self.follow_alone(&closure);
-            self.memory.consume(&value);
+            self.memory.mark_awaited(&value);
             self.calls.activation = outer;
         }
     }
 
     /// Tools that are written somewhere count, wherever it is; a server that was never come to could be anything.
-    fn written_out(&mut self) {
+    fn declare_written(&mut self) {
         for (root, span) in &self.facts.roots.named {
             if !self.permissions.has(root) {
                 self.permissions.declare_value(&Value::from(root), *span, &mut self.diagnostics);
@@ -157,7 +157,7 @@ impl<'a, 's> Walker<'a, 's> {
     }
 
     /// Promises nobody waits for.
-    fn unwaited(&mut self) {
+    fn complain_of_unawaited(&mut self) {
         for pending in std::mem::take(&mut self.memory.promises) {
             // What was not followed may wait for it.
             if !pending.consumed && !self.functions.left_out {

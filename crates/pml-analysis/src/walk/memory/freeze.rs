@@ -21,12 +21,12 @@ pub(crate) struct FreezeCache<'a> {
 
 impl<'a> ProgramMemory<'a, '_> {
     /// The value as it is now.
-    pub(crate) fn frozen(&mut self, value: &Value<'a>) -> Value<'a> {
+    pub(crate) fn freeze(&mut self, value: &Value<'a>) -> Value<'a> {
         if !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..)) {
             return value.clone();
         }
         let mut freezing = std::mem::take(&mut self.freezing);
-        let frozen = self.frozen_in(value, &mut freezing);
+        let frozen = self.freeze_in(value, &mut freezing);
         if freezing.done.len() > 1_000 {
             freezing = FreezeCache::default();
         } else {
@@ -36,7 +36,7 @@ impl<'a> ProgramMemory<'a, '_> {
         frozen
     }
 
-    pub(crate) fn frozen_in(&mut self, value: &Value<'a>, freezing: &mut FreezeCache<'a>) -> Value<'a> {
+    pub(crate) fn freeze_in(&mut self, value: &Value<'a>, freezing: &mut FreezeCache<'a>) -> Value<'a> {
         self.state.budget.spend(1);
         match value {
             // An object that contains itself ends here; so does nesting nobody reads.
@@ -53,7 +53,7 @@ impl<'a> ProgramMemory<'a, '_> {
                     return Value::Unknown;
                 }
                 freezing.open.push(*index);
-                let frozen = self.frozen_object(*index, freezing);
+                let frozen = self.freeze_object(*index, freezing);
                 freezing.open.pop();
                 if !freezing.open.is_empty() {
                     freezing.done.insert(*index, frozen.clone());
@@ -61,19 +61,19 @@ impl<'a> ProgramMemory<'a, '_> {
                 frozen
             }
             Value::OneOf(values) => {
-                one_of(values.iter().map(|value| self.frozen_in(value, freezing)).collect::<Vec<_>>())
+                one_of(values.iter().map(|value| self.freeze_in(value, freezing)).collect::<Vec<_>>())
             }
             Value::Promise(inner, pending) if !self.state.budget.is_spent() => {
-                Value::Promise(Rc::new(self.frozen_in(inner, freezing)), *pending)
+                Value::Promise(Rc::new(self.freeze_in(inner, freezing)), *pending)
             }
             other => other.clone(),
         }
     }
 
-    pub(crate) fn frozen_object(&mut self, index: u32, freezing: &mut FreezeCache<'a>) -> Value<'a> {
+    pub(crate) fn freeze_object(&mut self, index: u32, freezing: &mut FreezeCache<'a>) -> Value<'a> {
         let record = Rc::clone(self.state.object(index));
         self.state.budget.spend(record.size());
-        let around = self.coming_around(index);
+        let around = self.loop_phis_of(index);
         if around.is_empty() && is_frozen(&record) {
             return Value::Record(record);
         }
@@ -84,18 +84,18 @@ impl<'a> ProgramMemory<'a, '_> {
             ..ObjectRecord::default()
         };
         for member in &record.fields {
-            let value = self.frozen_in(&member.value, freezing);
-            frozen.fields.push(member.with(value));
+            let value = self.freeze_in(&member.value, freezing);
+            frozen.fields.push(member.with_value(value));
         }
-        frozen.extra = record.extra.iter().map(|value| self.frozen_in(value, freezing)).collect();
-        frozen.spreads = record.spreads.iter().map(|value| self.frozen_in(value, freezing)).collect();
-        frozen.names = record.names.iter().map(|value| self.frozen_in(value, freezing)).collect();
+        frozen.extra = record.extra.iter().map(|value| self.freeze_in(value, freezing)).collect();
+        frozen.spreads = record.spreads.iter().map(|value| self.freeze_in(value, freezing)).collect();
+        frozen.names = record.names.iter().map(|value| self.freeze_in(value, freezing)).collect();
         frozen.extra.extend(around);
         Value::Record(Rc::new(frozen))
     }
 
     /// What later turns of the loops around us may have put into an object that is older than they are.
-    pub(crate) fn coming_around(&mut self, object: u32) -> Vec<Value<'a>> {
+    pub(crate) fn loop_phis_of(&mut self, object: u32) -> Vec<Value<'a>> {
         let mut found = Vec::new();
         for index in 0..self.loops.len() {
             if object >= self.loops[index].objects {

@@ -101,14 +101,14 @@ impl<'a, 's> ProgramMemory<'a, 's> {
     }
 
     pub(crate) fn write(&mut self, from: &Rc<Activation<'a>>, symbol: SymbolId, value: Value<'a>) {
-        let value = if self.unsure.contains(&symbol) { self.not_only(value) } else { value };
+        let value = if self.unsure.contains(&symbol) { self.widen(value) } else { value };
         if let Some(variable) = self.variable(from, symbol) {
             self.state.write(variable, value);
         }
     }
 
     /// A value that may as well be, or hold, something else.
-    fn not_only(&mut self, value: Value<'a>) -> Value<'a> {
+    fn widen(&mut self, value: Value<'a>) -> Value<'a> {
         match value {
             Value::Object(index) => {
                 self.state.change(index, |record| record.extra.push(Value::Unknown));
@@ -129,21 +129,21 @@ impl<'a, 's> ProgramMemory<'a, 's> {
     }
 
     pub(crate) fn new_phi(&mut self, before: Value<'a>, node: Option<u32>) -> u32 {
-        let before = self.frozen(&before);
+        let before = self.freeze(&before);
         self.phis.push(Phi { node, before, around: Vec::new(), consumed: false });
         (self.phis.len() - 1) as u32
     }
 
-    pub(crate) fn feed(&mut self, phi: u32, value: &Value<'a>) {
+    pub(crate) fn feed_phi(&mut self, phi: u32, value: &Value<'a>) {
         if let Value::Phi(same, path) = value
             && *same == phi
             && path.steps().is_empty()
         {
             return;
         }
-        let value = self.frozen(value);
+        let value = self.freeze(value);
         if self.phis[phi as usize].consumed {
-            self.consume(&value);
+            self.mark_awaited(&value);
         }
         self.phis[phi as usize].around.push(value);
     }
@@ -152,10 +152,10 @@ impl<'a, 's> ProgramMemory<'a, 's> {
     pub(crate) fn computed(&mut self, span: Span, values: &[Value<'a>]) -> Value<'a> {
         let mut reads = DistinctValues::default();
         for value in values {
-            let value = self.frozen(value);
+            let value = self.freeze(value);
             let mut seen = VisitedParts::default();
             sources(&value, &mut reads, &mut seen);
-            self.state.budget.spend(seen.looked_at());
+            self.state.budget.spend(seen.visit_count());
         }
         Value::Computed(span, reads.shared())
     }

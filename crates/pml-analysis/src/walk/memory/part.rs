@@ -20,7 +20,8 @@ impl<'a> ProgramMemory<'a, '_> {
         match value {
             Value::Result(node, path) => Value::Result(*node, longer(path, step)),
             Value::Parameter(path) => Value::Parameter(longer(path, step)),
-            Value::Item(of, node, path) if path.steps().is_empty() => match self.held_in_items(of, step) {
+            Value::Item(of, node, path) if path.steps().is_empty() => match self.functions_in_items(of, step)
+            {
                 Some(held) => held,
                 None => self.part_of_items(of, *node, step),
             },
@@ -37,7 +38,7 @@ impl<'a> ProgramMemory<'a, '_> {
                         return found;
                     }
                 }
-                let around = self.coming_around(*index);
+                let around = self.loop_phis_of(*index);
                 one_of(std::iter::once(found).chain(around))
             }
             Value::Record(record) => {
@@ -52,7 +53,7 @@ impl<'a> ProgramMemory<'a, '_> {
             Value::Template(parts) => {
                 let (mut reads, mut seen) = (DistinctValues::default(), VisitedParts::default());
                 parts.iter().for_each(|(part, _)| sources(part, &mut reads, &mut seen));
-                self.state.budget.spend(seen.looked_at());
+                self.state.budget.spend(seen.visit_count());
                 Value::Computed(Span::default(), reads.shared())
             }
             Value::Undefined => Value::Undefined,
@@ -75,8 +76,8 @@ impl<'a> ProgramMemory<'a, '_> {
     }
 
     /// The functions that a part of the items of a list, a set or a map can be, if one of them reaches a tool.
-    pub(crate) fn held_in_items(&mut self, of: &Value<'a>, step: &Step) -> Option<Value<'a>> {
-        if !self.effectful(of, 0) {
+    pub(crate) fn functions_in_items(&mut self, of: &Value<'a>, step: &Step) -> Option<Value<'a>> {
+        if !self.can_reach_tool(of, 0) {
             return None;
         }
         let items = self.part(of, &Step::Any);
@@ -86,7 +87,7 @@ impl<'a> ProgramMemory<'a, '_> {
             Step::Index(1) if is_map && self.is_callable(&items) => items,
             _ => self.part(&items, step),
         };
-        self.effectful(&part, 0).then_some(part)
+        self.can_reach_tool(&part, 0).then_some(part)
     }
 
     pub(crate) fn is_callable(&self, value: &Value<'a>) -> bool {

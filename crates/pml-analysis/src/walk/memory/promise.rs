@@ -46,11 +46,11 @@ impl PromiseOrigin {
 
 impl<'a> ProgramMemory<'a, '_> {
     /// Somebody waits for the promises in `value`.
-    pub(crate) fn consume(&mut self, value: &Value<'a>) {
-        self.consume_new(value, &mut VisitedParts::default());
+    pub(crate) fn mark_awaited(&mut self, value: &Value<'a>) {
+        self.mark_awaited_new(value, &mut VisitedParts::default());
     }
 
-    pub(crate) fn consume_new(&mut self, value: &Value<'a>, seen: &mut VisitedParts) {
+    pub(crate) fn mark_awaited_new(&mut self, value: &Value<'a>, seen: &mut VisitedParts) {
         self.state.budget.spend(1);
         if self.state.budget.is_spent() {
             return;
@@ -60,40 +60,42 @@ impl<'a> ProgramMemory<'a, '_> {
                 if let Some(pending) = pending {
                     self.promises[*pending as usize].consumed = true;
                 }
-                if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
-                    self.consume_new(&inner.clone(), seen);
+                if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) {
+                    self.mark_awaited_new(&inner.clone(), seen);
                 }
             }
-            Value::OneOf(values) => values.iter().for_each(|value| self.consume_new(value, seen)),
+            Value::OneOf(values) => values.iter().for_each(|value| self.mark_awaited_new(value, seen)),
             Value::Object(index) => {
                 let record = Rc::clone(self.state.object(*index));
                 if matches!(record.kind, RecordKind::Array | RecordKind::Collection)
-                    && seen.is_new(*index as usize, 1)
+                    && seen.is_first_visit(*index as usize, 1)
                 {
-                    self.consume_record(&record, seen);
+                    self.mark_awaited_in(&record, seen);
                 }
             }
-            Value::Record(record) if record.is_array() && seen.is_new(Rc::as_ptr(record) as usize, 0) => {
-                self.consume_record(&record.clone(), seen);
+            Value::Record(record)
+                if record.is_array() && seen.is_first_visit(Rc::as_ptr(record) as usize, 0) =>
+            {
+                self.mark_awaited_in(&record.clone(), seen);
             }
             Value::Phi(phi, _) => {
                 let phi = &mut self.phis[*phi as usize];
                 if !std::mem::replace(&mut phi.consumed, true) {
                     let values: Vec<Value<'a>> =
                         std::iter::once(phi.before.clone()).chain(phi.around.iter().cloned()).collect();
-                    values.iter().for_each(|value| self.consume_new(value, seen));
+                    values.iter().for_each(|value| self.mark_awaited_new(value, seen));
                 }
             }
             _ => {}
         }
     }
 
-    pub(crate) fn consume_record(&mut self, record: &ObjectRecord<'a>, seen: &mut VisitedParts) {
-        record.fields.iter().for_each(|member| self.consume_new(&member.value, seen));
-        record.extra.iter().chain(&record.spreads).for_each(|value| self.consume_new(value, seen));
+    pub(crate) fn mark_awaited_in(&mut self, record: &ObjectRecord<'a>, seen: &mut VisitedParts) {
+        record.fields.iter().for_each(|member| self.mark_awaited_new(&member.value, seen));
+        record.extra.iter().chain(&record.spreads).for_each(|value| self.mark_awaited_new(value, seen));
     }
 
-    pub(crate) fn pending(&mut self, span: Span, what: PromiseOrigin) -> u32 {
+    pub(crate) fn add_promise(&mut self, span: Span, what: PromiseOrigin) -> u32 {
         self.promises.push(PendingPromise { span, what, consumed: false });
         (self.promises.len() - 1) as u32
     }

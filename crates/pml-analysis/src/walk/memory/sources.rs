@@ -20,7 +20,7 @@ pub(crate) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
 fn settle<'a>(value: &Value<'a>, found: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
     match value {
         Value::Promise(inner, _) => {
-            if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
+            if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) {
                 settle(inner, found, seen);
             }
         }
@@ -31,23 +31,27 @@ fn settle<'a>(value: &Value<'a>, found: &mut DistinctValues<'a>, seen: &mut Visi
 
 /// The leaves something is computed from.
 pub(crate) fn sources<'a>(value: &Value<'a>, into: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
-    seen.look();
+    seen.count_visit();
     match value {
         Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
             into.add(value);
         }
-        Value::Record(record) if seen.is_new(Rc::as_ptr(record) as usize, 0) => {
+        Value::Record(record) if seen.is_first_visit(Rc::as_ptr(record) as usize, 0) => {
             record.fields.iter().for_each(|member| sources(&member.value, into, seen));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             rest.for_each(|value| sources(value, into, seen));
         }
-        Value::Template(parts) if seen.is_new(parts.as_ptr() as usize, 0) => {
+        Value::Template(parts) if seen.is_first_visit(parts.as_ptr() as usize, 0) => {
             parts.iter().for_each(|(value, _)| sources(value, into, seen));
         }
-        Value::Computed(_, values) | Value::OneOf(values) if seen.is_new(values.as_ptr() as usize, 0) => {
+        Value::Computed(_, values) | Value::OneOf(values)
+            if seen.is_first_visit(values.as_ptr() as usize, 0) =>
+        {
             values.iter().for_each(|value| sources(value, into, seen));
         }
-        Value::Promise(inner, _) if seen.is_new(Rc::as_ptr(inner) as usize, 0) => sources(inner, into, seen),
+        Value::Promise(inner, _) if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) => {
+            sources(inner, into, seen);
+        }
         _ => {}
     }
 }
@@ -62,15 +66,15 @@ fn has_sources_new(value: &Value<'_>, seen: &mut VisitedParts) -> bool {
         Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
         Value::Record(_) => true,
         Value::Template(parts) => {
-            seen.is_new(parts.as_ptr() as usize, 0)
+            seen.is_first_visit(parts.as_ptr() as usize, 0)
                 && parts.iter().any(|(value, _)| has_sources_new(value, seen))
         }
         Value::Computed(_, values) | Value::OneOf(values) => {
-            seen.is_new(values.as_ptr() as usize, 0)
+            seen.is_first_visit(values.as_ptr() as usize, 0)
                 && values.iter().any(|value| has_sources_new(value, seen))
         }
         Value::Promise(inner, _) => {
-            seen.is_new(Rc::as_ptr(inner) as usize, 0) && has_sources_new(inner, seen)
+            seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) && has_sources_new(inner, seen)
         }
         _ => false,
     }

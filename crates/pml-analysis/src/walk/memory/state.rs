@@ -162,7 +162,7 @@ impl<'a> ProgramState<'a> {
     }
 
     /// Every value a variable or object had at some moment since `mark`, the first and last included.
-    pub(crate) fn ever(&self, mark: StateMark) -> StateChanges<'a> {
+    pub(crate) fn all_values_since(&self, mark: StateMark) -> StateChanges<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {
             if let (Some(old), Some(now)) = (old, changes.variables.get_mut(*variable)) {
@@ -175,11 +175,11 @@ impl<'a> ProgramState<'a> {
         }
         for (index, old) in &self.object_log[mark.objects..] {
             if let Some(now) = changes.objects.get_mut(*index) {
-                self.budget.spend(cost(old, now));
+                self.budget.spend(merge_cost(old, now));
                 if self.budget.is_spent() {
                     break;
                 }
-                *now = Rc::new(both(old, now));
+                *now = Rc::new(merge_records(old, now));
             }
         }
         changes
@@ -243,21 +243,22 @@ impl<'a> ProgramState<'a> {
             let first = records
                 .next()
                 .map_or_else(|| ObjectRecord::clone(&base), |record| ObjectRecord::clone(record));
-            let merged = records.fold(first, |merged, record| both(&merged, record));
+            let merged = records.fold(first, |merged, record| merge_records(&merged, record));
             self.replace(index, Rc::new(merged));
         }
     }
 
     /// Counts what putting together an object of several ways costs.
     fn is_too_much(&self, base: &ObjectRecord<'a>, ways: &[StateChanges<'a>], index: u32) -> bool {
-        let costs = ways.iter().map(|way| cost(base, way.objects.get(index).map_or(base, |record| record)));
+        let costs =
+            ways.iter().map(|way| merge_cost(base, way.objects.get(index).map_or(base, |record| record)));
         self.budget.spend(costs.sum());
         self.budget.is_spent()
     }
 }
 
 /// A list that may be either of two of different length: behind what they share, positions say nothing.
-fn lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
+fn merge_lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
     let shared = a.fields.iter().zip(&b.fields).take_while(|(a, b)| a.value.same(&b.value)).count();
     let mut merged = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
     merged.fields.extend(a.fields[..shared].iter().cloned());
@@ -271,26 +272,26 @@ fn lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
     merged
 }
 
-/// What [`both`] costs: each member of one is looked for in the other.
-pub(crate) fn cost(a: &ObjectRecord<'_>, b: &ObjectRecord<'_>) -> usize {
+/// What [`merge_records`] costs: each member of one is looked for in the other.
+pub(crate) fn merge_cost(a: &ObjectRecord<'_>, b: &ObjectRecord<'_>) -> usize {
     1 + a.size() + b.size() + a.fields.len() * b.fields.len() / 64 + a.extra.len() * b.extra.len() / 16
 }
 
 /// A record that may be either.
-pub(crate) fn both<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
+pub(crate) fn merge_records<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
     let mut fields: Vec<ObjectMember<'a>> = Vec::new();
     if a.is_array() && b.is_array() && a.fields.len() != b.fields.len() {
-        return lists(a, b);
+        return merge_lists(a, b);
     }
     for member in &a.fields {
         let value = match b.field(&member.key) {
             Some(other) => one_of([member.value.clone(), other.value.clone()]),
             None => one_of([member.value.clone(), Value::Undefined]),
         };
-        fields.push(member.with(value));
+        fields.push(member.with_value(value));
     }
     for member in b.fields.iter().filter(|member| a.field(&member.key).is_none()) {
-        fields.push(member.with(one_of([member.value.clone(), Value::Undefined])));
+        fields.push(member.with_value(one_of([member.value.clone(), Value::Undefined])));
     }
     let union = |a: &[Value<'a>], b: &[Value<'a>]| {
         let mut all = a.to_vec();

@@ -32,10 +32,10 @@ impl DecidingLiterals {
             Value::Computed(_, values) | Value::OneOf(values) => {
                 values.iter().for_each(|value| self.decide_new(value, seen, budget));
             }
-            Value::Template(parts) if seen.is_new(parts.as_ptr() as usize, 0) => {
+            Value::Template(parts) if seen.is_first_visit(parts.as_ptr() as usize, 0) => {
                 parts.iter().for_each(|(value, _)| self.decide_new(value, seen, budget));
             }
-            Value::Promise(inner, _) if seen.is_new(Rc::as_ptr(inner) as usize, 0) => {
+            Value::Promise(inner, _) if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) => {
                 self.decide_new(inner, seen, budget);
             }
             _ => {}

@@ -90,13 +90,13 @@ impl<'a> ControlFlow<'a> {
 
     /// Ends an arm: what it changed is taken out again.
     pub(crate) fn end_arm(&mut self, state: &mut ProgramState<'a>, mark: StateMark) -> Option<FlowPath<'a>> {
-        let way = self.live.then(|| self.way(state, mark));
+        let way = self.live.then(|| self.path_since(state, mark));
         state.undo(mark);
         self.live = true;
         way
     }
 
-    pub(crate) fn way(&self, state: &ProgramState<'a>, mark: StateMark) -> FlowPath<'a> {
+    pub(crate) fn path_since(&self, state: &ProgramState<'a>, mark: StateMark) -> FlowPath<'a> {
         FlowPath { changes: state.changes(mark), frontier: self.frontier.clone() }
     }
 
@@ -160,7 +160,7 @@ impl<'a> ControlFlow<'a> {
                 }
         });
         if let Some(target) = target {
-            let way = self.way(state, self.jumps[target].mark);
+            let way = self.path_since(state, self.jumps[target].mark);
             let jump = &mut self.jumps[target];
             match out {
                 JumpExit::Break => jump.breaks.push(way),
