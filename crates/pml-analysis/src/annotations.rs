@@ -53,7 +53,7 @@ struct Annotation<'s> {
     span: Span,
 }
 
-type Refused = (String, Option<String>);
+type RefusedAnnotation = (String, Option<String>);
 
 fn annotations<'s>(program: &Program<'_>, source: &'s str) -> Vec<Annotation<'s>> {
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ fn apply_one(
     program: &Program<'_>,
     annotation: &Annotation<'_>,
     structure: &mut Structure,
-) -> Result<(), Refused> {
+) -> Result<(), RefusedAnnotation> {
     let names = names(annotation.list)?;
     let statement = next_statement(program, annotation.span.end)
         .ok_or_else(|| (format!("`@pml-{}` stands before nothing", annotation.kind), None))?;
@@ -132,7 +132,7 @@ fn provider(structure: &Structure, target: usize, name: &str) -> Option<NodeId> 
 }
 
 /// `["a", b]`: a list of names, quoted or not.
-fn names(list: &str) -> Result<Vec<String>, Refused> {
+fn names(list: &str) -> Result<Vec<String>, RefusedAnnotation> {
     let inner = list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(|| {
         (format!("`{list}` is not a list of names"), Some("write `[\"a\", \"b\"]`".to_owned()))
     })?;
@@ -149,17 +149,17 @@ fn names(list: &str) -> Result<Vec<String>, Refused> {
 
 /// The statement that begins next after `from`.
 fn next_statement(program: &Program<'_>, from: u32) -> Option<Span> {
-    let mut next = Next { from, found: None };
+    let mut next = NextStatement { from, found: None };
     next.visit_program(program);
     next.found
 }
 
-struct Next {
+struct NextStatement {
     from: u32,
     found: Option<Span>,
 }
 
-impl<'a> Visit<'a> for Next {
+impl<'a> Visit<'a> for NextStatement {
     fn visit_statement(&mut self, it: &Statement<'a>) {
         // Types do nothing and are gone from what is run: what is written above them is about what follows them.
         if matches!(it, Statement::TSInterfaceDeclaration(_) | Statement::TSTypeAliasDeclaration(_)) {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 /// All of them, by the names programs use.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    known: Arc<Known>,
+    known: Arc<ToolTable>,
     capabilities: FxHashMap<String, Capability>,
     /// Names of capabilities that are there too.
     others: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Unready {
 
 /// What does not depend on who asks.
 #[derive(Debug, Default, Clone)]
-struct Known {
+struct ToolTable {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
     tools: Vec<Tool>,
     withheld: FxHashMap<(String, String), Withheld>,
@@ -56,8 +56,8 @@ pub struct Tool {
     pub identifier: String,
     /// It changes nothing, as far as whoever made the catalogue believes.
     pub read_only: bool,
-    input: Schema,
-    output: Option<Schema>,
+    input: LazySchema,
+    output: Option<LazySchema>,
 }
 
 /// One capability.
@@ -65,19 +65,19 @@ pub struct Tool {
 pub struct Capability {
     /// Its name: `name`, or `namespace:action`.
     pub name: String,
-    input: Schema,
+    input: LazySchema,
 }
 
 /// A JSON Schema, parsed when first asked for.
 #[derive(Debug, Clone)]
-struct Schema {
+struct LazySchema {
     raw: Box<RawValue>,
     parsed: OnceLock<Value>,
 }
 
-impl Schema {
-    fn new(raw: Box<RawValue>) -> Schema {
-        Schema { raw, parsed: OnceLock::new() }
+impl LazySchema {
+    fn new(raw: Box<RawValue>) -> LazySchema {
+        LazySchema { raw, parsed: OnceLock::new() }
     }
 
     fn get(&self) -> &Value {
@@ -95,7 +95,7 @@ impl Tool {
         output: Option<Box<RawValue>>,
         read_only: bool,
     ) -> Tool {
-        Tool { id, identifier, read_only, input: Schema::new(input), output: output.map(Schema::new) }
+        Tool { id, identifier, read_only, input: LazySchema::new(input), output: output.map(LazySchema::new) }
     }
 
     /// JSON Schema of its arguments.
@@ -105,14 +105,14 @@ impl Tool {
 
     /// JSON Schema of its result, where declared.
     pub fn output(&self) -> Option<&Value> {
-        self.output.as_ref().map(Schema::get)
+        self.output.as_ref().map(LazySchema::get)
     }
 }
 
 impl Capability {
     /// A capability with the JSON Schema of its arguments.
     pub fn new(name: String, input: Box<RawValue>) -> Capability {
-        Capability { name, input: Schema::new(input) }
+        Capability { name, input: LazySchema::new(input) }
     }
 
     /// JSON Schema of its arguments.

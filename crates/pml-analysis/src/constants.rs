@@ -34,18 +34,18 @@ pub fn constants(source: &str) -> Result<Vec<Constant>, Error> {
     parse::on_large_stack(source, |allocator| {
         let lines = lines::Lines::new(source);
         let (program, _) = parse::parse(allocator, &lines)?;
-        let mut constants = Constants::default();
+        let mut constants = ConstantVisitor::default();
         constants.visit_program(&program);
         Ok(constants.found)
     })?
 }
 
 #[derive(Default)]
-struct Constants {
+struct ConstantVisitor {
     found: Vec<Constant>,
 }
 
-impl Constants {
+impl ConstantVisitor {
     fn add(&mut self, constant: Constant) {
         if !self.found.contains(&constant) {
             self.found.push(constant);
@@ -63,7 +63,7 @@ impl Constants {
     }
 }
 
-impl<'a> VisitJs<'a> for Constants {
+impl<'a> VisitJs<'a> for ConstantVisitor {
     fn visit_string_literal(&mut self, text: &StringLiteral<'a>) {
         self.add(Constant::Text(text.value.to_string()));
     }

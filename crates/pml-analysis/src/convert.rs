@@ -20,7 +20,7 @@ use pml_model::structure::{Argument, ForkForm, Letter, Link, NodeId, NodeKind, S
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::dag::{Part, Reference, Source, Template, needs_escape, template};
+use crate::dag::{Part, Reference, Source, TextTemplate, needs_escape, template};
 use crate::{Analysis, Catalogue, Code, Severity};
 
 /// Why a program is no DAG: all reasons, those about the whole program first.
@@ -144,7 +144,7 @@ fn filled(
     arguments: &Argument,
     calls: &HashSet<NodeId>,
 ) -> Result<Map<String, Value>, Vec<String>> {
-    let mut writer = Writer { calls, why_not: Vec::new() };
+    let mut writer = ArgumentWriter { calls, why_not: Vec::new() };
     let written = writer.write(arguments);
     if matches!(arguments, Argument::Literal { .. } | Argument::Template { .. } | Argument::Array { .. }) {
         writer.why_not.push("its arguments are no object".to_owned());
@@ -160,12 +160,12 @@ fn filled(
 }
 
 /// Spells arguments as a document does.
-struct Writer<'w> {
+struct ArgumentWriter<'w> {
     calls: &'w HashSet<NodeId>,
     why_not: Vec<String>,
 }
 
-impl Writer<'_> {
+impl ArgumentWriter<'_> {
     fn write(&mut self, argument: &Argument) -> Value {
         if let Some(value) = literal(argument) {
             return escaped(value);
@@ -246,7 +246,7 @@ impl Writer<'_> {
         // Braces in the text, or a text that is one value alone, would be read as something else.
         let read =
             template(&text, &|id| NodeId::try_from(id.to_owned()).is_ok_and(|id| self.calls.contains(&id)));
-        if read != Ok(Template::Parts(meant)) {
+        if read != Ok(TextTemplate::Parts(meant)) {
             return self.refuse(format!("the text `{text}` would mean something else in a document"));
         }
         Value::from(text)

@@ -23,11 +23,14 @@ mod graph;
 pub mod kept;
 mod lift;
 mod read;
+mod reader;
 mod reference;
+mod row;
 mod substitute;
 mod text;
 mod values;
 mod work;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -41,14 +44,14 @@ use serde_json::value::RawValue;
 
 use self::canonical::canonical;
 use self::given::{between, push_text};
-use self::text::{BadEscape, Span, Text};
+use self::text::{BadEscape, ByteSpan, DocumentText};
 use crate::identity::identity;
 use crate::{Catalogue, Complaint, Identity, Parameters, Permissions};
 
 pub use self::given::Given;
 pub(crate) use self::given::needs_escape;
 pub use self::reference::{Part, Reference, Source};
-pub(crate) use self::reference::{Template, template};
+pub(crate) use self::reference::{TextTemplate, template};
 pub use self::substitute::{MAX_ARGUMENTS_BYTES, Unresolved, substitute};
 
 /// How large a document may be.
@@ -194,7 +197,7 @@ impl DagError {
 }
 
 /// What is known of the source of a code task.
-pub(crate) struct Inside {
+pub(crate) struct CodeSummary {
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
 }
@@ -214,7 +217,9 @@ pub(crate) struct BadCode {
 /// The text is not JSON, is no document, or passes a limit.
 pub fn analyse_dag(document: &str, catalogue: &Catalogue) -> Result<DagAnalysis, DagError> {
     analyse_with(document, catalogue, &|code| match crate::analyse(code, catalogue) {
-        Ok(analysis) => Ok(Inside { permissions: analysis.permissions, complaints: analysis.complaints }),
+        Ok(analysis) => {
+            Ok(CodeSummary { permissions: analysis.permissions, complaints: analysis.complaints })
+        }
         Err(error) => Err(BadCode {
             message: match error.position() {
                 Some(at) => format!("line {}, column {}: {error}", at.line, at.column),
@@ -230,7 +235,7 @@ pub fn analyse_dag(document: &str, catalogue: &Catalogue) -> Result<DagAnalysis,
 fn analyse_with(
     document: &str,
     catalogue: &Catalogue,
-    look: &dyn Fn(&str) -> Result<Inside, BadCode>,
+    look: &dyn Fn(&str) -> Result<CodeSummary, BadCode>,
 ) -> Result<DagAnalysis, DagError> {
     if document.len() > MAX_DOCUMENT_BYTES {
         return Err(DagError::TooLarge { bytes: document.len() });
@@ -238,7 +243,7 @@ fn analyse_with(
     if json::depth(document) > MAX_DEPTH {
         return Err(DagError::TooDeep);
     }
-    let text = Text::new(document);
+    let text = DocumentText::new(document);
     serde_json::from_str::<&RawValue>(document).map_err(|error| syntax(&text, &error))?;
     let tree = text::read(document).map_err(|BadEscape(span)| DagError::Syntax {
         message: "a `\\u` escape that is half a character".to_owned(),
@@ -256,13 +261,13 @@ fn analyse_with(
     })
 }
 
-fn syntax(text: &Text<'_>, error: &serde_json::Error) -> DagError {
+fn syntax(text: &DocumentText<'_>, error: &serde_json::Error) -> DagError {
     let said = error.to_string();
     let message = said.split_once(" at line ").map_or(said.as_str(), |(message, _)| message);
     let at = text.offset(error.line(), error.column());
     DagError::Syntax {
         message: message.to_owned(),
-        at: text.position(Span { start: at, end: at }),
+        at: text.position(ByteSpan { start: at, end: at }),
         excerpt: text.excerpt(at),
     }
 }

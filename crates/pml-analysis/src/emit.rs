@@ -24,11 +24,11 @@ use oxc_span::{GetSpan, LabeledSpan, Span};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use crate::analysis::Break;
-use crate::marks::Marks;
+use crate::marks::ProbeMarks;
 
 /// What is run and what is hashed.
 #[derive(Debug)]
-pub(crate) struct Emitted {
+pub(crate) struct EmittedProgram {
     /// Body of an async function in strict mode.
     pub(crate) js: String,
     /// The name of the probe object.
@@ -71,14 +71,14 @@ pub(crate) fn emit<'a>(
     source: &'a str,
     program: &mut Program<'a>,
     scoping: Scoping,
-    marks: &Marks,
-) -> Result<Emitted, Error> {
+    marks: &ProbeMarks,
+) -> Result<EmittedProgram, Error> {
     let scoping = strip_types(allocator, program, scoping)?;
     let probe = free_name(&scoping);
     let (canonical, kept) = canonical::print(allocator, program, scoping, &marks.lifted)?;
     let guard = probes::insert(allocator, source, program, marks, kept, &probe);
     let (js, lines, breaks) = print(program, guard.as_deref());
-    Ok(Emitted { js, probe, lines, breaks, canonical })
+    Ok(EmittedProgram { js, probe, lines, breaks, canonical })
 }
 
 /// Makes JavaScript of TypeScript.

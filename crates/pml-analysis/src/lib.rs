@@ -6,6 +6,7 @@
 
 mod analysis;
 mod annotations;
+mod budget;
 mod catalogue;
 mod constants;
 mod convert;
@@ -26,6 +27,7 @@ mod schema;
 mod surface;
 mod survey;
 mod uses;
+mod value;
 mod walk;
 mod wrong;
 
@@ -64,7 +66,7 @@ fn understand(
         let (semantic, wrong) = parse::scopes(&lines, &program, stats)?;
         let scoping = semantic.into_scoping();
         let mut found = walk::walk(&program, source, &lines, &scoping, catalogue)
-            .map_err(|walk::TooMuch(at)| too_complex(&lines, at))?;
+            .map_err(|walk::BudgetSpent(at)| too_complex(&lines, at))?;
         found.complaints.extend(wrong.iter().map(cannot_run));
         found.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
         let annotated = annotations::canonical(&program, source);

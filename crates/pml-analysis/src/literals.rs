@@ -8,32 +8,32 @@ use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
 use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Severity};
+use crate::budget::WorkBudget;
 use crate::lines::Lines;
 use crate::schema;
 use crate::uses::type_name;
-use crate::walk::budget::Budget;
-use crate::walk::value::{Kind, Record, Value};
+use crate::value::{ObjectRecord, RecordKind, Value};
 
 /// Names of parameters whose text is program, not data.
 const CODE_LIKE: &[&str] =
     &["sql", "query", "command", "code", "script", "pattern", "regex", "template", "expression", "prompt"];
 
 /// The literals that become parameters, as they are found.
-pub(crate) struct Lifting<'w> {
+pub(crate) struct LiteralLifter<'w> {
     decided: &'w FxHashSet<Span>,
     taken: HashSet<String>,
     /// How many have the same name but for their number.
     numbers: HashMap<String, u32>,
-    found: Vec<Lifted>,
+    found: Vec<LiftedLiteral>,
     by_span: HashMap<Span, usize>,
     by_text: HashMap<(String, String), usize>,
     /// How many members of one call's arguments are looked at: they may be shared, and each place is one of its own.
     most: usize,
     left: usize,
-    budget: &'w Budget,
+    budget: &'w WorkBudget,
 }
 
-struct Lifted {
+struct LiftedLiteral {
     name: String,
     value: Json,
     secret: bool,
@@ -43,7 +43,7 @@ struct Lifted {
 }
 
 /// What became of the literals.
-pub(crate) struct Found {
+pub(crate) struct LiftedParameters {
     pub(crate) parameters: Parameters,
     /// Which of them each literal that became one is.
     pub(crate) spans: HashMap<Span, u32>,
@@ -51,16 +51,16 @@ pub(crate) struct Found {
     pub(crate) secrets: Vec<(String, Span)>,
 }
 
-impl<'w> Lifting<'w> {
+impl<'w> LiteralLifter<'w> {
     /// Looks at `most` members of the arguments of each call. What is `named` are parameters already; what is
     /// `decided` stays, unless it is a secret.
     pub(crate) fn new<'n>(
         named: impl Iterator<Item = &'n str>,
         decided: &'w FxHashSet<Span>,
-        budget: &'w Budget,
+        budget: &'w WorkBudget,
         most: usize,
-    ) -> Lifting<'w> {
-        Lifting {
+    ) -> LiteralLifter<'w> {
+        LiteralLifter {
             decided,
             taken: named.map(str::to_owned).collect(),
             numbers: HashMap::default(),
@@ -86,7 +86,7 @@ impl<'w> Lifting<'w> {
     fn record<'r>(
         &mut self,
         node: NodeId,
-        record: &'r Record<'_>,
+        record: &'r ObjectRecord<'_>,
         path: &mut Vec<&'r Step>,
         name: Option<&str>,
         root: &Json,
@@ -110,7 +110,7 @@ impl<'w> Lifting<'w> {
                 _ => name,
             };
             let inner = match schema::step_into(root, at, &member.key) {
-                schema::Lookup::Found(inner) => inner,
+                schema::MemberLookup::Found(inner) => inner,
                 _ => &open,
             };
             path.push(&member.key);
@@ -128,12 +128,12 @@ impl<'w> Lifting<'w> {
         }
     }
 
-    fn stays(&self, name: &str, list: &Json, root: &Json, at: &Json, record: &Record<'_>) -> bool {
+    fn stays(&self, name: &str, list: &Json, root: &Json, at: &Json, record: &ObjectRecord<'_>) -> bool {
         let items = list.as_array().map_or(&[][..], Vec::as_slice);
         let open = Json::Bool(true);
         record.fields.iter().zip(items).any(|(member, value)| {
             let inner = match schema::step_into(root, at, &member.key) {
-                schema::Lookup::Found(inner) => inner,
+                schema::MemberLookup::Found(inner) => inner,
                 _ => &open,
             };
             let span = match &member.value {
@@ -188,7 +188,7 @@ impl<'w> Lifting<'w> {
             described = serde_json::json!({ "type": kind });
         }
         self.taken.insert(own.clone());
-        self.found.push(Lifted {
+        self.found.push(LiftedLiteral {
             name: own,
             value,
             secret,
@@ -213,7 +213,7 @@ impl<'w> Lifting<'w> {
     }
 
     /// The parameters, `schema` being that of those there are already.
-    pub(crate) fn finish(self, mut schema: Json, position: impl Fn(Span) -> Position) -> Found {
+    pub(crate) fn finish(self, mut schema: Json, position: impl Fn(Span) -> Position) -> LiftedParameters {
         let (mut literals, mut spans, mut secrets) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
             let mut described = lifted.schema;
@@ -234,13 +234,13 @@ impl<'w> Lifting<'w> {
                 fills: lifted.fills,
             });
         }
-        Found { parameters: Parameters { schema, literals }, spans, secrets }
+        LiftedParameters { parameters: Parameters { schema, literals }, spans, secrets }
     }
 }
 
 /// An array of plain values, as written.
-fn plain_list(record: &Record<'_>) -> Option<Json> {
-    if !matches!(record.kind, Kind::Array) || !record.extra.is_empty() || !record.spreads.is_empty() {
+fn plain_list(record: &ObjectRecord<'_>) -> Option<Json> {
+    if !matches!(record.kind, RecordKind::Array) || !record.extra.is_empty() || !record.spreads.is_empty() {
         return None;
     }
     let items: Option<Vec<Json>> = record
@@ -289,7 +289,7 @@ fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut 
 }
 
 /// What the reply must say of a secret in a program.
-pub(crate) fn secret(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
+pub(crate) fn secret_complaint(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
     let at = lines.position(span);
     Complaint {
         severity: Severity::Warning,

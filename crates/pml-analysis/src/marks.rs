@@ -44,7 +44,7 @@ use oxc_span::Span;
 
 /// What kind of place a mark stands at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ProbePlace {
     /// `CallExpression` of a tool or capability: `at`.
     Call,
     /// `CallExpression` or `NewExpression` of a followed local function, or its name among the arguments of a
@@ -74,14 +74,14 @@ pub(crate) enum Place {
 
 /// A followed function or arrow: takes its context when it is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedFunction {
     /// Its number.
     pub(crate) function: u32,
 }
 
 /// A table of functions of which one is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct FunctionTable {
     /// The keys it chooses from.
     pub(crate) keys: Vec<String>,
     /// Nothing is called when the table has no such key.
@@ -90,13 +90,13 @@ pub(crate) struct Table {
 
 /// All marks of a program.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ProbeMarks {
     /// Place and span → point.
-    pub(crate) points: HashMap<(Place, Span), u32>,
+    pub(crate) points: HashMap<(ProbePlace, Span), u32>,
     /// Span of a `Function` or `ArrowFunctionExpression` → what it takes.
-    pub(crate) followed: HashMap<Span, Followed>,
-    /// Span of a `ComputedMemberExpression` marked as a [`Place::Switch`] → what it chooses from.
-    pub(crate) tables: HashMap<Span, Table>,
+    pub(crate) followed: HashMap<Span, FollowedFunction>,
+    /// Span of a `ComputedMemberExpression` marked as a [`ProbePlace::Switch`] → what it chooses from.
+    pub(crate) tables: HashMap<Span, FunctionTable>,
     /// Spans of the literals that became parameters → index of the parameter. Identity leaves them out.
     pub(crate) lifted: HashMap<Span, u32>,
 }

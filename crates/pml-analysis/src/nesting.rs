@@ -16,7 +16,7 @@ const USUAL_DEPTH: usize = 16;
 
 /// Why a text is not given to the parser.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum NestingRefusal {
     /// Brackets nested deeper than the limit; where the first one too deep stands.
     Deep(Range<usize>),
     /// Too many ambiguous places within one another; where the work became too much.
@@ -28,13 +28,13 @@ pub(crate) enum Refusal {
 }
 
 /// Looks through `source` before it is parsed.
-pub(crate) fn check(source: &str, max_depth: usize) -> Result<(), Refusal> {
-    Scan::new(source.as_bytes(), max_depth).tokens()
+pub(crate) fn check(source: &str, max_depth: usize) -> Result<(), NestingRefusal> {
+    NestingScan::new(source.as_bytes(), max_depth).tokens()
 }
 
 /// A closing bracket that closes nothing.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stray {
+pub(crate) struct StrayBracket {
     /// Where it stands.
     pub(crate) at: usize,
     /// The bracket that is open there, if any.
@@ -43,25 +43,25 @@ pub(crate) struct Stray {
 
 /// Which brackets have no partner.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Brackets {
+pub(crate) struct UnpairedBrackets {
     /// The first that closes nothing.
-    pub(crate) stray: Option<Stray>,
+    pub(crate) stray: Option<StrayBracket>,
     /// The innermost that is open at the end.
     pub(crate) open: Option<usize>,
 }
 
 /// Pairs the brackets of a text that could not be parsed; nothing when it cannot be read as far as its end.
-pub(crate) fn brackets(source: &str) -> Brackets {
-    let mut scan = Scan::new(source.as_bytes(), usize::MAX);
+pub(crate) fn brackets(source: &str) -> UnpairedBrackets {
+    let mut scan = NestingScan::new(source.as_bytes(), usize::MAX);
     match scan.tokens() {
-        Ok(()) => Brackets { open: scan.open_bracket(), stray: scan.stray },
-        Err(_) => Brackets::default(),
+        Ok(()) => UnpairedBrackets { open: scan.open_bracket(), stray: scan.stray },
+        Err(_) => UnpairedBrackets::default(),
     }
 }
 
 /// What the token before means for the one that follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PreviousToken {
     /// A value ends there: `(` calls it, `/` divides it.
     Value,
     /// A value has to follow: `(` groups, `/` begins a regular expression.
@@ -73,7 +73,7 @@ enum Before {
 }
 
 /// An open bracket.
-struct Frame {
+struct OpenBracket {
     at: usize,
     closes: u8,
     /// How often the parser may come back to it.
@@ -91,9 +91,9 @@ struct Frame {
     head: bool,
 }
 
-impl Frame {
-    fn new(at: usize, closes: u8) -> Frame {
-        Frame { at, closes, readings: 1, around: 0, angles: 0, arrows: 0, doubt: false, head: false }
+impl OpenBracket {
+    fn new(at: usize, closes: u8) -> OpenBracket {
+        OpenBracket { at, closes, readings: 1, around: 0, angles: 0, arrows: 0, doubt: false, head: false }
     }
 
     /// How often the parser may come back to what is opened in it.
@@ -113,28 +113,28 @@ impl Frame {
     }
 }
 
-struct Scan<'s> {
+struct NestingScan<'s> {
     text: &'s [u8],
     at: usize,
     max_depth: usize,
-    frames: Vec<Frame>,
-    before: Before,
+    frames: Vec<OpenBracket>,
+    before: PreviousToken,
     line_began: bool,
     after_dot: bool,
     readings: u64,
-    stray: Option<Stray>,
+    stray: Option<StrayBracket>,
 }
 
-impl<'s> Scan<'s> {
-    fn new(text: &'s [u8], max_depth: usize) -> Scan<'s> {
+impl<'s> NestingScan<'s> {
+    fn new(text: &'s [u8], max_depth: usize) -> NestingScan<'s> {
         let mut frames = Vec::with_capacity(USUAL_DEPTH);
-        frames.push(Frame::new(0, 0));
-        Scan {
+        frames.push(OpenBracket::new(0, 0));
+        NestingScan {
             text,
             at: 0,
             max_depth,
             frames,
-            before: Before::Operator,
+            before: PreviousToken::Operator,
             line_began: true,
             after_dot: false,
             readings: 0,
@@ -142,7 +142,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn frame(&mut self) -> &mut Frame {
+    fn frame(&mut self) -> &mut OpenBracket {
         self.frames.last_mut().expect("the outermost frame is never closed: nothing equals its closing byte")
     }
 
@@ -155,13 +155,13 @@ impl<'s> Scan<'s> {
     }
 
     /// Reads all there is.
-    fn tokens(&mut self) -> Result<(), Refusal> {
+    fn tokens(&mut self) -> Result<(), NestingRefusal> {
         while self.token()? {}
         Ok(())
     }
 
     /// Reads one token. False at the end.
-    fn token(&mut self) -> Result<bool, Refusal> {
+    fn token(&mut self) -> Result<bool, NestingRefusal> {
         let from = self.at.min(self.text.len());
         (self.at, self.line_began) = match &self.text[from..] {
             // Nearly always nothing or one blank stands before a token.
@@ -179,18 +179,18 @@ impl<'s> Scan<'s> {
         }
         self.count(1);
         if self.readings > MAX_READINGS {
-            return Err(Refusal::Ambiguous(start..start + 1));
+            return Err(NestingRefusal::Ambiguous(start..start + 1));
         }
         let after_dot = std::mem::take(&mut self.after_dot);
         match self.byte(start) {
             b'(' => self.open_parenthesis()?,
             b'[' => self.open_square()?,
-            b'{' => self.open(Frame::new(start, b'}'), 1)?,
+            b'{' => self.open(OpenBracket::new(start, b'}'), 1)?,
             close @ (b')' | b']' | b'}') => self.close(close)?,
             quote @ (b'"' | b'\'') => self.string(quote),
             b'`' => self.template()?,
             b'/' => self.slash()?,
-            b'@' => return Err(Refusal::Decorator(start..start + 1)),
+            b'@' => return Err(NestingRefusal::Decorator(start..start + 1)),
             byte if is_word(byte) => self.word(after_dot),
             _ => self.operator(),
         }
@@ -203,20 +203,20 @@ impl<'s> Scan<'s> {
         self.readings = self.readings.saturating_add(readings);
     }
 
-    fn open_square(&mut self) -> Result<(), Refusal> {
+    fn open_square(&mut self) -> Result<(), NestingRefusal> {
         // The name of a member may be an expression, even where the members are those of a type.
         let may_be_name = self.frame().closes == b'}';
-        self.open(Frame::new(self.at, b']'), 1)?;
+        self.open(OpenBracket::new(self.at, b']'), 1)?;
         if may_be_name {
             self.frame().enter_expression();
         }
         Ok(())
     }
 
-    fn open_parenthesis(&mut self) -> Result<(), Refusal> {
-        let mut frame = Frame::new(self.at, b')');
-        frame.head = self.before == Before::Head;
-        let belongs_to_it = matches!(self.before, Before::Value | Before::Head);
+    fn open_parenthesis(&mut self) -> Result<(), NestingRefusal> {
+        let mut frame = OpenBracket::new(self.at, b')');
+        frame.head = self.before == PreviousToken::Head;
+        let belongs_to_it = matches!(self.before, PreviousToken::Value | PreviousToken::Head);
         // In a template of types the parser goes on after what would be a call.
         frame.doubt = (!belongs_to_it || self.frame().closes == b'`') && self.may_begin_parameters();
         self.open(frame, 1)
@@ -242,28 +242,28 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn open(&mut self, mut frame: Frame, length: usize) -> Result<(), Refusal> {
+    fn open(&mut self, mut frame: OpenBracket, length: usize) -> Result<(), NestingRefusal> {
         if self.frames.len() > self.max_depth {
-            return Err(Refusal::Deep(self.at..self.at + length));
+            return Err(NestingRefusal::Deep(self.at..self.at + length));
         }
         let outer = self.frame();
         frame.readings = outer.inner_readings();
         frame.around = outer.around + outer.angles;
         self.frames.push(frame);
         self.at += length;
-        self.before = Before::Operator;
+        self.before = PreviousToken::Operator;
         Ok(())
     }
 
     /// A bracket that closes nothing is the parser's to complain about.
-    fn close(&mut self, byte: u8) -> Result<(), Refusal> {
+    fn close(&mut self, byte: u8) -> Result<(), NestingRefusal> {
         self.at += 1;
         let closes = self.frame().closes;
         let in_template = closes == b'`' && byte == b'}';
         if closes != byte && !in_template {
-            let stray = Stray { at: self.at - 1, open: self.open_bracket() };
+            let stray = StrayBracket { at: self.at - 1, open: self.open_bracket() };
             self.stray.get_or_insert(stray);
-            self.before = Before::Either;
+            self.before = PreviousToken::Either;
             return Ok(());
         }
         let frame = self.frames.pop().expect("its closing byte has just been compared");
@@ -271,24 +271,24 @@ impl<'s> Scan<'s> {
             return self.template_text();
         }
         self.before = match byte {
-            b')' if frame.head => Before::Operator,
-            b'}' => Before::Either,
-            _ => Before::Value,
+            b')' if frame.head => PreviousToken::Operator,
+            b'}' => PreviousToken::Either,
+            _ => PreviousToken::Value,
         };
         Ok(())
     }
 
     fn string(&mut self, quote: u8) {
         self.at = end_of_string(self.text, self.at + 1, quote);
-        self.before = Before::Value;
+        self.before = PreviousToken::Value;
     }
 
-    fn template(&mut self) -> Result<(), Refusal> {
+    fn template(&mut self) -> Result<(), NestingRefusal> {
         self.at += 1;
         self.template_text()
     }
 
-    fn template_text(&mut self) -> Result<(), Refusal> {
+    fn template_text(&mut self) -> Result<(), NestingRefusal> {
         while self.at < self.text.len() {
             match self.byte(self.at) {
                 b'\\' => self.at += 2,
@@ -296,29 +296,31 @@ impl<'s> Scan<'s> {
                     self.at += 1;
                     break;
                 }
-                b'$' if self.byte(self.at + 1) == b'{' => return self.open(Frame::new(self.at, b'`'), 2),
+                b'$' if self.byte(self.at + 1) == b'{' => {
+                    return self.open(OpenBracket::new(self.at, b'`'), 2);
+                }
                 _ => self.at += 1,
             }
         }
-        self.before = Before::Value;
+        self.before = PreviousToken::Value;
         Ok(())
     }
 
     /// A comment has been skipped as space, so this divides or begins a regular expression.
-    fn slash(&mut self) -> Result<(), Refusal> {
+    fn slash(&mut self) -> Result<(), NestingRefusal> {
         match self.before {
-            Before::Operator | Before::Head => {
+            PreviousToken::Operator | PreviousToken::Head => {
                 self.at = end_of_regular_expression(self.text, self.at + 1);
-                self.before = Before::Value;
+                self.before = PreviousToken::Value;
             }
-            Before::Value => self.divide(),
-            Before::Either => {
+            PreviousToken::Value => self.divide(),
+            PreviousToken::Either => {
                 let line =
                     self.text[self.at..].split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or(&[]);
                 let matters = line.windows(2).any(|pair| matches!(pair, [b'/', b'/' | b'*']))
                     || line.iter().any(|byte| matches!(byte, b'"' | b'\'' | b'`' | 0xE2));
                 if matters {
-                    return Err(Refusal::Slash(self.at..self.at + 1));
+                    return Err(NestingRefusal::Slash(self.at..self.at + 1));
                 }
                 self.divide();
             }
@@ -328,20 +330,20 @@ impl<'s> Scan<'s> {
 
     fn divide(&mut self) {
         self.at += 1;
-        self.before = Before::Operator;
+        self.before = PreviousToken::Operator;
     }
 
     fn word(&mut self, after_dot: bool) {
         let start = self.at;
-        let value_before = matches!(self.before, Before::Value | Before::Either);
+        let value_before = matches!(self.before, PreviousToken::Value | PreviousToken::Either);
         self.at = self.after_word(start);
         if self.line_began && value_before {
             // Two values in a row: a statement, or a member of a type or class, has ended.
             self.rest();
         }
         self.before = match &self.text[start..self.at] {
-            _ if self.members() || after_dot => Before::Value,
-            b"await" if self.before == Before::Head => Before::Head,
+            _ if self.members() || after_dot => PreviousToken::Value,
+            b"await" if self.before == PreviousToken::Head => PreviousToken::Head,
             word => after_keyword(word),
         };
     }
@@ -365,63 +367,63 @@ impl<'s> Scan<'s> {
         match &pair {
             b"=>" => {
                 self.frame().arrows += 1;
-                self.take(2, Before::Operator);
+                self.take(2, PreviousToken::Operator);
             }
-            b"++" | b"--" => self.take(2, Before::Either),
-            b"<=" => self.take(2, Before::Operator),
+            b"++" | b"--" => self.take(2, PreviousToken::Either),
+            b"<=" => self.take(2, PreviousToken::Operator),
             b"<<" => {
                 self.frame().angles += 2;
-                self.take(2, Before::Operator);
+                self.take(2, PreviousToken::Operator);
             }
             b"?." => self.optional(),
             // The default of a parameter.
             [b'=', next] if *next != b'=' => {
                 self.frame().enter_expression();
-                self.take(1, Before::Operator);
+                self.take(1, PreviousToken::Operator);
             }
             [b'<', _] => {
                 self.frame().angles += 1;
-                self.take(1, Before::Operator);
+                self.take(1, PreviousToken::Operator);
             }
             [b'>', _] => {
                 self.frame().angles = self.frame().angles.saturating_sub(1);
-                self.take(1, Before::Either);
+                self.take(1, PreviousToken::Either);
             }
             [b';', _] => {
                 self.rest();
-                self.take(1, Before::Operator);
+                self.take(1, PreviousToken::Operator);
             }
             [b',', _] => {
                 self.frame().arrows = 0;
-                self.take(1, Before::Operator);
+                self.take(1, PreviousToken::Operator);
             }
             [b'.', b'0'..=b'9'] => {
                 self.at = self.after_word(self.at + 1);
-                self.before = Before::Value;
+                self.before = PreviousToken::Value;
             }
-            [b'.', b'.'] => self.take(3, Before::Operator),
+            [b'.', b'.'] => self.take(3, PreviousToken::Operator),
             [b'.', _] => {
                 self.after_dot = true;
-                self.take(1, Before::Operator);
+                self.take(1, PreviousToken::Operator);
             }
             // The `!` of `value!` on the same line leaves it a value.
-            [b'!', next] if *next != b'=' && self.before == Before::Value && !self.line_began => {
-                self.take(1, Before::Value);
+            [b'!', next] if *next != b'=' && self.before == PreviousToken::Value && !self.line_began => {
+                self.take(1, PreviousToken::Value);
             }
-            [_, _] => self.take(1, Before::Operator),
+            [_, _] => self.take(1, PreviousToken::Operator),
         }
     }
 
     fn optional(&mut self) {
         if self.byte(self.at + 2).is_ascii_digit() {
-            return self.take(1, Before::Operator);
+            return self.take(1, PreviousToken::Operator);
         }
         self.after_dot = true;
         // `a?.(` calls.
-        self.take(2, Before::Value);
+        self.take(2, PreviousToken::Value);
     }
 
-    fn take(&mut self, length: usize, before: Before) {
+    fn take(&mut self, length: usize, before: PreviousToken) {
         self.at = (self.at + length).min(self.text.len());
         self.before = before;
     }
@@ -494,18 +496,18 @@ fn is_modifier(word: &[u8]) -> bool {
 }
 
 /// What may follow a word.
-fn after_keyword(word: &[u8]) -> Before {
+fn after_keyword(word: &[u8]) -> PreviousToken {
     match word {
-        b"if" | b"while" | b"for" | b"with" => Before::Head,
+        b"if" | b"while" | b"for" | b"with" => PreviousToken::Head,
         b"return" | b"throw" | b"case" | b"default" | b"do" | b"else" | b"typeof" | b"void" | b"delete"
         | b"new" | b"in" | b"instanceof" | b"await" | b"yield" | b"extends" | b"implements" | b"const"
-        | b"var" | b"export" | b"function" | b"class" => Before::Operator,
+        | b"var" | b"export" | b"function" | b"class" => PreviousToken::Operator,
         // These can be names too.
         b"of" | b"let" | b"static" | b"get" | b"set" | b"type" | b"declare" | b"abstract" | b"async"
         | b"as" | b"satisfies" | b"is" | b"keyof" | b"infer" | b"unique" | b"readonly" | b"asserts" => {
-            Before::Either
+            PreviousToken::Either
         }
-        _ => Before::Value,
+        _ => PreviousToken::Value,
     }
 }
 

@@ -17,9 +17,9 @@ pub(crate) struct Operation {
     /// Whether it leaves its subject alone.
     pub(crate) purity: Purity,
     /// What its subject must be: the receiver of a method, the first argument of a function.
-    pub(crate) receiver: Kind,
+    pub(crate) receiver: ValueKinds,
     /// Who else holds what it gives.
-    pub(crate) gives: Gives,
+    pub(crate) gives: ResultOwner,
     /// The argument it calls, where it takes one.
     pub(crate) callback: Option<Callback>,
 }
@@ -35,7 +35,7 @@ pub(crate) enum Purity {
 
 /// Who else holds the result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub(crate) enum ResultOwner {
     /// Nobody: a new array, object, map or set (what is inside may be shared), or a value that cannot change.
     New,
     /// It is the subject itself: as fresh as that was.
@@ -50,12 +50,12 @@ pub(crate) struct Callback {
     /// Which argument, from 0.
     pub(crate) argument: usize,
     /// What its parameters are.
-    pub(crate) binds: Binds,
+    pub(crate) binds: CallbackParameters,
 }
 
 /// What the parameters of a callback are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Binds {
+pub(crate) enum CallbackParameters {
     /// `(item, index or key, subject)`, once for each item of the subject.
     Each,
     /// `(accumulator, item, index, subject)`; the accumulator begins as the argument after the callback.
@@ -70,49 +70,52 @@ pub(crate) enum Binds {
 
 /// A set of the kinds of value something can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind(u16);
+pub(crate) struct ValueKinds(u16);
 
-impl Kind {
+impl ValueKinds {
     /// Arrays.
-    pub(crate) const ARRAY: Kind = Kind(1);
+    pub(crate) const ARRAY: ValueKinds = ValueKinds(1);
     /// Text.
-    pub(crate) const STRING: Kind = Kind(1 << 1);
+    pub(crate) const STRING: ValueKinds = ValueKinds(1 << 1);
     /// Numbers, big integers included.
-    pub(crate) const NUMBER: Kind = Kind(1 << 2);
+    pub(crate) const NUMBER: ValueKinds = ValueKinds(1 << 2);
     /// Other objects.
-    pub(crate) const OBJECT: Kind = Kind(1 << 4);
+    pub(crate) const OBJECT: ValueKinds = ValueKinds(1 << 4);
     /// Regular expressions.
-    pub(crate) const REGEXP: Kind = Kind(1 << 5);
+    pub(crate) const REGEXP: ValueKinds = ValueKinds(1 << 5);
     /// Maps.
-    pub(crate) const MAP: Kind = Kind(1 << 6);
+    pub(crate) const MAP: ValueKinds = ValueKinds(1 << 6);
     /// Sets.
-    pub(crate) const SET: Kind = Kind(1 << 7);
+    pub(crate) const SET: ValueKinds = ValueKinds(1 << 7);
     /// What `keys()`, `entries()` and `matchAll()` give.
-    pub(crate) const ITERATOR: Kind = Kind(1 << 8);
+    pub(crate) const ITERATOR: ValueKinds = ValueKinds(1 << 8);
     /// `null` and `undefined`.
-    pub(crate) const NOTHING: Kind = Kind(1 << 9);
+    pub(crate) const NOTHING: ValueKinds = ValueKinds(1 << 9);
     /// All of them.
-    pub(crate) const ANY: Kind = Kind((1 << 10) - 1);
+    pub(crate) const ANY: ValueKinds = ValueKinds((1 << 10) - 1);
 
     /// Whether a value of `self` certainly is one of `other`.
-    pub(crate) const fn is(self, other: Kind) -> bool {
+    pub(crate) const fn is(self, other: ValueKinds) -> bool {
         self.0 & !other.0 == 0 && self.0 != 0
     }
 
     /// What is left of it among JSON values, which have no maps, sets and iterators.
-    pub(crate) const fn in_json(self) -> Kind {
-        Kind(self.0 & (Kind::ARRAY.0 | Kind::STRING.0 | Kind::NUMBER.0 | Kind::OBJECT.0))
+    pub(crate) const fn in_json(self) -> ValueKinds {
+        ValueKinds(
+            self.0
+                & (ValueKinds::ARRAY.0 | ValueKinds::STRING.0 | ValueKinds::NUMBER.0 | ValueKinds::OBJECT.0),
+        )
     }
 
-    const fn or(self, other: Kind) -> Kind {
-        Kind(self.0 | other.0)
+    const fn or(self, other: ValueKinds) -> ValueKinds {
+        ValueKinds(self.0 | other.0)
     }
 }
 
-impl BitOr for Kind {
-    type Output = Kind;
+impl BitOr for ValueKinds {
+    type Output = ValueKinds;
 
-    fn bitor(self, other: Kind) -> Kind {
+    fn bitor(self, other: ValueKinds) -> ValueKinds {
         self.or(other)
     }
 }
@@ -121,9 +124,9 @@ impl Operation {
     /// Whether nobody else holds what it gives, given whether anybody else holds its subject.
     pub(crate) const fn is_fresh(&self, subject_is_fresh: bool) -> bool {
         match self.gives {
-            Gives::New => true,
-            Gives::Subject => subject_is_fresh,
-            Gives::Held => false,
+            ResultOwner::New => true,
+            ResultOwner::Subject => subject_is_fresh,
+            ResultOwner::Held => false,
         }
     }
 
@@ -136,22 +139,22 @@ impl Operation {
     }
 
     const fn held(mut self) -> Operation {
-        self.gives = Gives::Held;
+        self.gives = ResultOwner::Held;
         self
     }
 
     const fn subject(mut self) -> Operation {
-        self.gives = Gives::Subject;
+        self.gives = ResultOwner::Subject;
         self
     }
 
-    const fn calls(mut self, argument: usize, binds: Binds) -> Operation {
+    const fn calls(mut self, argument: usize, binds: CallbackParameters) -> Operation {
         self.callback = Some(Callback { argument, binds });
         self
     }
 
     const fn each(self) -> Operation {
-        self.calls(0, Binds::Each)
+        self.calls(0, CallbackParameters::Each)
     }
 }
 
@@ -192,13 +195,13 @@ fn find(table: &'static [Operation], name: &str) -> Option<&'static Operation> {
 }
 
 /// Leaves its subject alone and gives something new.
-const fn reads(name: &'static str, receiver: Kind) -> Operation {
-    Operation { name, purity: Purity::Pure, receiver, gives: Gives::New, callback: None }
+const fn reads(name: &'static str, receiver: ValueKinds) -> Operation {
+    Operation { name, purity: Purity::Pure, receiver, gives: ResultOwner::New, callback: None }
 }
 
 /// Changes its subject.
-const fn changes(name: &'static str, receiver: Kind) -> Operation {
-    Operation { name, purity: Purity::PureOnFresh, receiver, gives: Gives::New, callback: None }
+const fn changes(name: &'static str, receiver: ValueKinds) -> Operation {
+    Operation { name, purity: Purity::PureOnFresh, receiver, gives: ResultOwner::New, callback: None }
 }
 
 /// A function of `Math`.
@@ -206,20 +209,20 @@ const fn math(name: &'static str) -> Operation {
     reads(name, NUMBER)
 }
 
-const ARRAY: Kind = Kind::ARRAY;
-const STRING: Kind = Kind::STRING;
-const NUMBER: Kind = Kind::NUMBER;
-const OBJECT: Kind = Kind::OBJECT;
-const REGEXP: Kind = Kind::REGEXP;
-const MAP: Kind = Kind::MAP;
-const SET: Kind = Kind::SET;
-const ITERATOR: Kind = Kind::ITERATOR;
-const NOTHING: Kind = Kind::NOTHING;
-const ANY: Kind = Kind::ANY;
+const ARRAY: ValueKinds = ValueKinds::ARRAY;
+const STRING: ValueKinds = ValueKinds::STRING;
+const NUMBER: ValueKinds = ValueKinds::NUMBER;
+const OBJECT: ValueKinds = ValueKinds::OBJECT;
+const REGEXP: ValueKinds = ValueKinds::REGEXP;
+const MAP: ValueKinds = ValueKinds::MAP;
+const SET: ValueKinds = ValueKinds::SET;
+const ITERATOR: ValueKinds = ValueKinds::ITERATOR;
+const NOTHING: ValueKinds = ValueKinds::NOTHING;
+const ANY: ValueKinds = ValueKinds::ANY;
 /// What `for … of` goes through.
-const ITERABLE: Kind = ARRAY.or(STRING).or(MAP).or(SET).or(ITERATOR);
+const ITERABLE: ValueKinds = ARRAY.or(STRING).or(MAP).or(SET).or(ITERATOR);
 /// What has members by name.
-const KEYED: Kind = OBJECT.or(ARRAY).or(STRING);
+const KEYED: ValueKinds = OBJECT.or(ARRAY).or(STRING);
 
 /// Sorted by name. A name that several kinds share stands once, with all of them as receivers.
 static METHODS: &[Operation] = &[
@@ -271,18 +274,18 @@ static METHODS: &[Operation] = &[
     changes("pop", ARRAY).held(),
     reads("propertyIsEnumerable", KEYED),
     changes("push", ARRAY),
-    reads("reduce", ARRAY).held().calls(0, Binds::Reduce),
-    reads("reduceRight", ARRAY).held().calls(0, Binds::Reduce),
+    reads("reduce", ARRAY).held().calls(0, CallbackParameters::Reduce),
+    reads("reduceRight", ARRAY).held().calls(0, CallbackParameters::Reduce),
     reads("repeat", STRING),
-    reads("replace", STRING).calls(1, Binds::Match),
-    reads("replaceAll", STRING).calls(1, Binds::Match),
+    reads("replace", STRING).calls(1, CallbackParameters::Match),
+    reads("replaceAll", STRING).calls(1, CallbackParameters::Match),
     changes("reverse", ARRAY).subject(),
     reads("search", STRING),
     changes("set", MAP).subject(),
     changes("shift", ARRAY).held(),
     reads("slice", ARRAY.or(STRING)),
     reads("some", ARRAY).each(),
-    changes("sort", ARRAY).subject().calls(0, Binds::Compare),
+    changes("sort", ARRAY).subject().calls(0, CallbackParameters::Compare),
     changes("splice", ARRAY),
     reads("split", STRING),
     reads("startsWith", STRING),
@@ -299,7 +302,7 @@ static METHODS: &[Operation] = &[
     reads("toLowerCase", STRING),
     reads("toPrecision", NUMBER),
     reads("toReversed", ARRAY),
-    reads("toSorted", ARRAY).calls(0, Binds::Compare),
+    reads("toSorted", ARRAY).calls(0, CallbackParameters::Compare),
     reads("toSpliced", ARRAY),
     reads("toString", ANY),
     reads("toUpperCase", STRING),
@@ -318,14 +321,14 @@ static METHODS: &[Operation] = &[
 
 /// Sorted by object, then name. The receiver is the first argument.
 static FUNCTIONS: &[Operation] = &[
-    reads("Array.from", ITERABLE.or(OBJECT)).calls(1, Binds::Each),
+    reads("Array.from", ITERABLE.or(OBJECT)).calls(1, CallbackParameters::Each),
     reads("Array.isArray", ANY),
     reads("Array.of", ANY),
     reads("BigInt.asIntN", NUMBER),
     reads("BigInt.asUintN", NUMBER),
-    reads("JSON.parse", STRING).calls(1, Binds::Member),
-    reads("JSON.stringify", ANY).calls(1, Binds::Member),
-    reads("Map.groupBy", ITERABLE).calls(1, Binds::Each),
+    reads("JSON.parse", STRING).calls(1, CallbackParameters::Member),
+    reads("JSON.stringify", ANY).calls(1, CallbackParameters::Member),
+    reads("Map.groupBy", ITERABLE).calls(1, CallbackParameters::Each),
     math("Math.abs"),
     math("Math.acos"),
     math("Math.acosh"),
@@ -378,7 +381,7 @@ static FUNCTIONS: &[Operation] = &[
     reads("Object.getOwnPropertyNames", KEYED),
     reads("Object.getOwnPropertySymbols", KEYED),
     reads("Object.getPrototypeOf", ANY).held(),
-    reads("Object.groupBy", ITERABLE).calls(1, Binds::Each),
+    reads("Object.groupBy", ITERABLE).calls(1, CallbackParameters::Each),
     reads("Object.hasOwn", KEYED),
     reads("Object.is", ANY),
     reads("Object.isExtensible", ANY),
@@ -517,8 +520,8 @@ mod tests {
     #[test]
     fn shared_names_have_all_their_subjects() {
         let slice = method("slice").expect("slice is an operation");
-        assert_eq!(slice.receiver, Kind::ARRAY | Kind::STRING);
-        assert!(Kind::STRING.is(slice.receiver) && !Kind::ANY.is(slice.receiver));
+        assert_eq!(slice.receiver, ValueKinds::ARRAY | ValueKinds::STRING);
+        assert!(ValueKinds::STRING.is(slice.receiver) && !ValueKinds::ANY.is(slice.receiver));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use oxc_span::{SourceType, Span};
 
 use crate::error::Error;
 use crate::lines::Lines;
-use crate::nesting::{self, Refusal};
+use crate::nesting::{self, NestingRefusal};
 use crate::{refuse, wrong};
 
 /// The longest source that is looked at.
@@ -91,9 +91,9 @@ pub(crate) fn scopes<'a>(
     program: &'a Program<'a>,
     stats: Stats,
 ) -> Result<(Semantic<'a>, Vec<Error>), Error> {
-    let mut built = build_scopes(program, stats, Nodes::Forgotten);
+    let mut built = build_scopes(program, stats, NodeRetention::Forgotten);
     if is_suspect(built.semantic.scoping()) {
-        built = build_scopes(program, stats, Nodes::Kept);
+        built = build_scopes(program, stats, NodeRetention::Kept);
     }
     let (twice, others): (Vec<_>, Vec<_>) = built
         .diagnostics
@@ -119,16 +119,20 @@ pub(crate) fn scopes<'a>(
 
 /// Whether the nodes of the tree can be asked for once the scopes are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nodes {
+enum NodeRetention {
     Kept,
     Forgotten,
 }
 
-fn build_scopes<'a>(program: &'a Program<'a>, stats: Stats, nodes: Nodes) -> SemanticBuilderReturn<'a> {
+fn build_scopes<'a>(
+    program: &'a Program<'a>,
+    stats: Stats,
+    nodes: NodeRetention,
+) -> SemanticBuilderReturn<'a> {
     SemanticBuilder::new()
         .with_stats(stats)
         .with_check_syntax_error(true)
-        .with_build_nodes(nodes == Nodes::Kept)
+        .with_build_nodes(nodes == NodeRetention::Kept)
         .with_enum_eval(true)
         .build(program)
 }
@@ -194,18 +198,18 @@ fn writes_to_constants(scoping: &Scoping) -> impl Iterator<Item = (SymbolId, &Re
     )
 }
 
-fn refused(lines: &Lines<'_>, refusal: Refusal) -> Error {
+fn refused(lines: &Lines<'_>, refusal: NestingRefusal) -> Error {
     let (range, message, hint) = match refusal {
-        Refusal::Deep(range) => return refuse::too_deep(lines, span(&range), MAX_DEPTH),
-        Refusal::Decorator(range) => {
+        NestingRefusal::Deep(range) => return refuse::too_deep(lines, span(&range), MAX_DEPTH),
+        NestingRefusal::Decorator(range) => {
             (range, "decorators are not supported", "call the function on the class or method yourself")
         }
-        Refusal::Ambiguous(range) => (
+        NestingRefusal::Ambiguous(range) => (
             range,
             "the nested `(` and `<` before this place can be read in too many ways",
             "name the inner parts with `const`",
         ),
-        Refusal::Slash(range) => (
+        NestingRefusal::Slash(range) => (
             range,
             "this `/` can be read as a division or as the beginning of a regular expression",
             "write `;` before a regular expression, or give it a name with `const`",
@@ -271,7 +275,7 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
 }
 
 /// What one program needs and the next can use again.
-struct Workspace {
+struct ParseWorkspace {
     stack: DefaultStack,
     allocator: Allocator,
 }
@@ -279,7 +283,7 @@ struct Workspace {
 thread_local! {
     /// That of the last small program: mapping a stack, touching its first pages and finding memory for a tree takes as
     /// long as a tenth of the work.
-    static SPARE: Cell<Option<Workspace>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<ParseWorkspace>> = const { Cell::new(None) };
 }
 
 /// Runs `work` on `source` on a stack of its own, large enough for the deepest program, with memory for a tree; a panic
@@ -291,13 +295,13 @@ thread_local! {
 pub(crate) fn on_large_stack<R>(source: &str, work: impl FnOnce(&Allocator) -> R) -> Result<R, Error> {
     let mut workspace = match SPARE.take() {
         Some(workspace) => workspace,
-        None => Workspace {
+        None => ParseWorkspace {
             stack: DefaultStack::new(STACK_BYTES)
                 .map_err(|error| Error::Crashed { reason: error.to_string() })?,
             allocator: Allocator::default(),
         },
     };
-    let Workspace { stack, allocator } = &mut workspace;
+    let ParseWorkspace { stack, allocator } = &mut workspace;
     let result =
         std::panic::catch_unwind(AssertUnwindSafe(|| corosensei::on_stack(stack, || work(allocator))));
     // A stack keeps the memory that was touched, and long programs can be deep.

@@ -20,7 +20,7 @@ const MODULE_HINT: &str = "a program is the body of an async function: write its
 
 /// Refuses what lies too deep or cannot run; says how much there is of what scopes are made from.
 pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<Stats, Error> {
-    let mut walk = Walk {
+    let mut walk = RefusalVisitor {
         lines,
         max_depth,
         depth: 0,
@@ -66,7 +66,7 @@ pub(crate) fn too_deep(lines: &Lines<'_>, span: Span, limit: usize) -> Error {
     Error::TooDeep { limit, at, excerpt: lines.excerpt(at) }
 }
 
-struct Walk<'w, 's> {
+struct RefusalVisitor<'w, 's> {
     lines: &'w Lines<'s>,
     max_depth: usize,
     depth: usize,
@@ -80,7 +80,7 @@ struct Walk<'w, 's> {
     found: Option<Error>,
 }
 
-impl Walk<'_, '_> {
+impl RefusalVisitor<'_, '_> {
     fn refuse(&mut self, span: Span, message: &str, hint: &str) {
         if self.found.is_none() {
             self.found = Some(unsupported(self.lines, span, message, Some(hint)));
@@ -163,7 +163,7 @@ impl Walk<'_, '_> {
     }
 }
 
-impl<'a> Visit<'a> for Walk<'_, '_> {
+impl<'a> Visit<'a> for RefusalVisitor<'_, '_> {
     fn enter_node(&mut self, kind: AstKind<'a>) {
         self.depth += 1;
         if self.depth > self.max_depth && self.found.is_none() {

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 /// What a chain of names leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Root {
+pub(crate) enum ToolRoot {
     Mcp,
     Server(Rc<str>),
     Tool(Rc<str>, Rc<str>),
@@ -29,19 +29,19 @@ pub(crate) enum Root {
 
 /// What is written where.
 #[derive(Debug, Default)]
-pub(crate) struct Roots {
+pub(crate) struct ToolRoots {
     /// Names that always mean one of them.
-    pub(crate) aliases: FxHashMap<SymbolId, Root>,
+    pub(crate) aliases: FxHashMap<SymbolId, ToolRoot>,
     /// Texts that never change.
     constants: FxHashMap<SymbolId, String>,
     /// Tools and capabilities that are written out.
-    pub(crate) named: Vec<(Root, Span)>,
+    pub(crate) named: Vec<(ToolRoot, Span)>,
     /// Where more than one tool is meant.
     pub(crate) open: Vec<Span>,
 }
 
 /// The variable a name means; `declare const mcp: Tools` makes none.
-pub(crate) fn variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
+pub(crate) fn resolve_variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
     let symbol = scoping.get_reference(name.reference_id.get()?).symbol_id()?;
     (!scoping.symbol_flags(symbol).is_ambient()).then_some(symbol)
 }
@@ -49,13 +49,13 @@ pub(crate) fn variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Opt
 /// Longer texts are not taken for the name of anything.
 const MAX_NAME_BYTES: usize = 4 * 1024;
 
-impl Roots {
+impl ToolRoots {
     /// Looks over `program`.
-    pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> Roots {
-        let mut names = Names { scoping, roots: Roots::default(), declarations: Vec::new() };
+    pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> ToolRoots {
+        let mut names = RootVisitor { scoping, roots: ToolRoots::default(), declarations: Vec::new() };
         names.visit_program(program);
-        let Names { roots, declarations, .. } = names;
-        let mut aliases = Aliases { scoping, roots, found: false };
+        let RootVisitor { roots, declarations, .. } = names;
+        let mut aliases = AliasFinder { scoping, roots, found: false };
         // An alias of an alias may stand before it.
         for _ in 0..4 {
             aliases.found = false;
@@ -71,20 +71,20 @@ impl Roots {
         // With what the names mean, what is written means more.
         roots.named.clear();
         roots.open.clear();
-        let mut names = Names { scoping, roots, declarations: Vec::new() };
+        let mut names = RootVisitor { scoping, roots, declarations: Vec::new() };
         names.visit_program(program);
         names.roots
     }
 
     /// What an expression leads to, as written.
-    pub(crate) fn resolve(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<Root> {
+    pub(crate) fn resolve(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<ToolRoot> {
         match expression {
-            Expression::Identifier(name) => match variable(scoping, name) {
+            Expression::Identifier(name) => match resolve_variable(scoping, name) {
                 Some(symbol) => self.aliases.get(&symbol).cloned(),
                 None => match name.name.as_str() {
-                    "mcp" => Some(Root::Mcp),
-                    "capabilities" => Some(Root::Capabilities),
-                    "globalThis" => Some(Root::Global),
+                    "mcp" => Some(ToolRoot::Mcp),
+                    "capabilities" => Some(ToolRoot::Capabilities),
+                    "globalThis" => Some(ToolRoot::Global),
                     _ => None,
                 },
             },
@@ -143,7 +143,7 @@ impl Roots {
                 }
                 Some(self.constant(scoping, &it.left)? + &self.constant(scoping, &it.right)?)
             }
-            Expression::Identifier(name) => self.constants.get(&variable(scoping, name)?).cloned(),
+            Expression::Identifier(name) => self.constants.get(&resolve_variable(scoping, name)?).cloned(),
             Expression::TSAsExpression(it) => self.constant(scoping, &it.expression),
             Expression::TSSatisfiesExpression(it) => self.constant(scoping, &it.expression),
             Expression::TSNonNullExpression(it) => self.constant(scoping, &it.expression),
@@ -153,31 +153,31 @@ impl Roots {
     }
 }
 
-fn step(root: Root, name: &str) -> Option<Root> {
+fn step(root: ToolRoot, name: &str) -> Option<ToolRoot> {
     match root {
-        Root::Mcp => Some(Root::Server(name.into())),
-        Root::Server(server) => Some(Root::Tool(server, name.into())),
-        Root::Capabilities => Some(Root::Capability(name.into())),
-        Root::Global => match name {
-            "mcp" => Some(Root::Mcp),
-            "capabilities" => Some(Root::Capabilities),
-            "globalThis" => Some(Root::Global),
+        ToolRoot::Mcp => Some(ToolRoot::Server(name.into())),
+        ToolRoot::Server(server) => Some(ToolRoot::Tool(server, name.into())),
+        ToolRoot::Capabilities => Some(ToolRoot::Capability(name.into())),
+        ToolRoot::Global => match name {
+            "mcp" => Some(ToolRoot::Mcp),
+            "capabilities" => Some(ToolRoot::Capabilities),
+            "globalThis" => Some(ToolRoot::Global),
             _ => None,
         },
         // Members of a tool are of no interest; the tool is.
-        tool @ (Root::Tool(..) | Root::Capability(_)) => Some(tool),
+        tool @ (ToolRoot::Tool(..) | ToolRoot::Capability(_)) => Some(tool),
     }
 }
 
 /// Finds names that always mean a root or a text.
-struct Aliases<'s> {
+struct AliasFinder<'s> {
     scoping: &'s Scoping,
-    roots: Roots,
+    roots: ToolRoots,
     found: bool,
 }
 
-impl Aliases<'_> {
-    fn bind(&mut self, pattern: &BindingPattern<'_>, root: &Root) {
+impl AliasFinder<'_> {
+    fn bind(&mut self, pattern: &BindingPattern<'_>, root: &ToolRoot) {
         match pattern {
             BindingPattern::BindingIdentifier(name) => {
                 if let Some(symbol) = name.symbol_id.get()
@@ -203,7 +203,7 @@ impl Aliases<'_> {
     }
 }
 
-impl Aliases<'_> {
+impl AliasFinder<'_> {
     fn declaration(&mut self, it: &VariableDeclaration<'_>) {
         if it.declare || it.kind == VariableDeclarationKind::Var {
             return;
@@ -225,14 +225,14 @@ impl Aliases<'_> {
 }
 
 /// Finds everything that is named.
-struct Names<'a, 's> {
+struct RootVisitor<'a, 's> {
     scoping: &'s Scoping,
-    roots: Roots,
+    roots: ToolRoots,
     /// Declarations of variables, the inner ones first.
     declarations: Vec<&'a VariableDeclaration<'a>>,
 }
 
-impl<'a> Visit<'a> for Names<'a, '_> {
+impl<'a> Visit<'a> for RootVisitor<'a, '_> {
     fn leave_node(&mut self, kind: AstKind<'a>) {
         if let AstKind::VariableDeclaration(it) = kind {
             self.declarations.push(it);
@@ -244,8 +244,8 @@ impl<'a> Visit<'a> for Names<'a, '_> {
             return walk::walk_expression(self, it);
         };
         match root {
-            Root::Tool(..) | Root::Capability(_) => self.roots.named.push((root, it.span())),
-            Root::Mcp | Root::Server(_) | Root::Capabilities | Root::Global => {
+            ToolRoot::Tool(..) | ToolRoot::Capability(_) => self.roots.named.push((root, it.span())),
+            ToolRoot::Mcp | ToolRoot::Server(_) | ToolRoot::Capabilities | ToolRoot::Global => {
                 self.roots.open.push(start(it));
             }
         }

@@ -38,7 +38,7 @@ const MOST_PARTS: usize = 256;
 
 /// What a schema says about a member.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Lookup<'s> {
+pub(crate) enum MemberLookup<'s> {
     /// This.
     Found(&'s Value),
     /// Nothing certain: there may be such a member, of any kind.
@@ -53,16 +53,16 @@ pub(crate) enum Lookup<'s> {
 }
 
 /// What `schema` says about its member `name`. References are looked up in `root`.
-pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> Lookup<'s> {
+pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> MemberLookup<'s> {
     if let Some(found) = plain_member(schema, name) {
-        return Lookup::Found(found);
+        return MemberLookup::Found(found);
     }
-    let place = Place::new(root, schema);
+    let place = SchemaPlace::new(root, schema);
     let types = types(root, schema);
-    let other_kinds = Types::ALL.without(Types::OBJECT).without(Types::NULL);
+    let other_kinds = JsonTypes::ALL.without(JsonTypes::OBJECT).without(JsonTypes::NULL);
     // Text and lists have members of their own, such as `length`.
-    if INHERITED.contains(&name) || (types != Types::ALL && types.meets(other_kinds)) {
-        return Lookup::Unknown;
+    if INHERITED.contains(&name) || (types != JsonTypes::ALL && types.meets(other_kinds)) {
+        return MemberLookup::Unknown;
     }
     place.member(name)
 }
@@ -98,11 +98,11 @@ fn member_of<'s>(map: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
 }
 
 /// What `schema` says about the part of its values that `step` leads to.
-pub(crate) fn step_into<'s>(root: &'s Value, schema: &'s Value, step: &Step) -> Lookup<'s> {
+pub(crate) fn step_into<'s>(root: &'s Value, schema: &'s Value, step: &Step) -> MemberLookup<'s> {
     match step {
         Step::Key(name) => property(root, schema, name),
-        Step::Index(index) => Place::new(root, schema).item(usize::try_from(*index).ok()),
-        Step::Any => Place::new(root, schema).item(None),
+        Step::Index(index) => SchemaPlace::new(root, schema).item(usize::try_from(*index).ok()),
+        Step::Any => SchemaPlace::new(root, schema).item(None),
     }
 }
 
@@ -112,13 +112,13 @@ pub(crate) fn follow<'s>(
     root: &'s Value,
     schema: &'s Value,
     path: &[Step],
-) -> Result<Option<&'s Value>, Missing<'s>> {
+) -> Result<Option<&'s Value>, MissingMember<'s>> {
     let mut here = schema;
     for (taken, step) in path.iter().enumerate() {
         match step_into(root, here, step) {
-            Lookup::Found(next) => here = next,
-            Lookup::Unknown => return Ok(None),
-            Lookup::Absent { closed, known } => return Err(Missing { taken, closed, known }),
+            MemberLookup::Found(next) => here = next,
+            MemberLookup::Unknown => return Ok(None),
+            MemberLookup::Absent { closed, known } => return Err(MissingMember { taken, closed, known }),
         }
     }
     Ok(Some(here))
@@ -126,7 +126,7 @@ pub(crate) fn follow<'s>(
 
 /// A path that leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing<'s> {
+pub(crate) struct MissingMember<'s> {
     /// How many steps could be taken: the one after them is the missing one.
     pub(crate) taken: usize,
     /// The schema rules it out; else it only names others.
@@ -141,14 +141,14 @@ pub(crate) fn required<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
         let names = member_of(map, "required").and_then(Value::as_array).into_iter().flatten();
         return unique(names.filter_map(Value::as_str));
     }
-    let place = Place::new(root, schema);
+    let place = SchemaPlace::new(root, schema);
     let lists = place.parts.iter().filter(|part| part.certain).filter_map(|part| part.map.get("required"));
     unique(lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str))
 }
 
 /// The members that `schema` names, those of its alternatives included, in order.
 pub(crate) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
-    Place::new(root, schema).known()
+    SchemaPlace::new(root, schema).known()
 }
 
 /// Whether only certain values are allowed.
@@ -157,7 +157,7 @@ pub(crate) fn is_enum(root: &Value, schema: &Value) -> bool {
     if let Some(map) = alone(root, schema) {
         return limits(map);
     }
-    let place = Place::new(root, schema);
+    let place = SchemaPlace::new(root, schema);
     if place.parts.iter().any(|part| part.certain && limits(part.map)) {
         return true;
     }
@@ -243,22 +243,22 @@ fn is_foreign(root: &Value, map: &Map<String, Value>) -> bool {
 }
 
 /// All schemas that speak about the same place of a value.
-struct Place<'s> {
-    parts: Vec<Part<'s>>,
+struct SchemaPlace<'s> {
+    parts: Vec<SchemaPart<'s>>,
     /// Some of them cannot be read: there may be more.
     opaque: bool,
 }
 
 /// One of them.
 #[derive(Clone, Copy)]
-struct Part<'s> {
+struct SchemaPart<'s> {
     map: &'s Map<String, Value>,
     /// It always holds, rather than being one of several alternatives.
     certain: bool,
 }
 
 /// What a schema says of members that it does not name.
-enum Others<'s> {
+enum UnnamedMembers<'s> {
     /// There are none.
     Refused,
     /// Nothing.
@@ -271,28 +271,28 @@ enum Others<'s> {
     ByName,
 }
 
-fn others(map: &Map<String, Value>) -> Others<'_> {
+fn others(map: &Map<String, Value>) -> UnnamedMembers<'_> {
     if map.get("patternProperties").and_then(Value::as_object).is_some_and(|patterns| !patterns.is_empty()) {
-        return Others::ByName;
+        return UnnamedMembers::ByName;
     }
     match map.get("additionalProperties") {
-        Some(Value::Bool(false)) => Others::Refused,
-        Some(Value::Bool(true)) => Others::Welcome,
-        Some(Value::Object(schema)) if schema.is_empty() => Others::Welcome,
-        Some(schema @ Value::Object(_)) => Others::Described(schema),
-        _ => Others::Unsaid,
+        Some(Value::Bool(false)) => UnnamedMembers::Refused,
+        Some(Value::Bool(true)) => UnnamedMembers::Welcome,
+        Some(Value::Object(schema)) if schema.is_empty() => UnnamedMembers::Welcome,
+        Some(schema @ Value::Object(_)) => UnnamedMembers::Described(schema),
+        _ => UnnamedMembers::Unsaid,
     }
 }
 
-impl<'s> Place<'s> {
-    fn new(root: &'s Value, schema: &'s Value) -> Place<'s> {
-        let mut place = Place { parts: Vec::new(), opaque: false };
+impl<'s> SchemaPlace<'s> {
+    fn new(root: &'s Value, schema: &'s Value) -> SchemaPlace<'s> {
+        let mut place = SchemaPlace { parts: Vec::new(), opaque: false };
         place.gather(root, schema, true);
         place
     }
 
-    fn of_map(root: &'s Value, map: &'s Map<String, Value>) -> Place<'s> {
-        let mut place = Place { parts: Vec::new(), opaque: false };
+    fn of_map(root: &'s Value, map: &'s Map<String, Value>) -> SchemaPlace<'s> {
+        let mut place = SchemaPlace { parts: Vec::new(), opaque: false };
         place.gather_map(root, map, true);
         place
     }
@@ -311,7 +311,7 @@ impl<'s> Place<'s> {
             self.opaque = true;
             return;
         }
-        self.parts.push(Part { map, certain });
+        self.parts.push(SchemaPart { map, certain });
         if !leads_on(map) {
             return;
         }
@@ -338,39 +338,44 @@ impl<'s> Place<'s> {
         }
     }
 
-    fn member(&self, name: &str) -> Lookup<'s> {
+    fn member(&self, name: &str) -> MemberLookup<'s> {
         let named = self.parts.iter().filter_map(|part| part.map.get("properties")?.get(name));
         if let Some(found) = agreed(named) {
             return found;
         }
         let described = self.parts.iter().filter_map(|part| match others(part.map) {
-            Others::Described(schema) => Some(schema),
-            Others::Refused | Others::Unsaid | Others::Welcome | Others::ByName => None,
+            UnnamedMembers::Described(schema) => Some(schema),
+            UnnamedMembers::Refused
+            | UnnamedMembers::Unsaid
+            | UnnamedMembers::Welcome
+            | UnnamedMembers::ByName => None,
         });
         if let Some(found) = agreed(described) {
             return found;
         }
         if self.refuses_others() {
-            return Lookup::Absent { closed: true, known: self.known() };
+            return MemberLookup::Absent { closed: true, known: self.known() };
         }
         let known = self.known();
         if self.opaque || self.welcomes_others() || known.is_empty() {
-            return Lookup::Unknown;
+            return MemberLookup::Unknown;
         }
-        Lookup::Absent { closed: false, known }
+        MemberLookup::Absent { closed: false, known }
     }
 
     /// Whether a member that nobody names cannot be.
     fn refuses_others(&self) -> bool {
         let closes = |map: &Map<String, Value>| {
-            matches!(others(map), Others::Refused)
+            matches!(others(map), UnnamedMembers::Refused)
                 || (!self.opaque && map.get("unevaluatedProperties") == Some(&Value::Bool(false)))
         };
         self.parts.iter().any(|part| part.certain && closes(part.map))
     }
 
     fn welcomes_others(&self) -> bool {
-        self.parts.iter().any(|part| matches!(others(part.map), Others::Welcome | Others::ByName))
+        self.parts
+            .iter()
+            .any(|part| matches!(others(part.map), UnnamedMembers::Welcome | UnnamedMembers::ByName))
     }
 
     fn known(&self) -> Vec<&'s str> {
@@ -378,8 +383,8 @@ impl<'s> Place<'s> {
         unique(maps.flat_map(Map::keys).map(String::as_str))
     }
 
-    fn item(&self, index: Option<usize>) -> Lookup<'s> {
-        agreed(self.parts.iter().flat_map(|part| items(part.map, index))).unwrap_or(Lookup::Unknown)
+    fn item(&self, index: Option<usize>) -> MemberLookup<'s> {
+        agreed(self.parts.iter().flat_map(|part| items(part.map, index))).unwrap_or(MemberLookup::Unknown)
     }
 }
 
@@ -396,75 +401,75 @@ fn items(map: &Map<String, Value>, index: Option<usize>) -> Vec<&Value> {
 }
 
 /// The one schema that all of them are; nothing certain when they differ.
-fn agreed<'s>(schemas: impl Iterator<Item = &'s Value>) -> Option<Lookup<'s>> {
+fn agreed<'s>(schemas: impl Iterator<Item = &'s Value>) -> Option<MemberLookup<'s>> {
     let mut schemas = schemas;
     let first = schemas.next()?;
-    Some(if schemas.all(|other| other == first) { Lookup::Found(first) } else { Lookup::Unknown })
+    Some(if schemas.all(|other| other == first) { MemberLookup::Found(first) } else { MemberLookup::Unknown })
 }
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Types(u8);
+struct JsonTypes(u8);
 
-impl Types {
-    const NULL: Types = Types(1);
-    const BOOLEAN: Types = Types(2);
-    const NUMBER: Types = Types(4);
-    const STRING: Types = Types(8);
-    const ARRAY: Types = Types(16);
-    const OBJECT: Types = Types(32);
-    const ALL: Types = Types(63);
+impl JsonTypes {
+    const NULL: JsonTypes = JsonTypes(1);
+    const BOOLEAN: JsonTypes = JsonTypes(2);
+    const NUMBER: JsonTypes = JsonTypes(4);
+    const STRING: JsonTypes = JsonTypes(8);
+    const ARRAY: JsonTypes = JsonTypes(16);
+    const OBJECT: JsonTypes = JsonTypes(32);
+    const ALL: JsonTypes = JsonTypes(63);
 
-    fn named(name: &str) -> Types {
+    fn named(name: &str) -> JsonTypes {
         match name {
-            "null" => Types::NULL,
-            "boolean" => Types::BOOLEAN,
-            "number" | "integer" => Types::NUMBER,
-            "string" => Types::STRING,
-            "array" => Types::ARRAY,
-            "object" => Types::OBJECT,
+            "null" => JsonTypes::NULL,
+            "boolean" => JsonTypes::BOOLEAN,
+            "number" | "integer" => JsonTypes::NUMBER,
+            "string" => JsonTypes::STRING,
+            "array" => JsonTypes::ARRAY,
+            "object" => JsonTypes::OBJECT,
             // No type of JSON Schema: whatever was meant is allowed.
-            _ => Types::ALL,
+            _ => JsonTypes::ALL,
         }
     }
 
-    fn of(value: &Value) -> Types {
+    fn of(value: &Value) -> JsonTypes {
         match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOLEAN,
-            Value::Number(_) => Types::NUMBER,
-            Value::String(_) => Types::STRING,
-            Value::Array(_) => Types::ARRAY,
-            Value::Object(_) => Types::OBJECT,
+            Value::Null => JsonTypes::NULL,
+            Value::Bool(_) => JsonTypes::BOOLEAN,
+            Value::Number(_) => JsonTypes::NUMBER,
+            Value::String(_) => JsonTypes::STRING,
+            Value::Array(_) => JsonTypes::ARRAY,
+            Value::Object(_) => JsonTypes::OBJECT,
         }
     }
 
-    const fn meets(self, other: Types) -> bool {
+    const fn meets(self, other: JsonTypes) -> bool {
         self.0 & other.0 != 0
     }
 
-    const fn without(self, other: Types) -> Types {
-        Types(self.0 & !other.0)
+    const fn without(self, other: JsonTypes) -> JsonTypes {
+        JsonTypes(self.0 & !other.0)
     }
 
-    const fn and(self, other: Types) -> Types {
-        Types(self.0 & other.0)
+    const fn and(self, other: JsonTypes) -> JsonTypes {
+        JsonTypes(self.0 & other.0)
     }
 
-    const fn or(self, other: Types) -> Types {
-        Types(self.0 | other.0)
+    const fn or(self, other: JsonTypes) -> JsonTypes {
+        JsonTypes(self.0 | other.0)
     }
 }
 
 /// The types that values of `schema` can have.
-fn types(root: &Value, schema: &Value) -> Types {
+fn types(root: &Value, schema: &Value) -> JsonTypes {
     types_within(root, schema, &mut 500)
 }
 
-fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> Types {
-    let Some(map) = schema.as_object() else { return Types::ALL };
+fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> JsonTypes {
+    let Some(map) = schema.as_object() else { return JsonTypes::ALL };
     if *fuel == 0 || is_foreign(root, map) {
-        return Types::ALL;
+        return JsonTypes::ALL;
     }
     *fuel -= 1;
     let mut allowed = own_types(map);
@@ -476,32 +481,34 @@ fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> Types {
         allowed = allowed.and(types_within(root, branch, fuel));
     }
     for branches in ["anyOf", "oneOf"].iter().filter_map(|key| map.get(*key)?.as_array()) {
-        let union = branches.iter().fold(Types(0), |all, branch| all.or(types_within(root, branch, fuel)));
+        let union =
+            branches.iter().fold(JsonTypes(0), |all, branch| all.or(types_within(root, branch, fuel)));
         allowed = if branches.is_empty() { allowed } else { allowed.and(union) };
     }
     allowed
 }
 
 /// What `type`, `nullable`, `enum`, `const` and `default` say, without what the schema refers to.
-fn own_types(map: &Map<String, Value>) -> Types {
-    let listed = |values: &[Value]| values.iter().fold(Types(0), |all, value| all.or(Types::of(value)));
-    let (mut declared, mut constant, mut choice, mut more) = (None, None, None, Types(0));
+fn own_types(map: &Map<String, Value>) -> JsonTypes {
+    let listed =
+        |values: &[Value]| values.iter().fold(JsonTypes(0), |all, value| all.or(JsonTypes::of(value)));
+    let (mut declared, mut constant, mut choice, mut more) = (None, None, None, JsonTypes(0));
     for (key, said) in map {
         match (key.as_str(), said) {
-            ("type", Value::String(name)) => declared = Some(Types::named(name)),
+            ("type", Value::String(name)) => declared = Some(JsonTypes::named(name)),
             ("type", Value::Array(names)) if !names.is_empty() => {
-                let named = names.iter().map(|name| name.as_str().map_or(Types::ALL, Types::named));
-                declared = Some(named.fold(Types(0), Types::or));
+                let named = names.iter().map(|name| name.as_str().map_or(JsonTypes::ALL, JsonTypes::named));
+                declared = Some(named.fold(JsonTypes(0), JsonTypes::or));
             }
-            ("const", value) => constant = Some(Types::of(value)),
+            ("const", value) => constant = Some(JsonTypes::of(value)),
             ("enum", Value::Array(values)) if !values.is_empty() => choice = Some(listed(values)),
             // Many generators declare `string` with a default of `null`: what is filled in is allowed, too.
-            ("default", value) => more = more.or(Types::of(value)),
-            ("nullable", Value::Bool(true)) => more = more.or(Types::NULL),
+            ("default", value) => more = more.or(JsonTypes::of(value)),
+            ("nullable", Value::Bool(true)) => more = more.or(JsonTypes::NULL),
             _ => {}
         }
     }
-    declared.or(constant).or(choice).unwrap_or(Types::ALL).or(more)
+    declared.or(constant).or(choice).unwrap_or(JsonTypes::ALL).or(more)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 
 use crate::operations;
-use crate::roots::{self, Roots};
+use crate::roots::{self, ToolRoots};
 
 /// A function's number; 0 is the program itself.
 pub(crate) type FunctionIndex = u32;
@@ -73,9 +73,9 @@ impl Survey {
     pub(crate) fn of(
         program: &oxc_ast::ast::Program<'_>,
         scoping: &Scoping,
-        roots: &Roots,
+        roots: &ToolRoots,
     ) -> Option<Survey> {
-        let mut look = Look {
+        let mut look = SurveyVisitor {
             scoping,
             survey: Survey {
                 functions: vec![FunctionInfo { span: program.span, ..FunctionInfo::default() }],
@@ -105,16 +105,20 @@ impl Survey {
         look.finish()
     }
 
+    pub(crate) fn function(&self, function: FunctionIndex) -> &FunctionInfo {
+        &self.functions[function as usize]
+    }
+
     /// The variables written between the bytes of `span`, each as often as it is.
-    pub(crate) fn written(&self, span: Span) -> impl Iterator<Item = SymbolId> {
+    pub(crate) fn writes_within(&self, span: Span) -> impl Iterator<Item = SymbolId> {
         let from = self.writes.partition_point(|(at, _)| *at < span.start);
         self.writes[from..].iter().take_while(move |(at, _)| *at < span.end).map(|(_, symbol)| *symbol)
     }
 
     /// The names between these bytes, each once, in order.
-    pub(crate) fn named(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
+    pub(crate) fn distinct_mentions(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
         let mut found: SmallVec<[Mention; 8]> = SmallVec::new();
-        for (_, mention) in self.mentioned(start, end) {
+        for (_, mention) in self.mentions_between(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
             }
@@ -123,14 +127,14 @@ impl Survey {
     }
 
     /// All names between these bytes, and where each stands.
-    pub(crate) fn mentioned(&self, start: u32, end: u32) -> &[(u32, Mention)] {
+    pub(crate) fn mentions_between(&self, start: u32, end: u32) -> &[(u32, Mention)] {
         let from = self.mentions.partition_point(|(at, _)| *at < start);
         let until = self.mentions.partition_point(|(at, _)| *at < end);
         &self.mentions[from..until.max(from)]
     }
 
     /// Whether something that can reach a tool is mentioned between these bytes.
-    pub(crate) fn reaches(&self, start: u32, end: u32) -> bool {
+    pub(crate) fn reaches_tool(&self, start: u32, end: u32) -> bool {
         let from = self.effects.partition_point(|at| *at < start);
         self.effects.get(from).is_some_and(|at| *at < end)
     }
@@ -144,7 +148,7 @@ struct Callable {
     root: bool,
 }
 
-struct Look<'s> {
+struct SurveyVisitor<'s> {
     scoping: &'s Scoping,
     survey: Survey,
     current: FunctionIndex,
@@ -170,7 +174,7 @@ fn is_root(name: &str) -> bool {
     matches!(name, "mcp" | "capabilities" | "globalThis")
 }
 
-impl Look<'_> {
+impl SurveyVisitor<'_> {
     fn function(&mut self, span: Span, name: Option<String>, inside: impl FnOnce(&mut Self)) {
         let index = self.survey.functions.len() as FunctionIndex;
         self.survey.functions.push(FunctionInfo {
@@ -224,7 +228,7 @@ impl Look<'_> {
         loop {
             at = match at {
                 Expression::Identifier(name) => {
-                    return roots::variable(self.scoping, name);
+                    return roots::resolve_variable(self.scoping, name);
                 }
                 Expression::StaticMemberExpression(member) => &member.object,
                 Expression::ComputedMemberExpression(member) => &member.object,
@@ -309,12 +313,13 @@ impl Look<'_> {
 
     /// Marks the functions that can reach a tool and returns the variables that can.
     fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
-        let mentioned_by = Pairs(std::mem::take(&mut self.reads_in));
+        let mentioned_by = PairIndex(std::mem::take(&mut self.reads_in));
         let callables = || self.callables.iter();
-        let callable_as = Pairs::new(
+        let callable_as = PairIndex::new(
             callables().flat_map(|(symbol, it)| it.functions.iter().map(|function| (*function, *symbol))),
         );
-        let follows = Pairs::new(callables().flat_map(|(symbol, it)| it.of.iter().map(|of| (*of, *symbol))));
+        let follows =
+            PairIndex::new(callables().flat_map(|(symbol, it)| it.of.iter().map(|of| (*of, *symbol))));
         let mut symbols: Vec<SymbolId> =
             callables().filter(|(_, it)| it.root).map(|(symbol, _)| *symbol).collect();
         let mut functions: Vec<FunctionIndex> = (0..self.survey.functions.len() as FunctionIndex)
@@ -323,10 +328,10 @@ impl Look<'_> {
         let mut found: FxHashSet<SymbolId> = FxHashSet::default();
         // Methods find each other through `this`: one that reaches a tool makes all that use it suspect.
         let groups = || self.groups.iter().enumerate();
-        let member_of = Pairs::new(
+        let member_of = PairIndex::new(
             groups().flat_map(|(index, (members, _))| members.clone().map(move |member| (member, index))),
         );
-        let child_of = Pairs::new(groups().filter_map(|(index, (_, parent))| Some(((*parent)?, index))));
+        let child_of = PairIndex::new(groups().filter_map(|(index, (_, parent))| Some(((*parent)?, index))));
         let uses_this: Vec<Vec<FunctionIndex>> = self
             .groups
             .iter()
@@ -381,7 +386,7 @@ impl Look<'_> {
                 called.filter(move |function| !only_makes || !functions[*function as usize].is_static);
             called.map(|function| (pair.1, function))
         });
-        let calls = Calls::new(pairs.collect(), self.survey.functions.len());
+        let calls = CallGraph::new(pairs.collect(), self.survey.functions.len());
         let functions = &mut self.survey.functions;
         let mut number = 0;
         components(&calls, |component| {
@@ -398,13 +403,13 @@ impl Look<'_> {
 }
 
 /// What belongs to what: all values of a key. One list, because most keys have one or two.
-struct Pairs<K, V>(Vec<(K, V)>);
+struct PairIndex<K, V>(Vec<(K, V)>);
 
-impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
-    fn new(pairs: impl Iterator<Item = (K, V)>) -> Pairs<K, V> {
+impl<K: Ord + Copy, V: Ord + Copy> PairIndex<K, V> {
+    fn new(pairs: impl Iterator<Item = (K, V)>) -> PairIndex<K, V> {
         let mut pairs: Vec<(K, V)> = pairs.collect();
         pairs.sort_unstable();
-        Pairs(pairs)
+        PairIndex(pairs)
     }
 
     fn get(&self, key: K) -> impl Iterator<Item = V> {
@@ -414,21 +419,21 @@ impl<K: Ord + Copy, V: Ord + Copy> Pairs<K, V> {
 }
 
 /// Which functions each function may call.
-struct Calls {
+struct CallGraph {
     pairs: Vec<(FunctionIndex, FunctionIndex)>,
     /// Where those of each function begin, and where the last end.
     starts: Vec<usize>,
 }
 
-impl Calls {
-    fn new(mut pairs: Vec<(FunctionIndex, FunctionIndex)>, functions: usize) -> Calls {
+impl CallGraph {
+    fn new(mut pairs: Vec<(FunctionIndex, FunctionIndex)>, functions: usize) -> CallGraph {
         pairs.sort_unstable();
         let mut starts = Vec::with_capacity(functions + 1);
         for (at, (by, _)) in pairs.iter().enumerate() {
             starts.resize(starts.len().max(*by as usize + 1), at);
         }
         starts.resize(functions + 1, pairs.len());
-        Calls { pairs, starts }
+        CallGraph { pairs, starts }
     }
 
     fn of(&self, function: FunctionIndex) -> impl Iterator<Item = FunctionIndex> {
@@ -443,7 +448,7 @@ impl Calls {
 }
 
 /// Strongly connected components, without recursion (Tarjan).
-fn components(calls: &Calls, mut found: impl FnMut(&[FunctionIndex])) {
+fn components(calls: &CallGraph, mut found: impl FnMut(&[FunctionIndex])) {
     let count = calls.starts.len() - 1;
     let mut order = vec![u32::MAX; count];
     let mut low = vec![0u32; count];
@@ -500,7 +505,7 @@ fn bound(pattern: &BindingPattern<'_>, into: &mut Vec<SymbolId>) {
     }
 }
 
-impl<'a> Visit<'a> for Look<'_> {
+impl<'a> Visit<'a> for SurveyVisitor<'_> {
     fn enter_scope(&mut self, _flags: ScopeFlags, scope: &Cell<Option<ScopeId>>) {
         if let Some(scope) = scope.get() {
             self.scope_function[scope.index()] = self.current;
@@ -579,7 +584,7 @@ impl<'a> Visit<'a> for Look<'_> {
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
         if let Expression::Identifier(name) = &it.callee {
-            let made = roots::variable(self.scoping, name);
+            let made = roots::resolve_variable(self.scoping, name);
             self.made_in.extend(made.map(|symbol| (symbol, self.current)));
         }
         walk::walk_new_expression(self, it);
@@ -611,7 +616,7 @@ impl<'a> Visit<'a> for Look<'_> {
         let Some(reference) = it.reference_id.get() else { return };
         let reference = self.scoping.get_reference(reference);
         let function = &mut self.survey.functions[self.current as usize];
-        match roots::variable(self.scoping, it) {
+        match roots::resolve_variable(self.scoping, it) {
             Some(symbol) => {
                 self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));
                 self.reads_in.push((symbol, self.current));

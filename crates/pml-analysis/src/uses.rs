@@ -5,27 +5,27 @@ use pml_model::structure::Step;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
-use crate::operations::Kind;
+use crate::operations::ValueKinds;
 use crate::schema::parameter_schema;
-use crate::walk::value::{Path, Value};
+use crate::value::{MemberPath, Value};
 
 /// What is known of `args`, as a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
-    root: Parameter,
+pub(crate) struct ArgumentUses {
+    root: ParameterUse,
     /// What a type written for `args` says need not be given, whether it is asked for or not.
-    said_optional: Vec<Path>,
+    declared_optional: Vec<MemberPath>,
 }
 
 /// So many members are looked through one by one.
 const FEW: usize = 64;
 
 #[derive(Debug, Default)]
-struct Parameter {
-    members: Vec<(String, Parameter)>,
+struct ParameterUse {
+    members: Vec<(String, ParameterUse)>,
     /// Where each of many members is.
     places: FxHashMap<String, usize>,
-    items: Option<Box<Parameter>>,
+    items: Option<Box<ParameterUse>>,
     /// Asked for somewhere.
     read: bool,
     /// It need not be given.
@@ -37,16 +37,16 @@ struct Parameter {
     declared: Option<Json>,
 }
 
-impl Uses {
+impl ArgumentUses {
     /// Part of `args` is asked for.
-    pub(crate) fn read(&mut self, path: &Path) {
+    pub(crate) fn note_read(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
         }
     }
 
     /// It need not be given.
-    pub(crate) fn optional(&mut self, path: &Path) {
+    pub(crate) fn note_optional(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.optional = true;
@@ -54,13 +54,13 @@ impl Uses {
     }
 
     /// A type says that it need not be given.
-    pub(crate) fn said_optional(&mut self, path: Path) {
-        self.said_optional.push(path);
+    pub(crate) fn note_declared_optional(&mut self, path: MemberPath) {
+        self.declared_optional.push(path);
     }
 
     /// Makes optional what types say is so. A type alone asks for nothing.
-    pub(crate) fn believe_types(&mut self) {
-        for path in std::mem::take(&mut self.said_optional) {
+    pub(crate) fn apply_declared_optional(&mut self) {
+        for path in std::mem::take(&mut self.declared_optional) {
             if let Some(parameter) = self.root.known(path.steps()) {
                 parameter.optional = true;
             }
@@ -68,7 +68,7 @@ impl Uses {
     }
 
     /// It need not be given; this is used then.
-    pub(crate) fn defaulted(&mut self, path: &Path, default: &Value<'_>) {
+    pub(crate) fn note_default(&mut self, path: &MemberPath, default: &Value<'_>) {
         let Some(parameter) = self.at(path.steps()) else { return };
         parameter.read = true;
         parameter.optional = true;
@@ -81,7 +81,7 @@ impl Uses {
     }
 
     /// Two values are compared: an argument is of the type of what it is compared with.
-    pub(crate) fn compared(&mut self, left: &Value<'_>, right: &Value<'_>) {
+    pub(crate) fn note_comparison(&mut self, left: &Value<'_>, right: &Value<'_>) {
         for (asked, other) in [(left, right), (right, left)] {
             if let (Value::Parameter(path), Value::Literal(literal)) = (asked, other)
                 && let Some(name) = type_name(&literal.value)
@@ -92,7 +92,7 @@ impl Uses {
     }
 
     /// Two values are combined by an operator.
-    pub(crate) fn operated(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
+    pub(crate) fn note_operator(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
         match operator {
             BinaryOperator::Addition => {
                 for (asked, other) in [(left, right), (right, left)] {
@@ -110,51 +110,51 @@ impl Uses {
             }
             BinaryOperator::In | BinaryOperator::Instanceof => {}
             _ if operator.is_arithmetic() || operator.is_bitwise() => {
-                self.as_number(left);
-                self.as_number(right);
+                self.note_number(left);
+                self.note_number(right);
             }
-            _ if operator.is_compare() || operator.is_equality() => self.compared(left, right),
+            _ if operator.is_compare() || operator.is_equality() => self.note_comparison(left, right),
             _ => {}
         }
     }
 
     /// Used as a number.
-    pub(crate) fn as_number(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_number(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "number");
         }
     }
 
     /// Put into a text.
-    pub(crate) fn as_text(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_text(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "string");
         }
     }
 
     /// Its members are gone through by name.
-    pub(crate) fn as_object(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_object(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "object");
         }
     }
 
     /// Gone through item by item.
-    pub(crate) fn iterated(&mut self, value: &Value<'_>) {
+    pub(crate) fn note_iteration(&mut self, value: &Value<'_>) {
         if let Value::Parameter(path) = value {
             self.suggest(path, "array");
         }
     }
 
     /// An operation that works only on some kinds of value.
-    pub(crate) fn receiver(&mut self, value: &Value<'_>, kind: Kind) {
+    pub(crate) fn note_receiver(&mut self, value: &Value<'_>, kind: ValueKinds) {
         let Value::Parameter(path) = value else { return };
         let kind = kind.in_json();
         for (one, name) in [
-            (Kind::ARRAY, "array"),
-            (Kind::STRING, "string"),
-            (Kind::NUMBER, "number"),
-            (Kind::OBJECT, "object"),
+            (ValueKinds::ARRAY, "array"),
+            (ValueKinds::STRING, "string"),
+            (ValueKinds::NUMBER, "number"),
+            (ValueKinds::OBJECT, "object"),
         ] {
             if kind.is(one) {
                 self.suggest(path, name);
@@ -163,7 +163,7 @@ impl Uses {
     }
 
     /// It becomes an input of a tool that says what it wants: a schema inside another.
-    pub(crate) fn declared(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
+    pub(crate) fn note_tool_input(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
         if let Some(parameter) = self.at(path) {
             if !required && !parameter.read {
                 parameter.optional = true;
@@ -189,14 +189,14 @@ impl Uses {
         self.root.into_object()
     }
 
-    fn suggest(&mut self, path: &Path, name: &'static str) {
+    fn suggest(&mut self, path: &MemberPath, name: &'static str) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
             parameter.suggest(name);
         }
     }
 
-    fn at(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+    fn at(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
         let mut parameter = &mut self.root;
         // Deeper than this nobody reads a schema.
         for step in path.iter().take(8) {
@@ -210,8 +210,8 @@ impl Uses {
     }
 }
 
-impl Parameter {
-    fn member(&mut self, name: &str) -> &mut Parameter {
+impl ParameterUse {
+    fn member(&mut self, name: &str) -> &mut ParameterUse {
         if self.members.len() == FEW && self.places.is_empty() {
             self.places = self.members.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
         }
@@ -225,7 +225,7 @@ impl Parameter {
                 if !self.places.is_empty() {
                     self.places.insert(name.to_owned(), self.members.len());
                 }
-                self.members.push((name.to_owned(), Parameter::default()));
+                self.members.push((name.to_owned(), ParameterUse::default()));
                 self.members.len() - 1
             }
         };
@@ -233,7 +233,7 @@ impl Parameter {
     }
 
     /// The part at `path`, if something is known of it.
-    fn known(&mut self, path: &[Step]) -> Option<&mut Parameter> {
+    fn known(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
         path.iter().try_fold(self, |parameter, step| match step {
             Step::Key(name) => {
                 parameter.members.iter_mut().find(|(known, _)| known == name).map(|(_, member)| member)

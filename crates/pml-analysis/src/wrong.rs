@@ -9,11 +9,11 @@ use oxc_span::{LabeledSpan, Span};
 
 use crate::error::Error;
 use crate::lines::Lines;
-use crate::nesting::{self, Stray};
+use crate::nesting::{self, StrayBracket};
 use crate::refuse;
 
 /// A complaint of the parser.
-pub(crate) struct Found<'d> {
+pub(crate) struct ParserComplaint<'d> {
     message: &'d str,
     at: Span,
     /// Where the bracket that is missing its partner, or the first declaration of a name, stands.
@@ -24,8 +24,8 @@ pub(crate) struct Found<'d> {
 /// The complaint nearest the beginning: later ones tend to follow from it.
 pub(crate) fn first<'d>(
     complaints: impl Iterator<Item = (&'d str, &'d [LabeledSpan], Option<&'d str>)>,
-) -> Option<Found<'d>> {
-    let mut all: Vec<Found<'d>> =
+) -> Option<ParserComplaint<'d>> {
+    let mut all: Vec<ParserComplaint<'d>> =
         complaints.map(|(message, labels, help)| found(message, labels, help)).collect();
     all.sort_by_key(|found| found.at.start);
     // A token that cannot be read is unexpected too; why it cannot be read says more.
@@ -35,7 +35,7 @@ pub(crate) fn first<'d>(
     (!all.is_empty()).then(|| all.swap_remove(why.unwrap_or(0)))
 }
 
-fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>) -> Found<'d> {
+fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>) -> ParserComplaint<'d> {
     let span = |label: &LabeledSpan| Span::sized(label.offset(), label.len());
     let twice = message.contains("already been declared") || message.contains("more than once");
     let main = match labels {
@@ -43,12 +43,12 @@ fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>)
         _ => labels.iter().position(LabeledSpan::primary).unwrap_or(0),
     };
     let related = labels.iter().enumerate().find(|(index, _)| *index != main).map(|(_, label)| span(label));
-    Found { message, at: labels.get(main).map_or(Span::new(0, 0), span), related, help }
+    ParserComplaint { message, at: labels.get(main).map_or(Span::new(0, 0), span), related, help }
 }
 
 /// The complaint as an error.
-pub(crate) fn syntax(lines: &Lines<'_>, found: &Found<'_>) -> Error {
-    let text = Text { source: lines.source(), at: found.at };
+pub(crate) fn syntax(lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Error {
+    let text = SourceAround { source: lines.source(), at: found.at };
     if let Some(at) = text.markup(found.message) {
         let hint = "build markup as text: a template in backticks with `${…}` for the values";
         return refuse::unsupported(lines, at, "JSX is not supported", Some(hint));
@@ -99,12 +99,12 @@ fn error(lines: &Lines<'_>, at: Span, message: String, hint: Option<String>) -> 
 }
 
 /// The source, seen from a place in it.
-struct Text<'s> {
+struct SourceAround<'s> {
     source: &'s str,
     at: Span,
 }
 
-impl<'s> Text<'s> {
+impl<'s> SourceAround<'s> {
     /// What stands at the place, one character where the parser names none.
     fn token(&self) -> &'s str {
         let token = self.source.get(self.at.start as usize..self.at.end as usize).unwrap_or("");
@@ -211,7 +211,7 @@ impl<'s> Text<'s> {
         (value && (closed() || ends())).then(|| Span::sized(at as u32, 1 + name.len() as u32))
     }
 
-    fn hint(&self, lines: &Lines<'_>, found: &Found<'_>) -> Option<String> {
+    fn hint(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let own = self
             .fence()
             .or_else(|| self.character())
@@ -287,7 +287,7 @@ impl<'s> Text<'s> {
     }
 
     /// What the parser's own words allow to say.
-    fn known(&self, lines: &Lines<'_>, found: &Found<'_>) -> Option<String> {
+    fn known(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let message = found.message;
         let place = |span: Span| {
             let at = lines.position(span);
@@ -311,7 +311,7 @@ impl<'s> Text<'s> {
         }
         if message.starts_with("Expected `") {
             let opened = found.related.filter(|_| message.ends_with("`EOF`"))?;
-            let bracket = Text { source: self.source, at: opened }.token();
+            let bracket = SourceAround { source: self.source, at: opened }.token();
             return Some(match bracket {
                 "?" => {
                     format!("the `?` at {} needs a second value: `condition ? value : other`", place(opened))
@@ -330,7 +330,7 @@ impl<'s> Text<'s> {
     }
 
     /// Brackets that do not match.
-    fn brackets(&self, lines: &Lines<'_>, found: &Found<'_>) -> Option<String> {
+    fn brackets(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let place = |at: usize| {
             let at = lines.position(Span::sized(at as u32, 1));
             format!("line {}, column {}", at.line, at.column)
@@ -340,7 +340,7 @@ impl<'s> Text<'s> {
         if self.at_end() {
             return brackets.open.map(|at| format!("the {} at {} is never closed", name(at), place(at)));
         }
-        let Stray { at, open } = brackets.stray.filter(|stray| stray.at == found.at.start as usize)?;
+        let StrayBracket { at, open } = brackets.stray.filter(|stray| stray.at == found.at.start as usize)?;
         Some(match open {
             Some(open) => format!("the {} at {} is still open here", name(open), place(open)),
             None => format!("no bracket is open here: remove this {}", name(at)),

@@ -9,29 +9,29 @@ use std::collections::HashMap;
 use pml_model::structure::{NodeId, Step};
 
 use super::given::{between, push_parts, push_reference, push_text};
-use super::text::{BadEscape, Kind, Member, Tree, read};
+use super::text::{BadEscape, JsonKind, JsonMember, JsonTree, read};
 use super::{Dag, Given};
 use crate::Parameters;
 
 /// The number of the parameter that a place in the arguments of a task became.
-type Lifted<'p> = HashMap<&'p [Step], usize>;
+type LiftedPaths<'p> = HashMap<&'p [Step], usize>;
 
 /// The form in which documents that differ in ids, layout, the order of members and in `parameters` only are equal. The
 /// order of tasks is part of what a document is.
 pub(super) fn canonical(dag: &Dag, parameters: &Parameters) -> String {
     let nodes: HashMap<&str, NodeId> = dag.tasks.iter().map(|task| (task.id.as_str(), task.node)).collect();
     let name = |id: &str| nodes.get(id).map_or_else(|| format!("?{id}"), NodeId::to_string);
-    let mut lifted: HashMap<NodeId, Lifted<'_>> = HashMap::new();
+    let mut lifted: HashMap<NodeId, LiftedPaths<'_>> = HashMap::new();
     for (number, literal) in parameters.literals.iter().enumerate() {
         for filled in &literal.fills {
             lifted.entry(filled.node).or_default().insert(&filled.path, number);
         }
     }
-    let (none, mut out) = (Lifted::new(), String::new());
+    let (none, mut out) = (LiftedPaths::new(), String::new());
     between(&mut out, ('[', ']'), &dag.tasks, |task, out| {
         let lifted = lifted.get(&task.node).unwrap_or(&none);
         let mut arguments = String::new();
-        Writer { name: &name, lifted, path: Vec::new() }.given(&task.arguments, &mut arguments);
+        CanonicalWriter { name: &name, lifted, path: Vec::new() }.given(&task.arguments, &mut arguments);
         let mut depends_on: Vec<String> = task.depends_on.iter().map(|id| name(id)).collect();
         depends_on.sort_unstable();
         task.write(&name(&task.id), &arguments, depends_on, out);
@@ -40,14 +40,14 @@ pub(super) fn canonical(dag: &Dag, parameters: &Parameters) -> String {
 }
 
 /// Writes the arguments of one task.
-struct Writer<'w> {
+struct CanonicalWriter<'w> {
     name: &'w dyn Fn(&str) -> String,
-    lifted: &'w Lifted<'w>,
+    lifted: &'w LiftedPaths<'w>,
     /// Where it is.
     path: Vec<Step>,
 }
 
-impl Writer<'_> {
+impl CanonicalWriter<'_> {
     fn given(&mut self, given: &Given, out: &mut String) {
         if self.lifts(out) {
             return;
@@ -76,32 +76,32 @@ impl Writer<'_> {
         }
     }
 
-    fn tree(&mut self, tree: &Tree<'_>, text: &str, out: &mut String) {
+    fn tree(&mut self, tree: &JsonTree<'_>, text: &str, out: &mut String) {
         if self.lifts(out) {
             return;
         }
         match &tree.kind {
-            Kind::Object(members) => {
-                let mut members: Vec<&Member<'_>> = members.iter().collect();
+            JsonKind::Object(members) => {
+                let mut members: Vec<&JsonMember<'_>> = members.iter().collect();
                 members.sort_by(|a, b| a.key.cmp(&b.key));
                 between(out, ('{', '}'), &members, |member, out| {
                     self.member(&member.key, out, |writer, out| writer.tree(&member.value, text, out));
                 });
             }
-            Kind::Array(items) => {
+            JsonKind::Array(items) => {
                 let mut places = 0..;
                 between(out, ('[', ']'), items, |item, out| {
                     let place = Step::Index(places.next().unwrap_or(u64::MAX));
                     self.step(place, |writer| writer.tree(item, text, out));
                 });
             }
-            Kind::String(text) => {
+            JsonKind::String(text) => {
                 out.push_str("{\"$literal\":");
                 push_text(text, out);
                 out.push('}');
             }
             // Numbers keep their spelling.
-            Kind::Null | Kind::Bool(_) | Kind::Number => {
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number => {
                 out.push_str("{\"$literal\":");
                 out.push_str(&text[tree.span.start..tree.span.end]);
                 out.push('}');

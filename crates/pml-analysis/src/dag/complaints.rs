@@ -2,7 +2,7 @@
 
 use pml_model::structure::NodeId;
 
-use super::text::{Span, Text};
+use super::text::{ByteSpan, DocumentText};
 use crate::schema::nearest;
 use crate::{Code, Complaint, Severity};
 
@@ -13,16 +13,16 @@ const MAX_COMPLAINTS: usize = 100;
 const MAX_SUGGESTIONS: usize = 10;
 
 pub(crate) struct Complaints<'t, 'd> {
-    pub(crate) text: &'t Text<'d>,
+    pub(crate) text: &'t DocumentText<'d>,
     kept: Vec<Complaint>,
     left_out: usize,
     /// The worst and first place of those left out.
-    worst_left_out: Option<(Severity, Code, Span)>,
+    worst_left_out: Option<(Severity, Code, ByteSpan)>,
     suggestions: usize,
 }
 
 impl<'t, 'd> Complaints<'t, 'd> {
-    pub(crate) fn new(text: &'t Text<'d>) -> Complaints<'t, 'd> {
+    pub(crate) fn new(text: &'t DocumentText<'d>) -> Complaints<'t, 'd> {
         Complaints { text, kept: Vec::new(), left_out: 0, worst_left_out: None, suggestions: 0 }
     }
 
@@ -30,7 +30,7 @@ impl<'t, 'd> Complaints<'t, 'd> {
     pub(crate) fn add(
         &mut self,
         (severity, code): (Severity, Code),
-        (at, node): (Span, Option<NodeId>),
+        (at, node): (ByteSpan, Option<NodeId>),
         message: String,
         hint: Option<String>,
     ) {
@@ -44,7 +44,7 @@ impl<'t, 'd> Complaints<'t, 'd> {
     pub(crate) fn add_with(
         &mut self,
         (severity, code): (Severity, Code),
-        (at, node): (Span, Option<NodeId>),
+        (at, node): (ByteSpan, Option<NodeId>),
         message: String,
         hint: Option<String>,
         excerpt: String,

@@ -6,7 +6,7 @@ use pml_model::structure::{Argument, Basis, Coverage, Edge, Link, NodeId, Step};
 use serde_json::{Map, Value, json};
 
 use super::complaints::Complaints;
-use super::read::Row;
+use super::row::TaskRow;
 use super::{Reference, Source, Work, shown};
 use crate::schema::{follow, parameter_schema, required};
 use crate::{Catalogue, Code, Severity};
@@ -16,7 +16,7 @@ const SHOWN_OF_CYCLE: usize = 10;
 
 /// Complains of tasks that wait for each other. One cycle of every tangle is named; the next appears once that
 /// one is gone.
-pub(crate) fn cycles(rows: &[Row<'_>], complaints: &mut Complaints<'_, '_>) {
+pub(crate) fn cycles(rows: &[TaskRow<'_>], complaints: &mut Complaints<'_, '_>) {
     let index: HashMap<&str, usize> =
         rows.iter().enumerate().map(|(index, row)| (row.task.id.as_str(), index)).collect();
     let waits: Vec<Vec<usize>> = rows
@@ -62,7 +62,7 @@ fn never_ready(waits: &[Vec<usize>]) -> Vec<bool> {
     open.into_iter().map(|count| count > 0).collect()
 }
 
-fn name_cycle(rows: &[Row<'_>], cycle: &[usize], complaints: &mut Complaints<'_, '_>) {
+fn name_cycle(rows: &[TaskRow<'_>], cycle: &[usize], complaints: &mut Complaints<'_, '_>) {
     let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(place, _)| place);
     let around = cycle[first..].iter().chain(&cycle[..first]).map(|&task| shown(&rows[task].task.id));
     let mut names: Vec<String> = around.take(SHOWN_OF_CYCLE).collect();
@@ -80,7 +80,7 @@ fn name_cycle(rows: &[Row<'_>], cycle: &[usize], complaints: &mut Complaints<'_,
 }
 
 /// A `sequence` edge for every dependency, and a `provides` edge besides where data goes along.
-pub(crate) fn edges(rows: &[Row<'_>]) -> Vec<Edge> {
+pub(crate) fn edges(rows: &[TaskRow<'_>]) -> Vec<Edge> {
     let nodes: HashMap<&str, NodeId> = rows.iter().map(|row| (row.task.id.as_str(), row.task.node)).collect();
     let there: HashSet<NodeId> = nodes.values().copied().collect();
     let mut required_by: HashMap<*const Value, Vec<&str>> = HashMap::new();
@@ -102,7 +102,7 @@ pub(crate) fn edges(rows: &[Row<'_>]) -> Vec<Edge> {
 }
 
 /// Whose results go into the arguments, and how much of the required input each gives.
-fn providers(row: &Row<'_>, wanted: Option<&Vec<&str>>) -> BTreeMap<NodeId, Coverage> {
+fn providers(row: &TaskRow<'_>, wanted: Option<&Vec<&str>>) -> BTreeMap<NodeId, Coverage> {
     let Argument::Object { fields, .. } = &row.argument else {
         let all = nodes_in(&row.argument);
         return all.into_iter().map(|node| (node, Coverage::Strict)).collect();
@@ -135,7 +135,11 @@ fn nodes_in(argument: &Argument) -> BTreeSet<NodeId> {
 }
 
 /// Complains of references to members that a result does not have, where its tool says what it has.
-pub(crate) fn unknown_fields(rows: &[Row<'_>], catalogue: &Catalogue, complaints: &mut Complaints<'_, '_>) {
+pub(crate) fn unknown_fields(
+    rows: &[TaskRow<'_>],
+    catalogue: &Catalogue,
+    complaints: &mut Complaints<'_, '_>,
+) {
     let works: HashMap<&str, &Work> = rows.iter().map(|row| (row.task.id.as_str(), &row.task.work)).collect();
     let output = |id: &str| match works.get(id) {
         Some(Work::Tool { tool }) => {
@@ -164,7 +168,7 @@ pub(crate) fn unknown_fields(rows: &[Row<'_>], catalogue: &Catalogue, complaints
 }
 
 /// JSON Schema of what `args` has to hold: whatever is referred to, of the type of the input it goes into.
-pub(crate) fn parameters(rows: &[Row<'_>]) -> Value {
+pub(crate) fn parameters(rows: &[TaskRow<'_>]) -> Value {
     let mut properties: Map<String, Value> = Map::new();
     for row in rows {
         parameters_in(&row.argument, row.input, &mut Vec::new(), &mut properties);

@@ -8,13 +8,13 @@ use super::{Given, Part, Reference};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kept {
+enum StoredArguments {
     Literal(Box<RawValue>),
     Escaped(Box<RawValue>),
     Reference(Reference),
     Text(Vec<Part>),
-    Object(Vec<(String, Kept)>),
-    Array(Vec<Kept>),
+    Object(Vec<(String, StoredArguments)>),
+    Array(Vec<StoredArguments>),
 }
 
 /// Writes it.
@@ -30,32 +30,32 @@ pub fn serialize<S: Serializer>(given: &Given, serializer: S) -> Result<S::Ok, S
 /// # Errors
 /// It is not what was written.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Given, D::Error> {
-    Kept::deserialize(deserializer).map(given)
+    StoredArguments::deserialize(deserializer).map(given)
 }
 
-fn kept(given: &Given) -> Kept {
+fn kept(given: &Given) -> StoredArguments {
     match given {
-        Given::Literal(value) => Kept::Literal(value.clone()),
-        Given::Escaped(value) => Kept::Escaped(value.clone()),
-        Given::Reference(reference) => Kept::Reference(reference.clone()),
-        Given::Text(parts) => Kept::Text(parts.clone()),
+        Given::Literal(value) => StoredArguments::Literal(value.clone()),
+        Given::Escaped(value) => StoredArguments::Escaped(value.clone()),
+        Given::Reference(reference) => StoredArguments::Reference(reference.clone()),
+        Given::Text(parts) => StoredArguments::Text(parts.clone()),
         Given::Object(members) => {
-            Kept::Object(members.iter().map(|(key, value)| (key.clone(), kept(value))).collect())
+            StoredArguments::Object(members.iter().map(|(key, value)| (key.clone(), kept(value))).collect())
         }
-        Given::Array(items) => Kept::Array(items.iter().map(kept).collect()),
+        Given::Array(items) => StoredArguments::Array(items.iter().map(kept).collect()),
     }
 }
 
-fn given(kept: Kept) -> Given {
+fn given(kept: StoredArguments) -> Given {
     match kept {
-        Kept::Literal(value) => Given::Literal(value),
-        Kept::Escaped(value) => Given::Escaped(value),
-        Kept::Reference(reference) => Given::Reference(reference),
-        Kept::Text(parts) => Given::Text(parts),
-        Kept::Object(members) => {
+        StoredArguments::Literal(value) => Given::Literal(value),
+        StoredArguments::Escaped(value) => Given::Escaped(value),
+        StoredArguments::Reference(reference) => Given::Reference(reference),
+        StoredArguments::Text(parts) => Given::Text(parts),
+        StoredArguments::Object(members) => {
             Given::Object(members.into_iter().map(|(key, value)| (key, given(value))).collect())
         }
-        Kept::Array(items) => Given::Array(items.into_iter().map(given).collect()),
+        StoredArguments::Array(items) => Given::Array(items.into_iter().map(given).collect()),
     }
 }
 

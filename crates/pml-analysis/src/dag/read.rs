@@ -4,100 +4,33 @@ use std::collections::HashSet;
 
 use pml_model::json::empty_object;
 use pml_model::structure::{Argument, Letter, Node, NodeId, Structure};
-use serde_json::Value;
 
 use super::complaints::Complaints;
 use super::given::Given;
 use super::graph;
-use super::lift::Literals;
+use super::lift::LiteralReader;
+use super::reader::DocumentReader;
 use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, Source};
-use super::text::{Kind, Span, Text, Tree};
-use super::values::{Ids, Values};
+use super::row::TaskRow;
+use super::text::{ByteSpan, DocumentText, JsonKind, JsonTree};
+use super::values::{ArgumentReader, TaskIds};
 use super::work::kind;
-use super::{BadCode, Dag, DagError, Inside, MAX_TASKS, Task, Work, shown};
+use super::written::{MEMBERS, TaskMember, WrittenTask};
+use super::{BadCode, CodeSummary, Dag, DagError, MAX_TASKS, Task, Work, shown};
 use crate::literals::hide_secrets;
-use crate::walk::value::Value as Known;
+use crate::value::Value;
 use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
 
 /// How often a task may be tried again.
 const MAX_RETRIES: u32 = 10;
 
-/// A member of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
-    Id,
-    Tool,
-    Code,
-    Capability,
-    Arguments,
-    DependsOn,
-    Type,
-    SideEffects,
-    SafeToFail,
-    TimeoutMs,
-    Retries,
-}
-
-/// Its names, the right one first for each; the others are what writers used to other languages write.
-const MEMBERS: &[(&str, Slot)] = &[
-    ("id", Slot::Id),
-    ("tool", Slot::Tool),
-    ("toolId", Slot::Tool),
-    ("tool_id", Slot::Tool),
-    ("code", Slot::Code),
-    ("capability", Slot::Capability),
-    ("capabilityId", Slot::Capability),
-    ("capability_id", Slot::Capability),
-    ("arguments", Slot::Arguments),
-    ("args", Slot::Arguments),
-    ("dependsOn", Slot::DependsOn),
-    ("depends_on", Slot::DependsOn),
-    ("type", Slot::Type),
-    ("sideEffects", Slot::SideEffects),
-    ("side_effects", Slot::SideEffects),
-    ("safeToFail", Slot::SafeToFail),
-    ("safe_to_fail", Slot::SafeToFail),
-    ("timeoutMs", Slot::TimeoutMs),
-    ("timeout_ms", Slot::TimeoutMs),
-    ("retries", Slot::Retries),
-];
-
 /// What was read.
-pub(crate) struct Read {
+pub(crate) struct DocumentReading {
     pub(crate) dag: Dag,
     pub(crate) structure: Structure,
     pub(crate) parameters: Parameters,
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
-}
-
-/// A task as it stands in the document.
-pub(super) struct Written<'t, 'd> {
-    pub(super) node: NodeId,
-    pub(super) span: Span,
-    members: Vec<(Slot, &'t Tree<'d>)>,
-}
-
-impl<'t, 'd> Written<'t, 'd> {
-    pub(super) fn get(&self, slot: Slot) -> Option<&'t Tree<'d>> {
-        let found = self.members.iter().find(|(name, _)| *name == slot).map(|(_, tree)| *tree);
-        // Writers of documents say "none" with null as often as by leaving a member out.
-        found.filter(|tree| !matches!(tree.kind, Kind::Null))
-    }
-}
-
-/// A task with what is needed to connect it to others.
-pub(crate) struct Row<'t> {
-    pub(crate) at: Span,
-    pub(crate) task: Task,
-    /// Its arguments as the structure shows them.
-    pub(crate) argument: Argument,
-    /// Schema of its input, where known.
-    pub(crate) input: Option<&'t Value>,
-    /// Its arguments for the sake of their literals; nothing is known of those of code, which may decide by them.
-    pub(crate) literals: Known<'static>,
-    /// Every reference in its arguments, and where.
-    pub(crate) references: Vec<(Reference, Span)>,
 }
 
 /// References to tasks that could not be read lead nowhere.
@@ -119,28 +52,28 @@ fn forget(argument: &mut Argument, known: &HashSet<NodeId>) {
 
 /// Reads a document that is known to be JSON.
 pub(crate) fn document<'t, 'd>(
-    text: &'t Text<'d>,
-    tree: &'t Tree<'d>,
+    text: &'t DocumentText<'d>,
+    tree: &'t JsonTree<'d>,
     catalogue: &'t Catalogue,
-    look: &dyn Fn(&str) -> Result<Inside, BadCode>,
-) -> Result<Read, DagError> {
+    look: &dyn Fn(&str) -> Result<CodeSummary, BadCode>,
+) -> Result<DocumentReading, DagError> {
     let mut complaints = Complaints::new(text);
     let tasks = tasks(tree, &mut complaints)?;
-    let mut reader = Reader {
+    let mut reader = DocumentReader {
         catalogue,
         look,
         complaints,
-        ids: Ids::new(),
+        ids: TaskIds::new(),
         permissions: Permissions::default(),
         tool_names: None,
-        literals: Literals::new(text),
+        literals: LiteralReader::new(text),
     };
-    let written: Vec<Written<'t, 'd>> =
+    let written: Vec<WrittenTask<'t, 'd>> =
         tasks.iter().zip(1..).filter_map(|(task, number)| reader.members(task, number)).collect();
-    let named: Vec<(&'t str, Written<'t, 'd>)> =
+    let named: Vec<(&'t str, WrittenTask<'t, 'd>)> =
         written.into_iter().filter_map(|task| Some((reader.id(&task)?, task))).collect();
     reader.ambiguous(&named);
-    let read: Vec<Row<'_>> = named.iter().filter_map(|(id, written)| reader.task(id, written)).collect();
+    let read: Vec<TaskRow<'_>> = named.iter().filter_map(|(id, written)| reader.task(id, written)).collect();
     graph::cycles(&read, &mut reader.complaints);
     graph::unknown_fields(&read, catalogue, &mut reader.complaints);
     let edges = graph::edges(&read);
@@ -158,7 +91,7 @@ pub(crate) fn document<'t, 'd>(
         tasks.push(row.task);
     }
     hide_secrets(&mut nodes, &parameters);
-    Ok(Read {
+    Ok(DocumentReading {
         dag: Dag { tasks },
         structure: Structure { nodes, edges },
         parameters,
@@ -169,11 +102,11 @@ pub(crate) fn document<'t, 'd>(
 
 /// The list of tasks.
 fn tasks<'t, 'd>(
-    tree: &'t Tree<'d>,
+    tree: &'t JsonTree<'d>,
     complaints: &mut Complaints<'_, '_>,
-) -> Result<&'t [Tree<'d>], DagError> {
+) -> Result<&'t [JsonTree<'d>], DagError> {
     let text = complaints.text;
-    let wrong = |span: Span, message: &str, hint: &str| DagError::NotADocument {
+    let wrong = |span: ByteSpan, message: &str, hint: &str| DagError::NotADocument {
         message: message.to_owned(),
         hint: hint.to_owned(),
         at: text.position(span),
@@ -181,7 +114,7 @@ fn tasks<'t, 'd>(
     };
     const FORM: &str =
         "write `{\"tasks\": [{\"id\": \"t1\", \"tool\": \"server:tool\", \"arguments\": {}}]}`";
-    let Kind::Object(members) = &tree.kind else {
+    let JsonKind::Object(members) = &tree.kind else {
         return Err(wrong(tree.span, "a DAG document is an object with `tasks`", FORM));
     };
     let mut found = None;
@@ -201,7 +134,7 @@ fn tasks<'t, 'd>(
     let Some(list) = found else {
         return Err(wrong(tree.span, "the document has no `tasks`", FORM));
     };
-    let Kind::Array(tasks) = &list.kind else {
+    let JsonKind::Array(tasks) = &list.kind else {
         return Err(wrong(list.span, &format!("`tasks` is {}, not a list", list.name()), FORM));
     };
     if tasks.len() > MAX_TASKS {
@@ -213,38 +146,11 @@ fn tasks<'t, 'd>(
     Ok(tasks)
 }
 
-/// What is known while the tasks are read.
-pub(super) struct Reader<'r, 't, 'd> {
-    pub(super) catalogue: &'t Catalogue,
-    pub(super) look: &'r dyn Fn(&str) -> Result<Inside, BadCode>,
-    pub(super) complaints: Complaints<'t, 'd>,
-    ids: Ids<'t>,
-    pub(super) permissions: Permissions,
-    /// The names of all tools, once somebody asked for one that is not there.
-    pub(super) tool_names: Option<Vec<String>>,
-    literals: Literals<'t, 'd>,
-}
-
-impl<'t, 'd> Reader<'_, 't, 'd> {
-    pub(super) fn complain(
-        &mut self,
-        code: Code,
-        at: Span,
-        node: NodeId,
-        message: String,
-        hint: Option<String>,
-    ) {
-        self.complaints.add((Severity::Error, code), (at, Some(node)), message, hint);
-    }
-
-    pub(super) fn bad(&mut self, at: Span, node: NodeId, message: String, hint: &str) {
-        self.complain(Code::BadTask, at, node, message, Some(hint.to_owned()));
-    }
-
+impl<'t, 'd> DocumentReader<'_, 't, 'd> {
     /// Sorts the members of a task.
-    fn members(&mut self, tree: &'t Tree<'d>, number: u32) -> Option<Written<'t, 'd>> {
+    fn members(&mut self, tree: &'t JsonTree<'d>, number: u32) -> Option<WrittenTask<'t, 'd>> {
         let node = NodeId { letter: Letter::N, number };
-        let Kind::Object(members) = &tree.kind else {
+        let JsonKind::Object(members) = &tree.kind else {
             self.bad(
                 tree.span,
                 node,
@@ -253,7 +159,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             );
             return None;
         };
-        let mut written = Written { node, span: tree.span, members: Vec::with_capacity(members.len()) };
+        let mut written = WrittenTask { node, span: tree.span, members: Vec::with_capacity(members.len()) };
         for member in members {
             match MEMBERS.iter().find(|(name, _)| *name == member.key) {
                 Some((name, slot)) if written.members.iter().any(|(other, _)| other == slot) => {
@@ -274,9 +180,9 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
     }
 
     /// The id of a task, when it is one that can be used.
-    fn id(&mut self, task: &Written<'t, 'd>) -> Option<&'t str> {
+    fn id(&mut self, task: &WrittenTask<'t, 'd>) -> Option<&'t str> {
         let (node, number) = (task.node, task.node.number);
-        let Some(tree) = task.get(Slot::Id) else {
+        let Some(tree) = task.get(TaskMember::Id) else {
             self.bad(
                 task.span,
                 node,
@@ -285,7 +191,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             );
             return None;
         };
-        let Kind::String(id) = &tree.kind else {
+        let JsonKind::String(id) = &tree.kind else {
             self.bad(tree.span, node, format!("the `id` is {}, not a text", tree.name()), "put it in quotes");
             return None;
         };
@@ -312,32 +218,32 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
     }
 
     /// Ids like `a.b` beside a task `a`: nobody could tell what `{{a.b}}` is.
-    fn ambiguous(&mut self, named: &[(&'t str, Written<'t, 'd>)]) {
+    fn ambiguous(&mut self, named: &[(&'t str, WrittenTask<'t, 'd>)]) {
         for (id, task) in named {
             let beginnings = id.match_indices('.').map(|(at, _)| &id[..at]);
             let other = beginnings.into_iter().find(|name| self.ids.contains_key(name) || *name == ARGUMENTS);
             if let Some(other) = other {
                 let message = format!("id `{}` could be a member of `{}`", shown(id), shown(other));
-                let at = task.get(Slot::Id).map_or(task.span, |tree| tree.span);
+                let at = task.get(TaskMember::Id).map_or(task.span, |tree| tree.span);
                 self.bad(at, task.node, message, "use an id without a dot");
             }
         }
     }
 
-    fn task(&mut self, id: &str, written: &Written<'t, 'd>) -> Option<Row<'t>> {
+    fn task(&mut self, id: &str, written: &WrittenTask<'t, 'd>) -> Option<TaskRow<'t>> {
         let node = written.node;
         let (arguments, argument, references) = self.arguments(written);
         let explicit = self.depends_on(id, written);
-        let side_effects = self.flag(written, Slot::SideEffects, "sideEffects");
-        let safe_to_fail = self.flag(written, Slot::SafeToFail, "safeToFail");
-        let timeout_ms = self.number(written, Slot::TimeoutMs, "timeoutMs", 1..=u64::from(u32::MAX));
-        let retries = self.number(written, Slot::Retries, "retries", 0..=u64::from(MAX_RETRIES));
+        let side_effects = self.flag(written, TaskMember::SideEffects, "sideEffects");
+        let safe_to_fail = self.flag(written, TaskMember::SafeToFail, "safeToFail");
+        let timeout_ms = self.number(written, TaskMember::TimeoutMs, "timeoutMs", 1..=u64::from(u32::MAX));
+        let retries = self.number(written, TaskMember::Retries, "retries", 0..=u64::from(MAX_RETRIES));
         let work = self.work(id, written)?;
         let input = self.check(id, &work, written, &argument);
         let pure = matches!(work, Work::Code { pure: true, .. });
-        let literals = match (&work, written.get(Slot::Arguments)) {
+        let literals = match (&work, written.get(TaskMember::Arguments)) {
             (Work::Tool { .. } | Work::Capability { .. }, Some(tree)) => self.literals.read(tree, &argument),
-            (Work::Code { .. }, _) | (_, None) => Known::Unknown,
+            (Work::Code { .. }, _) | (_, None) => Value::Unknown,
         };
         let task = Task {
             id: id.to_owned(),
@@ -350,13 +256,13 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or(0),
             work,
         };
-        Some(Row { at: written.span, task, argument, input, literals, references })
+        Some(TaskRow { at: written.span, task, argument, input, literals, references })
     }
 
-    fn arguments(&mut self, written: &Written<'t, 'd>) -> (Given, Argument, Vec<(Reference, Span)>) {
+    fn arguments(&mut self, written: &WrittenTask<'t, 'd>) -> (Given, Argument, Vec<(Reference, ByteSpan)>) {
         let none = || (Given::Literal(empty_object()), Argument::nothing(), Vec::new());
-        let Some(tree) = written.get(Slot::Arguments) else { return none() };
-        let mut values = Values {
+        let Some(tree) = written.get(TaskMember::Arguments) else { return none() };
+        let mut values = ArgumentReader {
             ids: &self.ids,
             node: written.node,
             complaints: &mut self.complaints,
@@ -364,7 +270,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         };
         let (given, argument) = values.read(tree);
         let found = values.found;
-        if !matches!(given, Given::Reference(_)) && !matches!(tree.kind, Kind::Object(_)) {
+        if !matches!(given, Given::Reference(_)) && !matches!(tree.kind, JsonKind::Object(_)) {
             let message = format!("`arguments` is {}, not an object", tree.name());
             self.bad(tree.span, written.node, message, "write `{\"name\": value}`");
             return none();
@@ -372,9 +278,9 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         (given, argument, found)
     }
 
-    fn depends_on(&mut self, id: &str, written: &Written<'t, 'd>) -> Vec<String> {
-        let Some(tree) = written.get(Slot::DependsOn) else { return Vec::new() };
-        let Kind::Array(items) = &tree.kind else {
+    fn depends_on(&mut self, id: &str, written: &WrittenTask<'t, 'd>) -> Vec<String> {
+        let Some(tree) = written.get(TaskMember::DependsOn) else { return Vec::new() };
+        let JsonKind::Array(items) = &tree.kind else {
             let message = format!("`dependsOn` is {}, not a list", tree.name());
             self.bad(tree.span, written.node, message, "write a list of ids, such as `[\"t1\"]`");
             return Vec::new();
@@ -382,13 +288,13 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         let mut found = Vec::with_capacity(items.len());
         for item in items {
             match &item.kind {
-                Kind::String(other) if **other == *id => {
+                JsonKind::String(other) if **other == *id => {
                     let message = format!("task `{}` depends on itself", shown(id));
                     let hint = Some("take it out of `dependsOn`".to_owned());
                     self.complain(Code::Cycle, item.span, written.node, message, hint);
                 }
-                Kind::String(other) if self.ids.contains_key(&**other) => found.push(other.to_string()),
-                Kind::String(other) => {
+                JsonKind::String(other) if self.ids.contains_key(&**other) => found.push(other.to_string()),
+                JsonKind::String(other) => {
                     let hint = self.complaints.did_you_mean(other, self.ids.keys().copied());
                     let message = format!("there is no task `{}` to depend on", shown(other));
                     self.complain(Code::UnknownDependency, item.span, written.node, message, hint);
@@ -402,9 +308,9 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         found
     }
 
-    fn flag(&mut self, written: &Written<'t, 'd>, slot: Slot, name: &str) -> Option<bool> {
+    fn flag(&mut self, written: &WrittenTask<'t, 'd>, slot: TaskMember, name: &str) -> Option<bool> {
         let tree = written.get(slot)?;
-        if let Kind::Bool(flag) = tree.kind {
+        if let JsonKind::Bool(flag) = tree.kind {
             return Some(flag);
         }
         let message = format!("`{name}` is {}, not a boolean", tree.name());
@@ -414,8 +320,8 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
 
     fn number(
         &mut self,
-        written: &Written<'t, 'd>,
-        slot: Slot,
+        written: &WrittenTask<'t, 'd>,
+        slot: TaskMember,
         name: &str,
         allowed: std::ops::RangeInclusive<u64>,
     ) -> Option<u64> {

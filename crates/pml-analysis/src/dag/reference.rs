@@ -59,7 +59,7 @@ fn is_word(key: &str) -> bool {
 
 /// Why a text is no reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unreadable {
+pub(crate) enum ReferenceProblem {
     /// It begins with no known id.
     Unknown(String),
     /// The path cannot be read.
@@ -87,7 +87,7 @@ impl Part {
 
 /// A text that holds references.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Template {
+pub(crate) enum TextTemplate {
     /// Nothing in it: a plain text.
     Plain,
     /// Nothing but one reference: the value itself.
@@ -97,13 +97,13 @@ pub(crate) enum Template {
 }
 
 /// Reads a text that is one reference.
-pub(crate) fn whole(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Reference, Unreadable> {
+pub(crate) fn whole(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Reference, ReferenceProblem> {
     let (reference, rest) = prefix(text.trim(), known)?;
     if rest.trim().is_empty() { Ok(reference) } else { Err(unexpected(rest)) }
 }
 
 /// Reads a text that may hold `{{references}}`.
-pub(crate) fn template(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Template, Unreadable> {
+pub(crate) fn template(text: &str, known: &dyn Fn(&str) -> bool) -> Result<TextTemplate, ReferenceProblem> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
         if !before.is_empty() {
@@ -117,21 +117,21 @@ pub(crate) fn template(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Templ
         parts.push(Part::Text(rest.to_owned()));
     }
     Ok(match parts.as_mut_slice() {
-        [] | [Part::Text(_)] => Template::Plain,
+        [] | [Part::Text(_)] => TextTemplate::Plain,
         [Part::Reference(_)] => match parts.remove(0) {
-            Part::Reference(reference) => Template::Whole(reference),
-            Part::Text(_) => Template::Plain,
+            Part::Reference(reference) => TextTemplate::Whole(reference),
+            Part::Text(_) => TextTemplate::Plain,
         },
-        _ => Template::Parts(parts),
+        _ => TextTemplate::Parts(parts),
     })
 }
 
 /// Reads the reference at the beginning of `text`; what follows it is returned.
-fn prefix<'t>(text: &'t str, known: &dyn Fn(&str) -> bool) -> Result<(Reference, &'t str), Unreadable> {
+fn prefix<'t>(text: &'t str, known: &dyn Fn(&str) -> bool) -> Result<(Reference, &'t str), ReferenceProblem> {
     let (head, mut rest) = text.split_at(text.find(['[', '{', '}']).unwrap_or(text.len()));
     let head = head.trim_end();
     let name = longest(head, known).ok_or_else(|| {
-        Unreadable::Unknown(head.split_once('.').map_or(head, |(name, _)| name).trim().to_owned())
+        ReferenceProblem::Unknown(head.split_once('.').map_or(head, |(name, _)| name).trim().to_owned())
     })?;
     let of = if name == ARGUMENTS { Source::Arguments } else { Source::Task(name.to_owned()) };
     let mut path = Vec::new();
@@ -154,7 +154,7 @@ fn longest<'t>(head: &'t str, known: &dyn Fn(&str) -> bool) -> Option<&'t str> {
 }
 
 /// Reads `.a.b.0`.
-fn members(dotted: &str, path: &mut Vec<Step>) -> Result<(), Unreadable> {
+fn members(dotted: &str, path: &mut Vec<Step>) -> Result<(), ReferenceProblem> {
     if dotted.is_empty() {
         return Ok(());
     }
@@ -171,7 +171,7 @@ fn members(dotted: &str, path: &mut Vec<Step>) -> Result<(), Unreadable> {
 }
 
 /// Reads `0]` or `"odd key"]`.
-fn bracket(inside: &str) -> Result<(Step, &str), Unreadable> {
+fn bracket(inside: &str) -> Result<(Step, &str), ReferenceProblem> {
     if inside.starts_with('"') {
         let mut keys = serde_json::Deserializer::from_str(inside).into_iter::<String>();
         if let Some(Ok(key)) = keys.next() {
@@ -191,9 +191,9 @@ fn index(text: &str) -> Option<Step> {
     plain.then(|| text.parse().ok().map(Step::Index)).flatten()
 }
 
-fn unexpected(rest: &str) -> Unreadable {
+fn unexpected(rest: &str) -> ReferenceProblem {
     let shown: String = rest.trim().chars().take(40).collect();
-    Unreadable::Path(if shown.is_empty() { "its end".to_owned() } else { format!("`{shown}`") })
+    ReferenceProblem::Path(if shown.is_empty() { "its end".to_owned() } else { format!("`{shown}`") })
 }
 
 #[cfg(test)]
@@ -205,9 +205,9 @@ mod tests {
     fn check(text: &str, expected: &Expect) {
         let known = |id: &str| ["t1", "a.b", "fetch data"].contains(&id);
         let shown = match template(text, &known) {
-            Ok(Template::Plain) => "plain".to_owned(),
-            Ok(Template::Whole(reference)) => format!("whole {reference}"),
-            Ok(Template::Parts(parts)) => parts
+            Ok(TextTemplate::Plain) => "plain".to_owned(),
+            Ok(TextTemplate::Whole(reference)) => format!("whole {reference}"),
+            Ok(TextTemplate::Parts(parts)) => parts
                 .iter()
                 .map(|part| match part {
                     Part::Text(text) => format!("{text:?}"),
@@ -215,8 +215,8 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
                 .join(" + "),
-            Err(Unreadable::Unknown(name)) => format!("unknown {name:?}"),
-            Err(Unreadable::Path(at)) => format!("unexpected {at}"),
+            Err(ReferenceProblem::Unknown(name)) => format!("unknown {name:?}"),
+            Err(ReferenceProblem::Path(at)) => format!("unexpected {at}"),
         };
         expected.assert_eq(&shown);
     }

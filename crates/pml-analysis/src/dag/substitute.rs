@@ -56,7 +56,7 @@ pub fn substitute<'v>(
     arguments: &'v RawValue,
     result: &dyn Fn(&str) -> Option<&'v RawValue>,
 ) -> Result<Box<RawValue>, Unresolved> {
-    let mut filling = Filling { arguments, result, failed: None };
+    let mut filling = Substitution { arguments, result, failed: None };
     let mut out = String::new();
     filling.write(given, &mut out);
     match filling.failed {
@@ -66,14 +66,14 @@ pub fn substitute<'v>(
     }
 }
 
-struct Filling<'v, 'f> {
+struct Substitution<'v, 'f> {
     arguments: &'v RawValue,
     result: &'f dyn Fn(&str) -> Option<&'v RawValue>,
     /// The first failure; nothing is filled after it.
     failed: Option<Unresolved>,
 }
 
-impl<'v> Filling<'v, '_> {
+impl<'v> Substitution<'v, '_> {
     fn write(&mut self, given: &Given, out: &mut String) {
         match given {
             _ if self.failed.is_some() => {}

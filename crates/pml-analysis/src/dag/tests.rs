@@ -43,7 +43,7 @@ fn catalogue() -> Catalogue {
 }
 
 /// Looks into code as far as these tests need it.
-fn look(code: &str) -> Result<Inside, BadCode> {
+fn look(code: &str) -> Result<CodeSummary, BadCode> {
     if code.contains("syntax error") {
         return Err(BadCode {
             message: "line 1, column 8: unexpected token".to_owned(),
@@ -51,7 +51,7 @@ fn look(code: &str) -> Result<Inside, BadCode> {
             excerpt: None,
         });
     }
-    let mut inside = Inside { permissions: Permissions::default(), complaints: Vec::new() };
+    let mut inside = CodeSummary { permissions: Permissions::default(), complaints: Vec::new() };
     let at = Position { line: 2, column: 7, start: 0, end: 0 };
     if code.contains("mcp.fs.read") {
         inside.permissions.declared.insert("fs:read".to_owned());

@@ -16,13 +16,13 @@ const BLOCK: usize = 1024;
 
 /// First byte and the byte after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ByteSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 /// A document and where its lines begin.
-pub(crate) struct Text<'d> {
+pub(crate) struct DocumentText<'d> {
     pub(crate) text: &'d str,
     /// Offset of the first byte of every line.
     lines: Vec<usize>,
@@ -30,8 +30,8 @@ pub(crate) struct Text<'d> {
     blocks: Vec<usize>,
 }
 
-impl<'d> Text<'d> {
-    pub(crate) fn new(text: &'d str) -> Text<'d> {
+impl<'d> DocumentText<'d> {
+    pub(crate) fn new(text: &'d str) -> DocumentText<'d> {
         let (mut lines, mut blocks, mut characters) =
             (vec![0], Vec::with_capacity(text.len() / BLOCK + 1), 0);
         for (at, byte) in text.bytes().enumerate() {
@@ -43,11 +43,11 @@ impl<'d> Text<'d> {
                 lines.push(at + 1);
             }
         }
-        Text { text, lines, blocks }
+        DocumentText { text, lines, blocks }
     }
 
     /// Line and column of a span.
-    pub(crate) fn position(&self, span: Span) -> Position {
+    pub(crate) fn position(&self, span: ByteSpan) -> Position {
         let line = self.lines.partition_point(|&begin| begin <= span.start);
         let column = self.characters(span.start) - self.characters(self.lines[line - 1]) + 1;
         Position {
@@ -105,45 +105,45 @@ fn number(value: usize) -> u32 {
 
 /// A value and where it stands.
 #[derive(Debug)]
-pub(crate) struct Tree<'d> {
-    pub(crate) span: Span,
-    pub(crate) kind: Kind<'d>,
+pub(crate) struct JsonTree<'d> {
+    pub(crate) span: ByteSpan,
+    pub(crate) kind: JsonKind<'d>,
 }
 
 /// What a value is.
 #[derive(Debug)]
-pub(crate) enum Kind<'d> {
+pub(crate) enum JsonKind<'d> {
     Null,
     Bool(bool),
     Number,
     String(Cow<'d, str>),
-    Array(Vec<Tree<'d>>),
-    Object(Vec<Member<'d>>),
+    Array(Vec<JsonTree<'d>>),
+    Object(Vec<JsonMember<'d>>),
 }
 
 /// A member of an object.
 #[derive(Debug)]
-pub(crate) struct Member<'d> {
+pub(crate) struct JsonMember<'d> {
     pub(crate) key: Cow<'d, str>,
-    pub(crate) at: Span,
-    pub(crate) value: Tree<'d>,
+    pub(crate) at: ByteSpan,
+    pub(crate) value: JsonTree<'d>,
 }
 
-impl<'d> Tree<'d> {
+impl<'d> JsonTree<'d> {
     /// What to call it in a message.
     pub(crate) fn name(&self) -> &'static str {
         match &self.kind {
-            Kind::Null => "null",
-            Kind::Bool(_) => "a boolean",
-            Kind::Number => "a number",
-            Kind::String(_) => "a text",
-            Kind::Array(_) => "a list",
-            Kind::Object(_) => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Bool(_) => "a boolean",
+            JsonKind::Number => "a number",
+            JsonKind::String(_) => "a text",
+            JsonKind::Array(_) => "a list",
+            JsonKind::Object(_) => "an object",
         }
     }
 
     /// Its bytes.
-    pub(crate) fn raw(&self, text: &Text<'d>) -> Box<RawValue> {
+    pub(crate) fn raw(&self, text: &DocumentText<'d>) -> Box<RawValue> {
         let written = text.text[self.span.start..self.span.end].to_owned();
         RawValue::from_string(written).expect("a value of a text that was checked to be JSON")
     }
@@ -151,32 +151,32 @@ impl<'d> Tree<'d> {
 
 /// A text whose `\u` escapes are no characters.
 #[derive(Debug)]
-pub(crate) struct BadEscape(pub(crate) Span);
+pub(crate) struct BadEscape(pub(crate) ByteSpan);
 
 /// The tree of `text`, which is known to be JSON and not nested deeper than the stack bears.
-pub(crate) fn read<'d>(text: &'d str) -> Result<Tree<'d>, BadEscape> {
-    Scanner { text, at: 0 }.value()
+pub(crate) fn read<'d>(text: &'d str) -> Result<JsonTree<'d>, BadEscape> {
+    JsonScanner { text, at: 0 }.value()
 }
 
-struct Scanner<'d> {
+struct JsonScanner<'d> {
     text: &'d str,
     at: usize,
 }
 
-impl<'d> Scanner<'d> {
-    fn value(&mut self) -> Result<Tree<'d>, BadEscape> {
+impl<'d> JsonScanner<'d> {
+    fn value(&mut self) -> Result<JsonTree<'d>, BadEscape> {
         let first = self.peek();
         let start = self.at;
         let kind = match first {
-            b'{' => Kind::Object(self.members()?),
-            b'[' => Kind::Array(self.items()?),
-            b'"' => Kind::String(self.string()?),
+            b'{' => JsonKind::Object(self.members()?),
+            b'[' => JsonKind::Array(self.items()?),
+            b'"' => JsonKind::String(self.string()?),
             _ => self.word(),
         };
-        Ok(Tree { span: Span { start, end: self.at }, kind })
+        Ok(JsonTree { span: ByteSpan { start, end: self.at }, kind })
     }
 
-    fn members(&mut self) -> Result<Vec<Member<'d>>, BadEscape> {
+    fn members(&mut self) -> Result<Vec<JsonMember<'d>>, BadEscape> {
         let mut members = Vec::new();
         self.at += 1;
         while self.peek() != b'}' {
@@ -184,15 +184,15 @@ impl<'d> Scanner<'d> {
             self.peek();
             let start = self.at;
             let key = self.string()?;
-            let at = Span { start, end: self.at };
+            let at = ByteSpan { start, end: self.at };
             self.skip(b':');
-            members.push(Member { key, at, value: self.value()? });
+            members.push(JsonMember { key, at, value: self.value()? });
         }
         self.at += 1;
         Ok(members)
     }
 
-    fn items(&mut self) -> Result<Vec<Tree<'d>>, BadEscape> {
+    fn items(&mut self) -> Result<Vec<JsonTree<'d>>, BadEscape> {
         let mut items = Vec::new();
         self.at += 1;
         while self.peek() != b']' {
@@ -217,19 +217,19 @@ impl<'d> Scanner<'d> {
         }
         serde_json::from_str(&self.text[start..self.at])
             .map(Cow::Owned)
-            .map_err(|_| BadEscape(Span { start, end: self.at }))
+            .map_err(|_| BadEscape(ByteSpan { start, end: self.at }))
     }
 
-    fn word(&mut self) -> Kind<'d> {
+    fn word(&mut self) -> JsonKind<'d> {
         let rest = &self.text[self.at..];
         let ends = |byte: u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
         let length = rest.bytes().position(ends).unwrap_or(rest.len());
         self.at += length;
         match &rest[..length] {
-            "null" => Kind::Null,
-            "true" => Kind::Bool(true),
-            "false" => Kind::Bool(false),
-            _ => Kind::Number,
+            "null" => JsonKind::Null,
+            "true" => JsonKind::Bool(true),
+            "false" => JsonKind::Bool(false),
+            _ => JsonKind::Number,
         }
     }
 
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn values_keep_their_place_and_their_bytes() {
         let json = "\n { \"é\" : [ 10e110 , {} , [] ],\n\"\\u0061\":\"x\\\"y\" } ";
-        let text = Text::new(json);
+        let text = DocumentText::new(json);
         let tree = read(json).unwrap();
-        let Kind::Object(members) = &tree.kind else { panic!("an object") };
+        let JsonKind::Object(members) = &tree.kind else { panic!("an object") };
         assert_eq!(members[1].key, "a");
         assert_eq!(members[1].value.raw(&text).get(), r#""x\"y""#);
         assert_eq!(members[0].value.raw(&text).get(), "[ 10e110 , {} , [] ]");
@@ -270,15 +270,15 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_around_the_place() {
         let json = format!("[{}\"here\"]", "\"é\",".repeat(2_000));
-        let text = Text::new(&json);
+        let text = DocumentText::new(&json);
         let at = json.find("here").unwrap();
         let excerpt = text.excerpt(at);
         assert!(excerpt.starts_with('…') && excerpt.ends_with("\"here\"]"), "{excerpt}");
-        assert_eq!(text.position(Span { start: at, end: at }).column, 8_003);
+        assert_eq!(text.position(ByteSpan { start: at, end: at }).column, 8_003);
     }
 
     #[test]
     fn half_a_character_is_found() {
-        assert_eq!(read(r#"["\ud800"]"#).unwrap_err().0, Span { start: 1, end: 9 });
+        assert_eq!(read(r#"["\ud800"]"#).unwrap_err().0, ByteSpan { start: 1, end: 9 });
     }
 }

@@ -7,66 +7,66 @@ use serde_json::Value;
 
 use super::complaints::Complaints;
 use super::given::Given;
-use super::reference::{self, Part, Reference, Source, Template, Unreadable};
+use super::reference::{self, Part, Reference, ReferenceProblem, Source, TextTemplate};
 use super::shown;
-use super::text::{Kind, Member, Span, Tree};
+use super::text::{ByteSpan, JsonKind, JsonMember, JsonTree};
 use crate::{Code, Severity};
 
 /// The tasks of the document by id.
-pub(crate) type Ids<'t> = HashMap<&'t str, NodeId>;
+pub(crate) type TaskIds<'t> = HashMap<&'t str, NodeId>;
 
 /// How one task's arguments are read.
-pub(crate) struct Values<'v, 't, 'd> {
-    pub(crate) ids: &'v Ids<'t>,
+pub(crate) struct ArgumentReader<'v, 't, 'd> {
+    pub(crate) ids: &'v TaskIds<'t>,
     pub(crate) node: NodeId,
     pub(crate) complaints: &'v mut Complaints<'t, 'd>,
     /// Every reference that was read, and where.
-    pub(crate) found: Vec<(Reference, Span)>,
+    pub(crate) found: Vec<(Reference, ByteSpan)>,
 }
 
 /// A value as it was read.
-enum Read {
+enum ReadValue {
     /// Nothing in it is a reference or escaped: its bytes say it all.
     Plain,
     /// Something is.
     Made(Given),
 }
 
-impl Values<'_, '_, '_> {
+impl ArgumentReader<'_, '_, '_> {
     /// The value for the run and for the structure.
-    pub(crate) fn read(&mut self, tree: &Tree<'_>) -> (Given, Argument) {
+    pub(crate) fn read(&mut self, tree: &JsonTree<'_>) -> (Given, Argument) {
         let (read, argument) = self.value(tree);
         (self.made(read, tree), argument)
     }
 
-    fn made(&self, read: Read, tree: &Tree<'_>) -> Given {
+    fn made(&self, read: ReadValue, tree: &JsonTree<'_>) -> Given {
         match read {
-            Read::Plain => Given::Literal(tree.raw(self.complaints.text)),
-            Read::Made(given) => given,
+            ReadValue::Plain => Given::Literal(tree.raw(self.complaints.text)),
+            ReadValue::Made(given) => given,
         }
     }
 
-    fn value(&mut self, tree: &Tree<'_>) -> (Read, Argument) {
+    fn value(&mut self, tree: &JsonTree<'_>) -> (ReadValue, Argument) {
         match &tree.kind {
-            Kind::Null | Kind::Bool(_) | Kind::Number => (Read::Plain, self.plain(tree)),
-            Kind::String(text) => self.text(text, tree),
-            Kind::Array(items) => self.items(items),
-            Kind::Object(members) => self.object(members),
+            JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number => (ReadValue::Plain, self.plain(tree)),
+            JsonKind::String(text) => self.text(text, tree),
+            JsonKind::Array(items) => self.items(items),
+            JsonKind::Object(members) => self.object(members),
         }
     }
 
-    fn items(&mut self, items: &[Tree<'_>]) -> (Read, Argument) {
-        let (reads, arguments): (Vec<Read>, Vec<Argument>) =
+    fn items(&mut self, items: &[JsonTree<'_>]) -> (ReadValue, Argument) {
+        let (reads, arguments): (Vec<ReadValue>, Vec<Argument>) =
             items.iter().map(|item| self.value(item)).unzip();
         let argument = Argument::Array { items: arguments };
-        if reads.iter().all(|read| matches!(read, Read::Plain)) {
-            return (Read::Plain, argument);
+        if reads.iter().all(|read| matches!(read, ReadValue::Plain)) {
+            return (ReadValue::Plain, argument);
         }
         let made = reads.into_iter().zip(items).map(|(read, item)| self.made(read, item)).collect();
-        (Read::Made(Given::Array(made)), argument)
+        (ReadValue::Made(Given::Array(made)), argument)
     }
 
-    fn object(&mut self, members: &[Member<'_>]) -> (Read, Argument) {
+    fn object(&mut self, members: &[JsonMember<'_>]) -> (ReadValue, Argument) {
         if let Some(special) = members.iter().find(|member| member.key == "$ref" || member.key == "$literal")
         {
             return self.special(special, members.len());
@@ -79,17 +79,17 @@ impl Values<'_, '_, '_> {
             fields.push(Field { name: member.key.to_string(), value });
         }
         let argument = Argument::Object { fields, spreads: Vec::new() };
-        if reads.iter().all(|read| matches!(read, Read::Plain)) {
-            return (Read::Plain, argument);
+        if reads.iter().all(|read| matches!(read, ReadValue::Plain)) {
+            return (ReadValue::Plain, argument);
         }
         let made = reads.into_iter().zip(members);
         let made =
             made.map(|(read, member)| (member.key.to_string(), self.made(read, &member.value))).collect();
-        (Read::Made(Given::Object(made)), argument)
+        (ReadValue::Made(Given::Object(made)), argument)
     }
 
     /// Reads `{"$ref": …}` or `{"$literal": …}`.
-    fn special(&mut self, member: &Member<'_>, members: usize) -> (Read, Argument) {
+    fn special(&mut self, member: &JsonMember<'_>, members: usize) -> (ReadValue, Argument) {
         if members > 1 {
             let message = format!("`{}` stands beside other members", member.key);
             let hint = "an object with `$ref` or `$literal` has no other members; \
@@ -98,11 +98,11 @@ impl Values<'_, '_, '_> {
         }
         if member.key == "$literal" {
             return (
-                Read::Made(Given::Escaped(member.value.raw(self.complaints.text))),
+                ReadValue::Made(Given::Escaped(member.value.raw(self.complaints.text))),
                 self.plain(&member.value),
             );
         }
-        let Kind::String(text) = &member.value.kind else {
+        let JsonKind::String(text) = &member.value.kind else {
             let message = format!("`$ref` is {}, not a text", member.value.name());
             let hint = "write it as `{\"$ref\": \"task.member\"}`".to_owned();
             self.complain(Code::BadReference, member.value.span, message, Some(hint));
@@ -111,7 +111,7 @@ impl Values<'_, '_, '_> {
         match reference::whole(text, &|id| self.ids.contains_key(id)) {
             Ok(reference) => {
                 let argument = self.argument(&reference, member.value.span);
-                (Read::Made(Given::Reference(reference)), argument)
+                (ReadValue::Made(Given::Reference(reference)), argument)
             }
             Err(why) => {
                 self.unreadable(&why, text, member.value.span);
@@ -120,23 +120,23 @@ impl Values<'_, '_, '_> {
         }
     }
 
-    fn text(&mut self, text: &str, tree: &Tree<'_>) -> (Read, Argument) {
+    fn text(&mut self, text: &str, tree: &JsonTree<'_>) -> (ReadValue, Argument) {
         match reference::template(text, &|id| self.ids.contains_key(id)) {
-            Ok(Template::Plain) => {
+            Ok(TextTemplate::Plain) => {
                 self.other_notation(text, tree.span);
-                (Read::Plain, Argument::Literal { value: Value::from(text) })
+                (ReadValue::Plain, Argument::Literal { value: Value::from(text) })
             }
-            Ok(Template::Whole(reference)) => {
+            Ok(TextTemplate::Whole(reference)) => {
                 let argument = self.argument(&reference, tree.span);
-                (Read::Made(Given::Reference(reference)), argument)
+                (ReadValue::Made(Given::Reference(reference)), argument)
             }
-            Ok(Template::Parts(parts)) => {
+            Ok(TextTemplate::Parts(parts)) => {
                 let arguments = parts.iter().map(|part| match part {
                     Part::Text(text) => Argument::Literal { value: Value::from(text.as_str()) },
                     Part::Reference(reference) => self.argument(reference, tree.span),
                 });
                 let argument = Argument::Template { parts: arguments.collect() };
-                (Read::Made(Given::Text(parts)), argument)
+                (ReadValue::Made(Given::Text(parts)), argument)
             }
             Err(why) => {
                 self.unreadable(&why, text, tree.span);
@@ -146,12 +146,12 @@ impl Values<'_, '_, '_> {
     }
 
     /// A value that was complained of: nothing more can be said about it.
-    fn not_understood(&self, tree: &Tree<'_>) -> (Read, Argument) {
+    fn not_understood(&self, tree: &JsonTree<'_>) -> (ReadValue, Argument) {
         let written = &self.complaints.text.text[tree.span.start..tree.span.end];
-        (Read::Plain, Argument::Expression { source: shown(written), reads: Vec::new() })
+        (ReadValue::Plain, Argument::Expression { source: shown(written), reads: Vec::new() })
     }
 
-    fn argument(&mut self, reference: &Reference, at: Span) -> Argument {
+    fn argument(&mut self, reference: &Reference, at: ByteSpan) -> Argument {
         self.found.push((reference.clone(), at));
         match &reference.of {
             Source::Task(id) => {
@@ -175,23 +175,23 @@ impl Values<'_, '_, '_> {
     }
 
     /// A value in which nothing is a reference, as the structure shows it.
-    fn plain(&mut self, tree: &Tree<'_>) -> Argument {
+    fn plain(&mut self, tree: &JsonTree<'_>) -> Argument {
         match &tree.kind {
-            Kind::Object(members) => {
+            JsonKind::Object(members) => {
                 self.repeated(members);
-                let field = |member: &Member<'_>| Field {
+                let field = |member: &JsonMember<'_>| Field {
                     name: member.key.to_string(),
                     value: self.plain(&member.value),
                 };
                 Argument::Object { fields: members.iter().map(field).collect(), spreads: Vec::new() }
             }
-            Kind::Array(items) => {
+            JsonKind::Array(items) => {
                 Argument::Array { items: items.iter().map(|item| self.plain(item)).collect() }
             }
-            Kind::String(text) => Argument::Literal { value: Value::from(&**text) },
-            Kind::Null => Argument::Literal { value: Value::Null },
-            Kind::Bool(value) => Argument::Literal { value: Value::from(*value) },
-            Kind::Number => {
+            JsonKind::String(text) => Argument::Literal { value: Value::from(&**text) },
+            JsonKind::Null => Argument::Literal { value: Value::Null },
+            JsonKind::Bool(value) => Argument::Literal { value: Value::from(*value) },
+            JsonKind::Number => {
                 let written = &self.complaints.text.text[tree.span.start..tree.span.end];
                 // `1e999` is JSON but no number of ours; the run hands on its spelling all the same.
                 let value = serde_json::from_str(written).unwrap_or_else(|_| Value::from(written));
@@ -202,7 +202,7 @@ impl Values<'_, '_, '_> {
 
     /// Which of two equal keys counts differs from reader to reader, so what was approved might not be what
     /// the tool sees.
-    fn repeated(&mut self, members: &[Member<'_>]) {
+    fn repeated(&mut self, members: &[JsonMember<'_>]) {
         if members.len() < 2 {
             return;
         }
@@ -215,18 +215,18 @@ impl Values<'_, '_, '_> {
         }
     }
 
-    fn unreadable(&mut self, why: &Unreadable, text: &str, at: Span) {
+    fn unreadable(&mut self, why: &ReferenceProblem, text: &str, at: ByteSpan) {
         let literal =
             format!("write `{{\"$literal\": {}}}` if it is meant as text", Value::from(shown(text)));
         match why {
-            Unreadable::Unknown(name) => {
+            ReferenceProblem::Unknown(name) => {
                 let ids = self.ids;
                 let similar = self.complaints.did_you_mean(name, ids.keys().copied().chain(["args"]));
                 let hint = similar.map_or(literal.clone(), |similar| format!("{similar} or {literal}"));
                 let message = format!("`{}` refers to no task", shown(name));
                 self.complain(Code::UnknownDependency, at, message, Some(hint));
             }
-            Unreadable::Path(unexpected) => {
+            ReferenceProblem::Path(unexpected) => {
                 let message =
                     format!("the reference in `{}` cannot be read at {}", shown(text), shown(unexpected));
                 let hint = format!("write paths like `task.list[0][\"odd key\"].name`; {literal}");
@@ -236,7 +236,7 @@ impl Values<'_, '_, '_> {
     }
 
     /// Texts that would be references in other notations are most likely meant so.
-    fn other_notation(&mut self, text: &str, at: Span) {
+    fn other_notation(&mut self, text: &str, at: ByteSpan) {
         let names = text.split('$').skip(1).map(|rest| {
             let rest = rest.strip_prefix('{').unwrap_or(rest);
             let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
@@ -255,7 +255,7 @@ impl Values<'_, '_, '_> {
         }
     }
 
-    fn complain(&mut self, code: Code, at: Span, message: String, hint: Option<String>) {
+    fn complain(&mut self, code: Code, at: ByteSpan, message: String, hint: Option<String>) {
         self.complaints.add((Severity::Error, code), (at, Some(self.node)), message, hint);
     }
 }

@@ -4,19 +4,20 @@
 use pml_model::structure::{Argument, NodeId, NodeKind, Step};
 use serde_json::Value;
 
-use super::read::{Reader, Slot, Written};
-use super::text::{Kind, Span, Tree};
-use super::{Inside, Work, shown};
+use super::reader::DocumentReader;
+use super::text::{ByteSpan, JsonKind, JsonTree};
+use super::written::{TaskMember, WrittenTask};
+use super::{CodeSummary, Work, shown};
 use crate::schema::check_arguments;
 use crate::{Catalogue, Code, Complaint, Remark, Severity, Tool, operations};
 
-impl<'t, 'd> Reader<'_, 't, 'd> {
+impl<'t, 'd> DocumentReader<'_, 't, 'd> {
     /// What the task does; says what is wrong where that cannot be told.
-    pub(super) fn work(&mut self, id: &str, written: &Written<'t, 'd>) -> Option<Work> {
-        let kind = self.text_of(written, Slot::Type, "type")?;
-        let tool = self.text_of(written, Slot::Tool, "tool")?;
-        let code = self.text_of(written, Slot::Code, "code")?;
-        let capability = self.text_of(written, Slot::Capability, "capability")?;
+    pub(super) fn work(&mut self, id: &str, written: &WrittenTask<'t, 'd>) -> Option<Work> {
+        let kind = self.text_of(written, TaskMember::Type, "type")?;
+        let tool = self.text_of(written, TaskMember::Tool, "tool")?;
+        let code = self.text_of(written, TaskMember::Code, "code")?;
+        let capability = self.text_of(written, TaskMember::Capability, "capability")?;
         let (node, label) = (written.node, tool.filter(|(tool, _)| tool.starts_with("code:")));
         let kind_name = kind.map(|(kind, _)| kind);
         Some(match (kind_name, tool, code, capability) {
@@ -48,13 +49,13 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
     #[expect(clippy::option_option, reason = "`not there` and `complained of` go different ways")]
     fn text_of(
         &mut self,
-        written: &Written<'t, 'd>,
-        slot: Slot,
+        written: &WrittenTask<'t, 'd>,
+        slot: TaskMember,
         name: &str,
-    ) -> Option<Option<(&'t str, Span)>> {
+    ) -> Option<Option<(&'t str, ByteSpan)>> {
         match written.get(slot) {
             None => Some(None),
-            Some(Tree { kind: Kind::String(text), span }) if !text.trim().is_empty() => {
+            Some(JsonTree { kind: JsonKind::String(text), span }) if !text.trim().is_empty() => {
                 Some(Some((text, *span)))
             }
             Some(tree) => {
@@ -65,7 +66,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         }
     }
 
-    fn tool(&mut self, node: NodeId, wanted: &str, at: Span) -> Work {
+    fn tool(&mut self, node: NodeId, wanted: &str, at: ByteSpan) -> Work {
         if let Some(tool) = find_tool(self.catalogue, wanted) {
             let tool = tool.id.to_string();
             self.permissions.declared.insert(tool.clone());
@@ -99,7 +100,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         Work::Tool { tool: wanted.to_owned() }
     }
 
-    fn capability(&mut self, node: NodeId, name: &str, at: Span) -> Work {
+    fn capability(&mut self, node: NodeId, name: &str, at: ByteSpan) -> Work {
         if self.catalogue.capability(name).is_none() {
             let catalogue = self.catalogue;
             let hint = self.complaints.did_you_mean(name, catalogue.capability_names());
@@ -111,7 +112,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
     }
 
     /// Takes over what the source of a code task says about itself.
-    fn code(&mut self, id: &str, node: NodeId, code: &str, at: Span, label: Option<&str>) -> Work {
+    fn code(&mut self, id: &str, node: NodeId, code: &str, at: ByteSpan, label: Option<&str>) -> Work {
         let labelled_pure = label.is_some_and(operations::is_pure_tool);
         let mut pure = labelled_pure;
         match (self.look)(code) {
@@ -141,7 +142,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         Work::Code { code: code.to_owned(), tool: label.map(str::to_owned), pure }
     }
 
-    fn fold(&mut self, id: &str, node: NodeId, at: Span, inside: Inside) {
+    fn fold(&mut self, id: &str, node: NodeId, at: ByteSpan, inside: CodeSummary) {
         let position = self.complaints.text.position(at);
         let moved = |remark: Remark| Remark {
             what: format!("{} (task `{}`, line {} of its code)", remark.what, shown(id), remark.at.line),
@@ -168,7 +169,7 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
         &mut self,
         id: &str,
         work: &Work,
-        written: &Written<'t, 'd>,
+        written: &WrittenTask<'t, 'd>,
         argument: &Argument,
     ) -> Option<&'t Value> {
         let catalogue = self.catalogue;
@@ -178,7 +179,8 @@ impl<'t, 'd> Reader<'_, 't, 'd> {
             Work::Code { .. } => return None,
         };
         for finding in check_arguments(input, argument) {
-            let at = written.get(Slot::Arguments).map_or(written.span, |tree| place(tree, &finding.path));
+            let at =
+                written.get(TaskMember::Arguments).map_or(written.span, |tree| place(tree, &finding.path));
             let message = format!("task `{}`, `{called}`: {}", shown(id), finding.message);
             let severity = if inferred { finding.inferred() } else { finding.severity };
             self.complaints.add((severity, finding.code), (at, Some(written.node)), message, finding.hint);
@@ -236,19 +238,19 @@ pub(super) fn kind(work: &Work, arguments: Argument) -> NodeKind {
 }
 
 /// Where in the text the part of an argument stands that `path` leads to, or as near as can be.
-fn place(tree: &Tree<'_>, path: &[Step]) -> Span {
+fn place(tree: &JsonTree<'_>, path: &[Step]) -> ByteSpan {
     let mut here = tree;
     for step in path {
-        if let Kind::Object(members) = &here.kind
+        if let JsonKind::Object(members) = &here.kind
             && let Some(escaped) = members.iter().find(|member| member.key == "$literal")
         {
             here = &escaped.value;
         }
         let next = match (&here.kind, step) {
-            (Kind::Object(members), Step::Key(key)) => {
+            (JsonKind::Object(members), Step::Key(key)) => {
                 members.iter().find(|member| member.key == *key).map(|member| &member.value)
             }
-            (Kind::Array(items), Step::Index(index)) => {
+            (JsonKind::Array(items), Step::Index(index)) => {
                 usize::try_from(*index).ok().and_then(|i| items.get(i))
             }
             _ => None,

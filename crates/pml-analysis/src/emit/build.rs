@@ -9,16 +9,16 @@ use oxc_span::SPAN;
 use oxc_syntax::operator::AssignmentOperator;
 
 /// Makes nodes that talk to the probe object.
-pub(super) struct Build<'a> {
+pub(super) struct TreeBuilder<'a> {
     ast: AstBuilder<'a>,
     allocator: &'a Allocator,
     probe: Str<'a>,
 }
 
-impl<'a> Build<'a> {
+impl<'a> TreeBuilder<'a> {
     /// `probe` is the name of the probe object.
-    pub(super) fn new(allocator: &'a Allocator, probe: &str) -> Build<'a> {
-        Build { ast: AstBuilder::new(allocator), allocator, probe: Str::from_str_in(probe, &allocator) }
+    pub(super) fn new(allocator: &'a Allocator, probe: &str) -> TreeBuilder<'a> {
+        TreeBuilder { ast: AstBuilder::new(allocator), allocator, probe: Str::from_str_in(probe, &allocator) }
     }
 
     /// A text that lives as long as the tree.
@@ -248,7 +248,7 @@ pub(super) fn digits(mut number: u32, room: &mut [u8; 10]) -> &str {
     }
 }
 
-impl<'a> GetAllocator<'a> for Build<'a> {
+impl<'a> GetAllocator<'a> for TreeBuilder<'a> {
     fn allocator(&self) -> &'a Allocator {
         self.allocator
     }

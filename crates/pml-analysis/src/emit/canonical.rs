@@ -16,18 +16,18 @@ use oxc_span::GetSpan;
 use oxc_syntax::identifier::is_identifier_name;
 
 use super::Error;
-use super::build::{Build, digits};
+use super::build::{TreeBuilder, digits};
 
 /// What the canonical form left out and the program needs back.
 #[derive(Default)]
-pub(super) struct Kept<'a> {
+pub(super) struct RemovedParts<'a> {
     literals: HashMap<Span, Expression<'a>>,
     labels: Vec<Ident<'a>>,
 }
 
 const LABEL: &str = "@label";
 
-impl<'a> Kept<'a> {
+impl<'a> RemovedParts<'a> {
     /// Puts the literal back if `expression` stands for one.
     pub(super) fn restore_literal(&mut self, expression: &mut Expression<'a>) {
         if let Expression::Identifier(it) = expression
@@ -58,26 +58,26 @@ fn number_of(label: Ident<'_>) -> Option<usize> {
     label.strip_prefix(LABEL).and_then(|number| number.parse().ok())
 }
 
-/// Prints the canonical form. The tree is left with gaps that [`Kept`] fills.
+/// Prints the canonical form. The tree is left with gaps that [`RemovedParts`] fills.
 pub(super) fn print<'a>(
     allocator: &'a Allocator,
     program: &mut Program<'a>,
     mut scoping: Scoping,
     lifted: &HashMap<Span, u32>,
-) -> Result<(String, Kept<'a>), Error> {
-    let mut names = Names {
-        build: Build::new(allocator, ""),
+) -> Result<(String, RemovedParts<'a>), Error> {
+    let mut names = CanonicalNames {
+        build: TreeBuilder::new(allocator, ""),
         scoping: &scoping,
         lifted,
         seen: vec![false; scoping.symbols_len()],
         bound: vec![false; scoping.symbols_len()],
         order: Vec::with_capacity(scoping.symbols_len()),
         open_labels: Vec::new(),
-        kept: Kept::default(),
+        kept: RemovedParts::default(),
         refused: None,
     };
     names.visit_program(program);
-    let Names { bound, order, kept, refused, .. } = names;
+    let CanonicalNames { bound, order, kept, refused, .. } = names;
     if let Some(error) = refused {
         return Err(error);
     }
@@ -96,8 +96,8 @@ pub(super) fn print<'a>(
 
 /// Goes through the tree once: numbers what is bound, takes out what does not count, refuses what
 /// the engine cannot run.
-struct Names<'a, 'm> {
-    build: Build<'a>,
+struct CanonicalNames<'a, 'm> {
+    build: TreeBuilder<'a>,
     scoping: &'m Scoping,
     lifted: &'m HashMap<Span, u32>,
     /// Which symbols have appeared.
@@ -108,11 +108,11 @@ struct Names<'a, 'm> {
     order: Vec<SymbolId>,
     /// Labels around the current place.
     open_labels: Vec<(Ident<'a>, Ident<'a>)>,
-    kept: Kept<'a>,
+    kept: RemovedParts<'a>,
     refused: Option<Error>,
 }
 
-impl<'a> Names<'a, '_> {
+impl<'a> CanonicalNames<'a, '_> {
     fn appears(&mut self, symbol: SymbolId) {
         if !std::mem::replace(&mut self.seen[symbol.index()], true) {
             self.order.push(symbol);
@@ -152,7 +152,7 @@ impl<'a> Names<'a, '_> {
     }
 }
 
-impl<'a> VisitJsMut<'a> for Names<'a, '_> {
+impl<'a> VisitJsMut<'a> for CanonicalNames<'a, '_> {
     fn visit_expression(&mut self, it: &mut Expression<'a>) {
         loop {
             if !self.lifted.is_empty() && self.lift(it) {

@@ -10,10 +10,10 @@ use oxc_ast_visit::{VisitJsMut, walk_js_mut};
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeFlags;
 
-use super::build::Build;
-use super::canonical::Kept;
+use super::build::TreeBuilder;
+use super::canonical::RemovedParts;
 use super::chain;
-use crate::marks::{Marks, Place};
+use crate::marks::{ProbeMarks, ProbePlace};
 
 /// Fills the gaps the canonical form left and puts the probes in. Gives a text to leave out of what is
 /// printed, if there is one.
@@ -21,21 +21,22 @@ pub(super) fn insert<'a>(
     allocator: &'a Allocator,
     source: &str,
     program: &mut Program<'a>,
-    marks: &Marks,
-    kept: Kept<'a>,
+    marks: &ProbeMarks,
+    kept: RemovedParts<'a>,
     probe: &str,
 ) -> Option<String> {
-    let build = Build::new(allocator, probe);
-    let mut probes = Probes { build, source, marks, kept, context: None, enclosed: false, guard: None };
+    let build = TreeBuilder::new(allocator, probe);
+    let mut probes =
+        ProbeInserter { build, source, marks, kept, context: None, enclosed: false, guard: None };
     probes.visit_program(program);
     probes.guard
 }
 
-struct Probes<'a, 'm> {
-    build: Build<'a>,
+struct ProbeInserter<'a, 'm> {
+    build: TreeBuilder<'a>,
     source: &'m str,
-    marks: &'m Marks,
-    kept: Kept<'a>,
+    marks: &'m ProbeMarks,
+    kept: RemovedParts<'a>,
     /// The variable that holds the context, inside a followed function.
     context: Option<Str<'a>>,
     /// The link about to be visited belongs to a chain of which a link further out is tested.
@@ -44,10 +45,10 @@ struct Probes<'a, 'm> {
 }
 
 /// What a tested `?.` reports: its point, or nothing when only the chain around it needs to know.
-type Report = Option<u32>;
+type TestedPoint = Option<u32>;
 
-impl<'a> Probes<'a, '_> {
-    fn point(&self, place: Place, span: Span) -> Option<u32> {
+impl<'a> ProbeInserter<'a, '_> {
+    fn point(&self, place: ProbePlace, span: Span) -> Option<u32> {
         self.marks.points.get(&(place, span)).copied()
     }
 
@@ -61,7 +62,7 @@ impl<'a> Probes<'a, '_> {
     }
 
     /// Makes `P.method(point, value, ctx)` of `value` if there is a mark.
-    fn around(&self, method: &'static str, place: Place, span: Span, value: &mut Expression<'a>) {
+    fn around(&self, method: &'static str, place: ProbePlace, span: Span, value: &mut Expression<'a>) {
         if let Some(point) = self.point(place, span) {
             let point = Some(self.build.number(point));
             value.replace_with(|value| self.build.probe(method, [point, Some(value), self.context()]));
@@ -76,10 +77,10 @@ impl<'a> Probes<'a, '_> {
         }
         match inner {
             Statement::SwitchStatement(it) => self
-                .point(Place::Switch, it.span)
+                .point(ProbePlace::Switch, it.span)
                 .map(|point| self.build.variable(self.build.own_name('s', point), self.build.yes())),
             _ if inner.is_iteration_statement() => self
-                .point(Place::Loop, inner.span())
+                .point(ProbePlace::Loop, inner.span())
                 .map(|point| self.build.statement(self.report("loop", point))),
             _ => None,
         }
@@ -87,7 +88,7 @@ impl<'a> Probes<'a, '_> {
 
     /// `P.turn(point, ctx);` first in the body of a loop.
     fn turn(&self, span: Span, body: &mut Statement<'a>) {
-        let Some(point) = self.point(Place::Loop, span) else { return };
+        let Some(point) = self.point(ProbePlace::Loop, span) else { return };
         let turn = self.build.statement(self.report("turn", point));
         match body {
             Statement::BlockStatement(block) => block.body.insert(0, turn),
@@ -104,12 +105,12 @@ impl<'a> Probes<'a, '_> {
 
     /// `P.turn(point, ctx);` of a callback or recursive function.
     fn turn_of_function(&self, span: Span) -> Option<Statement<'a>> {
-        self.point(Place::Turn, span).map(|point| self.build.statement(self.report("turn", point)))
+        self.point(ProbePlace::Turn, span).map(|point| self.build.statement(self.report("turn", point)))
     }
 
     /// Whether the `?.` of a link is tested, and what it reports.
-    fn test(&self, span: Span, enclosed: bool, is_testable: impl FnOnce() -> bool) -> Option<Report> {
-        let point = self.point(Place::Optional, span);
+    fn test(&self, span: Span, enclosed: bool, is_testable: impl FnOnce() -> bool) -> Option<TestedPoint> {
+        let point = self.point(ProbePlace::Optional, span);
         (enclosed || (point.is_some() && is_testable())).then_some(point)
     }
 
@@ -134,7 +135,7 @@ impl<'a> Probes<'a, '_> {
     }
 
     /// Point, context, and `true` when a link further out is tested.
-    fn test_arguments(&self, report: Report, enclosed: bool) -> [Option<Expression<'a>>; 3] {
+    fn test_arguments(&self, report: TestedPoint, enclosed: bool) -> [Option<Expression<'a>>; 3] {
         let point = report.map_or_else(|| self.build.null(), |point| self.build.number(point));
         if enclosed {
             let context = self.context().unwrap_or_else(|| self.build.number(0));
@@ -145,7 +146,7 @@ impl<'a> Probes<'a, '_> {
     }
 
     /// Tests what an optional call calls, keeping the `this` of a member.
-    fn test_callee(&self, callee: &mut Expression<'a>, report: Report, enclosed: bool) {
+    fn test_callee(&self, callee: &mut Expression<'a>, report: TestedPoint, enclosed: bool) {
         let [point, context, more] = self.test_arguments(report, enclosed);
         callee.replace_with(|callee| match callee {
             Expression::StaticMemberExpression(member) => {
@@ -166,7 +167,7 @@ impl<'a> Probes<'a, '_> {
     fn last_argument(
         &self,
         method: &'static str,
-        place: Place,
+        place: ProbePlace,
         span: Span,
         arguments: &mut ArenaVec<'a, Argument<'a>>,
     ) {
@@ -180,7 +181,7 @@ impl<'a> Probes<'a, '_> {
     fn choose(&self, callee: &mut Expression<'a>) {
         if let Expression::ComputedMemberExpression(it) = callee
             && let Some(table) = self.marks.tables.get(&it.span)
-            && let Some(point) = self.point(Place::Switch, it.span)
+            && let Some(point) = self.point(ProbePlace::Switch, it.span)
         {
             let name = self.build.own_name('k', point);
             let report = |index: usize| {
@@ -203,7 +204,7 @@ impl<'a> Probes<'a, '_> {
     /// still evaluated where it stands, which may be before it has a value.
     fn hand_on(&self, argument: &mut Argument<'a>) {
         if let Argument::Identifier(it) = argument
-            && let Some(point) = self.point(Place::Enter, it.span)
+            && let Some(point) = self.point(ProbePlace::Enter, it.span)
             && let Some(function) = argument.as_expression_mut()
         {
             let given = self.build.own_name('g', point);
@@ -243,7 +244,7 @@ impl<'a> Probes<'a, '_> {
     }
 }
 
-impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
+impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     fn visit_statements(&mut self, it: &mut ArenaVec<'a, Statement<'a>>) {
         let mut statements = ArenaVec::with_capacity_in(it.len(), &self.build);
         for mut statement in it.take_in(&self.build) {
@@ -301,26 +302,26 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
 
     fn visit_if_statement(&mut self, it: &mut IfStatement<'a>) {
         walk_js_mut::walk_if_statement(self, it);
-        self.around("is", Place::Test, it.span, &mut it.test);
+        self.around("is", ProbePlace::Test, it.span, &mut it.test);
     }
 
     fn visit_conditional_expression(&mut self, it: &mut ConditionalExpression<'a>) {
         walk_js_mut::walk_conditional_expression(self, it);
-        self.around("is", Place::Test, it.span, &mut it.test);
+        self.around("is", ProbePlace::Test, it.span, &mut it.test);
     }
 
     fn visit_logical_expression(&mut self, it: &mut LogicalExpression<'a>) {
         walk_js_mut::walk_logical_expression(self, it);
         if it.operator.is_coalesce() {
-            self.around("has", Place::Nullish, it.span, &mut it.left);
+            self.around("has", ProbePlace::Nullish, it.span, &mut it.left);
         } else {
-            self.around("is", Place::Test, it.span, &mut it.left);
+            self.around("is", ProbePlace::Test, it.span, &mut it.left);
         }
     }
 
     fn visit_assignment_expression(&mut self, it: &mut AssignmentExpression<'a>) {
         walk_js_mut::walk_assignment_expression(self, it);
-        let Some(point) = self.point(Place::Assign, it.span) else { return };
+        let Some(point) = self.point(ProbePlace::Assign, it.span) else { return };
         // A function that gets its name from the assignment would lose it.
         if it.right.is_function() || matches!(it.right, Expression::ClassExpression(_)) {
             return;
@@ -337,7 +338,7 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
 
     fn visit_switch_statement(&mut self, it: &mut SwitchStatement<'a>) {
         walk_js_mut::walk_switch_statement(self, it);
-        let Some(point) = self.point(Place::Switch, it.span) else { return };
+        let Some(point) = self.point(ProbePlace::Switch, it.span) else { return };
         let unmatched = self.build.own_name('s', point);
         let report = |index: usize| {
             let numbers =
@@ -356,7 +357,7 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
     fn visit_try_statement(&mut self, it: &mut TryStatement<'a>) {
         walk_js_mut::walk_try_statement(self, it);
         if let Some(handler) = &mut it.handler
-            && let Some(point) = self.point(Place::Catch, it.span)
+            && let Some(point) = self.point(ProbePlace::Catch, it.span)
         {
             handler.body.body.insert(0, self.build.statement(self.report("caught", point)));
         }
@@ -402,7 +403,7 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
         let always_happens = matches!(it, Expression::CallExpression(_)) && !chain::has_optional(it);
         walk_js_mut::walk_expression(self, it);
         if always_happens {
-            self.around("did", Place::Operation, it.span(), it);
+            self.around("did", ProbePlace::Operation, it.span(), it);
         }
     }
 
@@ -438,20 +439,20 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
             self.test_callee(&mut it.callee, report, enclosed);
         }
         if let Some(first) = it.arguments.first_mut().and_then(Argument::as_expression_mut) {
-            self.around("fork", Place::Fork, it.span, first);
+            self.around("fork", ProbePlace::Fork, it.span, first);
         }
         if may_not_happen {
             // Nothing can be put around a call that ends with the chain it stands in.
-            self.last_argument("doing", Place::Operation, it.span, &mut it.arguments);
+            self.last_argument("doing", ProbePlace::Operation, it.span, &mut it.arguments);
         }
-        self.last_argument("at", Place::Call, it.span, &mut it.arguments);
-        self.last_argument("enter", Place::Enter, it.span, &mut it.arguments);
+        self.last_argument("at", ProbePlace::Call, it.span, &mut it.arguments);
+        self.last_argument("enter", ProbePlace::Enter, it.span, &mut it.arguments);
     }
 
     fn visit_new_expression(&mut self, it: &mut NewExpression<'a>) {
         walk_js_mut::walk_new_expression(self, it);
-        self.last_argument("at", Place::Call, it.span, &mut it.arguments);
-        self.last_argument("enter", Place::Enter, it.span, &mut it.arguments);
+        self.last_argument("at", ProbePlace::Call, it.span, &mut it.arguments);
+        self.last_argument("enter", ProbePlace::Enter, it.span, &mut it.arguments);
     }
 
     fn visit_tagged_template_expression(&mut self, it: &mut TaggedTemplateExpression<'a>) {

@@ -12,14 +12,14 @@ use oxc_semantic::SemanticBuilder;
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeFlags;
 
-use super::{Emitted, Error, emit};
-use crate::marks::{Followed, Marks, Place};
+use super::{EmittedProgram, Error, emit};
+use crate::marks::{FollowedFunction, ProbeMarks, ProbePlace};
 
 const HOST: &str = include_str!("tests/host.js");
 const WORLD: &str = include_str!("tests/world.js");
 
 /// Emits `source` with the marks `mark` makes of its tree.
-fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> Marks) -> Result<Emitted, Error> {
+fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> ProbeMarks) -> Result<EmittedProgram, Error> {
     let allocator = Allocator::default();
     let source = allocator.alloc_str(source);
     let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
@@ -32,8 +32,8 @@ fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> Marks) -> Result<Emi
     emit(&allocator, source, &mut program, scoping, &marks)
 }
 
-fn plain(source: &str) -> Emitted {
-    emitted(source, |_| Marks::default()).expect("the program can be emitted")
+fn plain(source: &str) -> EmittedProgram {
+    emitted(source, |_| ProbeMarks::default()).expect("the program can be emitted")
 }
 
 /// What the engine says a program did, line by line, and what its probes reported.
@@ -42,7 +42,7 @@ struct Ran {
     reports: Vec<String>,
 }
 
-fn run(emitted: &Emitted) -> Ran {
+fn run(emitted: &EmittedProgram) -> Ran {
     let script = format!(
         "({})(async function (args, log, mcp, {}) {{\"use strict\";\n{}}})",
         WORLD.replace("HOST", HOST.trim_end()),
@@ -64,20 +64,20 @@ fn run(emitted: &Emitted) -> Ran {
 }
 
 /// Marks every place there is, with points from 1 in the order of the tree, if `wanted` says so.
-fn mark_all(program: &Program<'_>, wanted: impl FnMut(Place) -> bool) -> Marks {
-    let mut marker = Marker { wanted, marks: Marks::default(), next: 1 };
+fn mark_all(program: &Program<'_>, wanted: impl FnMut(ProbePlace) -> bool) -> ProbeMarks {
+    let mut marker = Marker { wanted, marks: ProbeMarks::default(), next: 1 };
     marker.visit_program(program);
     marker.marks
 }
 
 struct Marker<W> {
     wanted: W,
-    marks: Marks,
+    marks: ProbeMarks,
     next: u32,
 }
 
-impl<W: FnMut(Place) -> bool> Marker<W> {
-    fn mark(&mut self, place: Place, span: Span) {
+impl<W: FnMut(ProbePlace) -> bool> Marker<W> {
+    fn mark(&mut self, place: ProbePlace, span: Span) {
         if (self.wanted)(place) {
             self.marks.points.insert((place, span), self.next);
         }
@@ -85,15 +85,15 @@ impl<W: FnMut(Place) -> bool> Marker<W> {
     }
 
     fn function(&mut self, span: Span) {
-        self.mark(Place::Turn, span);
+        self.mark(ProbePlace::Turn, span);
         // A function is followed wherever calls enter.
-        if (self.wanted)(Place::Enter) {
-            self.marks.followed.insert(span, Followed { function: self.next });
+        if (self.wanted)(ProbePlace::Enter) {
+            self.marks.followed.insert(span, FollowedFunction { function: self.next });
         }
     }
 }
 
-impl<'a, W: FnMut(Place) -> bool> VisitJs<'a> for Marker<W> {
+impl<'a, W: FnMut(ProbePlace) -> bool> VisitJs<'a> for Marker<W> {
     fn visit_expression(&mut self, it: &Expression<'a>) {
         if matches!(it, Expression::StringLiteral(_) | Expression::NumericLiteral(_)) {
             self.marks.lifted.insert(it.span(), self.next);
@@ -102,56 +102,56 @@ impl<'a, W: FnMut(Place) -> bool> VisitJs<'a> for Marker<W> {
     }
 
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
-        for place in [Place::Call, Place::Enter, Place::Operation, Place::Fork] {
+        for place in [ProbePlace::Call, ProbePlace::Enter, ProbePlace::Operation, ProbePlace::Fork] {
             self.mark(place, it.span);
         }
         if it.optional {
-            self.mark(Place::Optional, it.span);
+            self.mark(ProbePlace::Optional, it.span);
         }
         walk_js::walk_call_expression(self, it);
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
-        self.mark(Place::Enter, it.span);
+        self.mark(ProbePlace::Enter, it.span);
         walk_js::walk_new_expression(self, it);
     }
 
     fn visit_member_expression(&mut self, it: &MemberExpression<'a>) {
         if it.optional() {
-            self.mark(Place::Optional, it.span());
+            self.mark(ProbePlace::Optional, it.span());
         }
         walk_js::walk_member_expression(self, it);
     }
 
     fn visit_if_statement(&mut self, it: &IfStatement<'a>) {
-        self.mark(Place::Test, it.span);
+        self.mark(ProbePlace::Test, it.span);
         walk_js::walk_if_statement(self, it);
     }
 
     fn visit_conditional_expression(&mut self, it: &ConditionalExpression<'a>) {
-        self.mark(Place::Test, it.span);
+        self.mark(ProbePlace::Test, it.span);
         walk_js::walk_conditional_expression(self, it);
     }
 
     fn visit_logical_expression(&mut self, it: &LogicalExpression<'a>) {
-        self.mark(if it.operator.is_coalesce() { Place::Nullish } else { Place::Test }, it.span);
+        self.mark(if it.operator.is_coalesce() { ProbePlace::Nullish } else { ProbePlace::Test }, it.span);
         walk_js::walk_logical_expression(self, it);
     }
 
     fn visit_switch_statement(&mut self, it: &SwitchStatement<'a>) {
-        self.mark(Place::Switch, it.span);
+        self.mark(ProbePlace::Switch, it.span);
         walk_js::walk_switch_statement(self, it);
     }
 
     fn visit_statement(&mut self, it: &Statement<'a>) {
         if it.is_iteration_statement() {
-            self.mark(Place::Loop, it.span());
+            self.mark(ProbePlace::Loop, it.span());
         }
         walk_js::walk_statement(self, it);
     }
 
     fn visit_try_statement(&mut self, it: &TryStatement<'a>) {
-        self.mark(Place::Catch, it.span);
+        self.mark(ProbePlace::Catch, it.span);
         walk_js::walk_try_statement(self, it);
     }
 

@@ -7,7 +7,7 @@ use pml_model::structure::{Basis, Link, Node, NodeId, NodeKind, Position, Struct
 use serde_json::Value;
 
 use super::report::{start, width};
-use super::tree::{Item, tree};
+use super::tree::{NestedNode, tree};
 use super::words::{arguments, members, one_line, outcomes, piece, provision, steps, title};
 use super::{File, Report, Shown};
 use crate::{Complaint, Parameters, Permissions, Remark, Severity};
@@ -36,7 +36,7 @@ fn structure(structure: &Structure, width: usize) -> String {
         return "STRUCTURE\n  calls nothing".to_owned();
     }
     let gutter = structure.nodes.iter().map(|node| place(node.at).len()).max().unwrap_or(0);
-    let mut lines = Lines { structure, gutter, width, text: "STRUCTURE".to_owned() };
+    let mut lines = TableText { structure, gutter, width, text: "STRUCTURE".to_owned() };
     lines.items(&tree(structure).top, 0);
     lines.text
 }
@@ -45,15 +45,15 @@ fn place(at: Position) -> String {
     if at.line == 0 { String::new() } else { format!("{}:{}", at.line, at.column) }
 }
 
-struct Lines<'a> {
+struct TableText<'a> {
     structure: &'a Structure,
     gutter: usize,
     width: usize,
     text: String,
 }
 
-impl Lines<'_> {
-    fn items(&mut self, items: &[Item], depth: usize) {
+impl TableText<'_> {
+    fn items(&mut self, items: &[NestedNode], depth: usize) {
         for item in items {
             self.node(item, depth);
             self.items(&item.inside, depth + 1);
@@ -64,7 +64,7 @@ impl Lines<'_> {
         }
     }
 
-    fn node(&mut self, item: &Item, depth: usize) {
+    fn node(&mut self, item: &NestedNode, depth: usize) {
         let node = &self.structure.nodes[item.node];
         let place = place(node.at);
         let mut text = format!("{} {}", node.id, title(&node.kind));

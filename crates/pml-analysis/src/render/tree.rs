@@ -12,20 +12,20 @@ use super::words::BETWEEN;
 
 /// A structure in nested program order.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct NestedStructure {
     /// What is inside nothing.
-    pub(super) top: Vec<Item>,
+    pub(super) top: Vec<NestedNode>,
 }
 
 /// A node and what is inside it.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct NestedNode {
     /// Index into the structure's nodes.
     pub(super) node: usize,
     /// What is inside of a loop, a fork or the block of a `try`.
-    pub(super) inside: Vec<Item>,
+    pub(super) inside: Vec<NestedNode>,
     /// What happens with each outcome, or with several that share an arm.
-    pub(super) arms: Vec<(String, Vec<Item>)>,
+    pub(super) arms: Vec<(String, Vec<NestedNode>)>,
     /// The outcome with which everything goes on that comes after this at the same level, because
     /// every other one leaves.
     pub(super) goes_on_with: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Item {
 
 /// Where a node stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Place {
+enum NestPlace {
     Top,
     In(usize),
     Arm(usize, String),
@@ -43,51 +43,51 @@ enum Place {
 const BLOCK: &str = "";
 
 /// Nests the nodes of `structure`.
-pub(super) fn tree(structure: &Structure) -> Tree {
-    let flow = Flow::of(structure);
+pub(super) fn tree(structure: &Structure) -> NestedStructure {
+    let flow = Dominators::of(structure);
     let mut nesting = Nesting { structure, children: HashMap::new(), arms: HashMap::new() };
     for node in 0..structure.nodes.len() {
         let place = flow.place(structure, node);
-        if let Place::Arm(of, arm) = &place
+        if let NestPlace::Arm(of, arm) = &place
             && !nesting.children.contains_key(&place)
         {
             nesting.arms.entry(*of).or_default().push(arm.clone());
         }
         nesting.children.entry(place).or_default().push(node);
     }
-    Tree { top: nesting.items(&Place::Top) }
+    NestedStructure { top: nesting.items(&NestPlace::Top) }
 }
 
 /// What is still to be put in its place.
 struct Nesting<'a> {
     structure: &'a Structure,
-    children: HashMap<Place, Vec<usize>>,
+    children: HashMap<NestPlace, Vec<usize>>,
     /// The arms of each node that hold something, in the order of the program.
     arms: HashMap<usize, Vec<String>>,
 }
 
 impl Nesting<'_> {
-    fn items(&mut self, place: &Place) -> Vec<Item> {
+    fn items(&mut self, place: &NestPlace) -> Vec<NestedNode> {
         let mut waiting = self.children.remove(place).unwrap_or_default();
         let mut made = Vec::new();
         let mut next = 0;
         while let Some(&node) = waiting.get(next) {
             next += 1;
-            let mut inside = self.items(&Place::In(node));
-            inside.extend(self.items(&Place::Arm(node, BLOCK.to_owned())));
+            let mut inside = self.items(&NestPlace::In(node));
+            inside.extend(self.items(&NestPlace::Arm(node, BLOCK.to_owned())));
             let goes_on_with = if next == waiting.len() { self.continuation(node) } else { None };
             if let Some(arm) = &goes_on_with {
-                waiting.extend(self.children.remove(&Place::Arm(node, arm.clone())).unwrap_or_default());
+                waiting.extend(self.children.remove(&NestPlace::Arm(node, arm.clone())).unwrap_or_default());
             }
             let arms = self.arms(node);
-            made.push(Item { node, inside, arms, goes_on_with });
+            made.push(NestedNode { node, inside, arms, goes_on_with });
         }
         made
     }
 
-    fn arms(&mut self, node: usize) -> Vec<(String, Vec<Item>)> {
+    fn arms(&mut self, node: usize) -> Vec<(String, Vec<NestedNode>)> {
         let arms = self.arms.get(&node).cloned().unwrap_or_default().into_iter().map(|arm| {
-            let inside = self.items(&Place::Arm(node, arm.clone()));
+            let inside = self.items(&NestPlace::Arm(node, arm.clone()));
             (arm, inside)
         });
         arms.filter(|(_, inside)| !inside.is_empty()).collect()
@@ -100,7 +100,7 @@ impl Nesting<'_> {
             return None;
         }
         let goes_on = |arm: &&String| {
-            let first = self.children.get(&Place::Arm(node, (*arm).clone())).and_then(|arm| arm.first());
+            let first = self.children.get(&NestPlace::Arm(node, (*arm).clone())).and_then(|arm| arm.first());
             let starts = first.map(|first| self.structure.nodes[*first].at.start);
             decision.at.end > decision.at.start && starts.is_some_and(|start| start >= decision.at.end)
         };
@@ -125,16 +125,16 @@ pub(super) fn loops(structure: &Structure) -> HashMap<NodeId, NodeId> {
 
 /// A point of the flow: a node, or an arm of one before its first node.
 #[derive(Debug)]
-struct Point {
-    place: Place,
+struct FlowPoint {
+    place: NestPlace,
     /// The last point that every way to this one goes through.
     before: Option<usize>,
     depth: usize,
 }
 
 /// What every way to each node goes through.
-struct Flow {
-    points: Vec<Point>,
+struct Dominators {
+    points: Vec<FlowPoint>,
     /// Node → point.
     at: Vec<Option<usize>>,
     /// Node → the loop it is directly in.
@@ -143,8 +143,8 @@ struct Flow {
     forks: HashMap<usize, usize>,
 }
 
-impl Flow {
-    fn of(structure: &Structure) -> Flow {
+impl Dominators {
+    fn of(structure: &Structure) -> Dominators {
         let index: HashMap<NodeId, usize> =
             structure.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
         let mut ways: Vec<Vec<(usize, Option<String>)>> = vec![Vec::new(); structure.nodes.len()];
@@ -159,7 +159,7 @@ impl Flow {
         }
         let loops = loops(structure);
         let inside = structure.nodes.iter().map(|node| index.get(loops.get(&node.id)?).copied()).collect();
-        let mut flow = Flow {
+        let mut flow = Dominators {
             points: Vec::new(),
             at: vec![None; structure.nodes.len()],
             inside,
@@ -175,8 +175,8 @@ impl Flow {
                 let point = match outcome {
                     None => from_point,
                     Some(outcome) => *arms.entry((*from, outcome.clone())).or_insert_with(|| {
-                        flow.points.push(Point {
-                            place: Place::Arm(*from, outcome.clone()),
+                        flow.points.push(FlowPoint {
+                            place: NestPlace::Arm(*from, outcome.clone()),
                             before: Some(from_point),
                             depth: flow.points[from_point].depth + 1,
                         });
@@ -191,7 +191,7 @@ impl Flow {
             let before = before.flatten();
             let depth = before.map_or(0, |before| flow.points[before].depth + 1);
             flow.at[node] = Some(flow.points.len());
-            flow.points.push(Point { place: Place::In(node), before, depth });
+            flow.points.push(FlowPoint { place: NestPlace::In(node), before, depth });
         }
         flow
     }
@@ -209,37 +209,37 @@ impl Flow {
     }
 
     /// What a node stands in.
-    fn place(&self, structure: &Structure, node: usize) -> Place {
+    fn place(&self, structure: &Structure, node: usize) -> NestPlace {
         let mut joined: Vec<usize> = self.forks.get(&node).copied().into_iter().collect();
         let mut at = self.at[node].and_then(|point| self.points[point].before);
         // The nodes on the way from where we are back to here.
         let mut passed = vec![node];
         while let Some(point) = at {
             match &self.points[point].place {
-                Place::Arm(tried, arm) if arm == BLOCK && comes_after(structure, *tried, &passed) => {}
-                Place::In(outer) if self.inside[node] == Some(*outer) => return Place::In(*outer),
-                place @ Place::Arm(outer, _) if self.inside[*outer] == self.inside[node] => {
+                NestPlace::Arm(tried, arm) if arm == BLOCK && comes_after(structure, *tried, &passed) => {}
+                NestPlace::In(outer) if self.inside[node] == Some(*outer) => return NestPlace::In(*outer),
+                place @ NestPlace::Arm(outer, _) if self.inside[*outer] == self.inside[node] => {
                     return place.clone();
                 }
-                Place::In(outer) => match structure.nodes[*outer].kind {
+                NestPlace::In(outer) => match structure.nodes[*outer].kind {
                     NodeKind::Join => joined.extend(self.forks.get(outer)),
                     NodeKind::Fork { .. }
                         if self.inside[*outer] == self.inside[node]
                             && self.forks.values().any(|fork| fork == outer)
                             && !joined.contains(outer) =>
                     {
-                        return Place::In(*outer);
+                        return NestPlace::In(*outer);
                     }
                     _ => {}
                 },
-                Place::Arm(..) | Place::Top => {}
+                NestPlace::Arm(..) | NestPlace::Top => {}
             }
-            if let Place::In(outer) = self.points[point].place {
+            if let NestPlace::In(outer) = self.points[point].place {
                 passed.push(outer);
             }
             at = self.points[point].before;
         }
-        self.inside[node].map_or(Place::Top, Place::In)
+        self.inside[node].map_or(NestPlace::Top, NestPlace::In)
     }
 }
 

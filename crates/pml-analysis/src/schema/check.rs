@@ -13,7 +13,7 @@ use super::values::{near_value, not_whole, out_of_bounds, same, unquoted};
 use super::words::{
     alternatives, listed, name_words, object_words, one_of, own_words, path_words, schema_words, value_words,
 };
-use super::{Others, Place, Types, is_foreign, items, others, own_types, resolve};
+use super::{JsonTypes, SchemaPlace, UnnamedMembers, is_foreign, items, others, own_types, resolve};
 use crate::analysis::{Code, Severity};
 
 /// So many schemas are looked at to check one value; what is beyond passes.
@@ -23,7 +23,7 @@ const DEPTH: u32 = 64;
 
 /// Something wrong with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct ArgumentFinding {
     /// Which rule.
     pub(crate) code: Code,
     /// How bad.
@@ -36,7 +36,7 @@ pub(crate) struct Finding {
     pub(crate) hint: Option<String>,
 }
 
-impl Finding {
+impl ArgumentFinding {
     /// How bad it is where nobody declared what is taken: types that follow from how a program uses its arguments may be
     /// narrower than what it can do with.
     pub(crate) fn inferred(&self) -> Severity {
@@ -48,11 +48,11 @@ impl Finding {
 }
 
 /// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
-pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Finding> {
+pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<ArgumentFinding> {
     if is_plainly_right(root, argument) {
         return Vec::new();
     }
-    problems(root, root, Given::of(argument)).into_iter().map(Problem::into_finding).collect()
+    problems(root, root, CheckedValue::of(argument)).into_iter().map(ArgumentProblem::into_finding).collect()
 }
 
 /// Arguments that name every required member and nothing unknown, with literals of the one type a member has: what
@@ -119,14 +119,15 @@ fn is_of_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
-fn problems(root: &Value, schema: &Value, given: Given<'_>) -> Vec<Problem> {
+fn problems(root: &Value, schema: &Value, given: CheckedValue<'_>) -> Vec<ArgumentProblem> {
     let declared = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let lonely_references = ["draft-04", "draft-06", "draft-07"].iter().any(|draft| declared.contains(draft));
     let mut checker = Checker { root, lonely_references, fuel: FUEL, path: Vec::new() };
-    let mut found: Vec<Problem> = Vec::new();
+    let mut found: Vec<ArgumentProblem> = Vec::new();
     for problem in checker.value(schema, given, DEPTH) {
         // Several parts of a schema may say the same of one place.
-        let said = |other: &Problem| other.path == problem.path && other.kind.code() == problem.kind.code();
+        let said =
+            |other: &ArgumentProblem| other.path == problem.path && other.kind.code() == problem.kind.code();
         if !found.iter().any(said) {
             found.push(problem);
         }
@@ -136,7 +137,7 @@ fn problems(root: &Value, schema: &Value, given: Given<'_>) -> Vec<Problem> {
 
 /// What is checked: a value, or a tree of which only parts are known.
 #[derive(Clone, Copy)]
-enum Given<'g> {
+enum CheckedValue<'g> {
     Json(&'g Value),
     Object {
         fields: &'g [Field],
@@ -149,116 +150,128 @@ enum Given<'g> {
     Anything,
 }
 
-impl<'g> Given<'g> {
-    fn of(argument: &'g Argument) -> Given<'g> {
+impl<'g> CheckedValue<'g> {
+    fn of(argument: &'g Argument) -> CheckedValue<'g> {
         match argument {
-            Argument::Literal { value } => Given::Json(value),
-            Argument::Object { fields, spreads } => Given::Object { fields, spread: !spreads.is_empty() },
-            Argument::Array { items } => Given::Array(items),
-            Argument::Template { .. } => Given::Text,
+            Argument::Literal { value } => CheckedValue::Json(value),
+            Argument::Object { fields, spreads } => {
+                CheckedValue::Object { fields, spread: !spreads.is_empty() }
+            }
+            Argument::Array { items } => CheckedValue::Array(items),
+            Argument::Template { .. } => CheckedValue::Text,
             Argument::Reference { .. }
             | Argument::Parameter { .. }
             | Argument::Item { .. }
-            | Argument::Expression { .. } => Given::Anything,
+            | Argument::Expression { .. } => CheckedValue::Anything,
         }
     }
 
     fn json(self) -> Option<&'g Value> {
         match self {
-            Given::Json(value) => Some(value),
-            Given::Object { .. } | Given::Array(_) | Given::Text | Given::Anything => None,
+            CheckedValue::Json(value) => Some(value),
+            CheckedValue::Object { .. }
+            | CheckedValue::Array(_)
+            | CheckedValue::Text
+            | CheckedValue::Anything => None,
         }
     }
 
-    fn types(self) -> Types {
+    fn types(self) -> JsonTypes {
         match self {
-            Given::Json(value) => Types::of(value),
-            Given::Object { .. } => Types::OBJECT,
-            Given::Array(_) => Types::ARRAY,
-            Given::Text => Types::STRING,
-            Given::Anything => Types::ALL,
+            CheckedValue::Json(value) => JsonTypes::of(value),
+            CheckedValue::Object { .. } => JsonTypes::OBJECT,
+            CheckedValue::Array(_) => JsonTypes::ARRAY,
+            CheckedValue::Text => JsonTypes::STRING,
+            CheckedValue::Anything => JsonTypes::ALL,
         }
     }
 
     fn words(self) -> String {
         match self {
-            Given::Json(value) => value_words(value),
-            Given::Object { spread: true, .. } => "an object".to_owned(),
-            Given::Object { fields, spread: false } => {
+            CheckedValue::Json(value) => value_words(value),
+            CheckedValue::Object { spread: true, .. } => "an object".to_owned(),
+            CheckedValue::Object { fields, spread: false } => {
                 object_words(fields.iter().map(|field| field.name.as_str()))
             }
-            Given::Array(_) => "a list".to_owned(),
-            Given::Text => "text".to_owned(),
-            Given::Anything => "something computed".to_owned(),
+            CheckedValue::Array(_) => "a list".to_owned(),
+            CheckedValue::Text => "text".to_owned(),
+            CheckedValue::Anything => "something computed".to_owned(),
         }
     }
 
     /// Its members, where it has some.
-    fn members(self) -> Option<Vec<(&'g str, Given<'g>)>> {
+    fn members(self) -> Option<Vec<(&'g str, CheckedValue<'g>)>> {
         match self {
-            Given::Json(Value::Object(map)) => {
-                Some(map.iter().map(|(name, value)| (name.as_str(), Given::Json(value))).collect())
+            CheckedValue::Json(Value::Object(map)) => {
+                Some(map.iter().map(|(name, value)| (name.as_str(), CheckedValue::Json(value))).collect())
             }
-            Given::Object { fields, .. } => {
-                Some(fields.iter().map(|field| (field.name.as_str(), Given::of(&field.value))).collect())
+            CheckedValue::Object { fields, .. } => Some(
+                fields.iter().map(|field| (field.name.as_str(), CheckedValue::of(&field.value))).collect(),
+            ),
+            CheckedValue::Json(_) | CheckedValue::Array(_) | CheckedValue::Text | CheckedValue::Anything => {
+                None
             }
-            Given::Json(_) | Given::Array(_) | Given::Text | Given::Anything => None,
         }
     }
 
-    fn items(self) -> Option<Vec<Given<'g>>> {
+    fn items(self) -> Option<Vec<CheckedValue<'g>>> {
         match self {
-            Given::Json(Value::Array(items)) => Some(items.iter().map(Given::Json).collect()),
-            Given::Array(items) => Some(items.iter().map(Given::of).collect()),
-            Given::Json(_) | Given::Object { .. } | Given::Text | Given::Anything => None,
+            CheckedValue::Json(Value::Array(items)) => Some(items.iter().map(CheckedValue::Json).collect()),
+            CheckedValue::Array(items) => Some(items.iter().map(CheckedValue::of).collect()),
+            CheckedValue::Json(_)
+            | CheckedValue::Object { .. }
+            | CheckedValue::Text
+            | CheckedValue::Anything => None,
         }
     }
 }
 
 /// Something wrong at a place.
 #[derive(Debug, Clone, PartialEq)]
-struct Problem {
+struct ArgumentProblem {
     path: Vec<Step>,
-    kind: Kind,
+    kind: ProblemKind,
     /// It would be refused.
     certain: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum ProblemKind {
     Missing { expected: String },
     Unknown { near: Vec<String>, known: String },
     Wrong { expected: String, got: String, hint: Option<String> },
 }
 
-impl Kind {
+impl ProblemKind {
     fn code(&self) -> Code {
         match self {
-            Kind::Missing { .. } => Code::MissingArgument,
-            Kind::Unknown { .. } => Code::UnknownArgument,
-            Kind::Wrong { .. } => Code::WrongType,
+            ProblemKind::Missing { .. } => Code::MissingArgument,
+            ProblemKind::Unknown { .. } => Code::UnknownArgument,
+            ProblemKind::Wrong { .. } => Code::WrongType,
         }
     }
 }
 
-impl Problem {
-    fn into_finding(self) -> Finding {
+impl ArgumentProblem {
+    fn into_finding(self) -> ArgumentFinding {
         let at = path_words(&self.path);
         let code = self.kind.code();
         let (message, hint) = match self.kind {
-            Kind::Missing { expected } => {
+            ProblemKind::Missing { expected } => {
                 (format!("`{at}` is required"), Some(format!("give `{at}`: {expected}")))
             }
-            Kind::Unknown { near, known } => {
+            ProblemKind::Unknown { near, known } => {
                 (unknown_words(&at, &self.path), Some(unknown_hint(&near, &known, &self.path)))
             }
-            Kind::Wrong { expected, got, hint } if at.is_empty() => {
+            ProblemKind::Wrong { expected, got, hint } if at.is_empty() => {
                 (format!("the arguments must be {expected}, not {got}"), hint)
             }
-            Kind::Wrong { expected, got, hint } => (format!("`{at}` must be {expected}, not {got}"), hint),
+            ProblemKind::Wrong { expected, got, hint } => {
+                (format!("`{at}` must be {expected}, not {got}"), hint)
+            }
         };
         let severity = if self.certain { Severity::Error } else { Severity::Warning };
-        Finding { code, severity, path: self.path, message, hint }
+        ArgumentFinding { code, severity, path: self.path, message, hint }
     }
 }
 
@@ -290,7 +303,7 @@ struct Checker<'s> {
 
 impl<'s> Checker<'s> {
     /// Everything wrong with a value.
-    fn value(&mut self, schema: &'s Value, given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn value(&mut self, schema: &'s Value, given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         let mut found = self.here(schema, given, depth);
         if depth > 0 && self.fuel > 0 {
             found.extend(self.strangers(schema, given));
@@ -299,19 +312,24 @@ impl<'s> Checker<'s> {
     }
 
     /// What one of the schemas that speak about a value says of it.
-    fn here(&mut self, schema: &'s Value, given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn here(&mut self, schema: &'s Value, given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         if depth == 0 || self.fuel == 0 {
             return Vec::new();
         }
         self.fuel -= 1;
         match (schema, given) {
-            (Value::Bool(false), Given::Json(_)) => vec![self.wrong("left out", given)],
+            (Value::Bool(false), CheckedValue::Json(_)) => vec![self.wrong("left out", given)],
             (Value::Object(map), _) if !is_foreign(self.root, map) => self.schema(map, given, depth - 1),
             _ => Vec::new(),
         }
     }
 
-    fn schema(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn schema(
+        &mut self,
+        map: &'s Map<String, Value>,
+        given: CheckedValue<'_>,
+        depth: u32,
+    ) -> Vec<ArgumentProblem> {
         let mut found = Vec::new();
         if let Some(reference) = map.get("$ref") {
             let target = reference.as_str().and_then(|reference| resolve(self.root, reference));
@@ -320,7 +338,8 @@ impl<'s> Checker<'s> {
                 return found;
             }
         }
-        if matches!(given, Given::Json(Value::Null)) && map.get("nullable") == Some(&Value::Bool(true)) {
+        if matches!(given, CheckedValue::Json(Value::Null)) && map.get("nullable") == Some(&Value::Bool(true))
+        {
             return Vec::new();
         }
         if let Some(problem) = self.plain(map, given) {
@@ -341,7 +360,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Type, `const`, `enum` and bounds.
-    fn plain(&self, map: &'s Map<String, Value>, given: Given<'_>) -> Option<Problem> {
+    fn plain(&self, map: &'s Map<String, Value>, given: CheckedValue<'_>) -> Option<ArgumentProblem> {
         let types = own_types(map);
         if !types.meets(given.types()) {
             let expected = alternatives(&own_words(map));
@@ -361,7 +380,7 @@ impl<'s> Checker<'s> {
         }
         let Some(Value::Array(values)) = map.get("enum") else { return None };
         // An `enum` that no value of the `type` is in contradicts itself: the type is believed.
-        let possible = values.iter().any(|value| types.meets(Types::of(value)));
+        let possible = values.iter().any(|value| types.meets(JsonTypes::of(value)));
         if !possible || values.iter().any(|wanted| same(wanted, value)) {
             return None;
         }
@@ -369,7 +388,7 @@ impl<'s> Checker<'s> {
     }
 
     /// `anyOf` and `oneOf`: one of the branches has to fit.
-    fn choice(&mut self, branches: &'s [Value], given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn choice(&mut self, branches: &'s [Value], given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         let here = self.path.len();
         let mut results = Vec::new();
         for branch in branches {
@@ -380,13 +399,13 @@ impl<'s> Checker<'s> {
             results.push((branch, found));
         }
         // Those that want this kind of value and only object to what is in it.
-        let deeper = |found: &[Problem]| {
-            !found.iter().any(|it| matches!(it.kind, Kind::Wrong { .. }) && it.path.len() == here)
+        let deeper = |found: &[ArgumentProblem]| {
+            !found.iter().any(|it| matches!(it.kind, ProblemKind::Wrong { .. }) && it.path.len() == here)
         };
-        let weight = |found: &[Problem]| -> usize {
-            found.iter().map(|it| if matches!(it.kind, Kind::Wrong { .. }) { 2 } else { 1 }).sum()
+        let weight = |found: &[ArgumentProblem]| -> usize {
+            found.iter().map(|it| if matches!(it.kind, ProblemKind::Wrong { .. }) { 2 } else { 1 }).sum()
         };
-        let mut close: Vec<&(&Value, Vec<Problem>)> =
+        let mut close: Vec<&(&Value, Vec<ArgumentProblem>)> =
             results.iter().filter(|(_, found)| deeper(found)).collect();
         close.sort_by_key(|(_, found)| weight(found));
         let least = match close.as_slice() {
@@ -412,26 +431,32 @@ impl<'s> Checker<'s> {
     }
 
     /// `properties`, `required` and `additionalProperties`.
-    fn members(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn members(
+        &mut self,
+        map: &'s Map<String, Value>,
+        given: CheckedValue<'_>,
+        depth: u32,
+    ) -> Vec<ArgumentProblem> {
         let Some(members) = given.members() else { return Vec::new() };
         let names: HashSet<&str> = members.iter().map(|(name, _)| *name).collect();
-        let spread = matches!(given, Given::Object { spread: true, .. });
+        let spread = matches!(given, CheckedValue::Object { spread: true, .. });
         let properties = map.get("properties").and_then(Value::as_object);
         let mut known = None;
         let mut found = if spread { Vec::new() } else { self.missing(map, &names) };
         for (name, value) in members {
             let schema = match (properties.and_then(|properties| properties.get(name)), others(map)) {
-                (Some(schema), _) | (None, Others::Described(schema)) => schema,
-                (None, Others::Refused) => {
+                (Some(schema), _) | (None, UnnamedMembers::Described(schema)) => schema,
+                (None, UnnamedMembers::Refused) => {
                     // What the schema names elsewhere was meant to be allowed.
-                    let known = known.get_or_insert_with(|| Known::new(&Place::of_map(self.root, map)));
+                    let known =
+                        known.get_or_insert_with(|| KnownMembers::new(&SchemaPlace::of_map(self.root, map)));
                     if !known.set.contains(name) {
                         let kind = self.unknown(name, known, &names);
                         found.push(self.member_problem(name, kind, true));
                     }
                     continue;
                 }
-                (None, Others::Unsaid | Others::Welcome | Others::ByName) => continue,
+                (None, UnnamedMembers::Unsaid | UnnamedMembers::Welcome | UnnamedMembers::ByName) => continue,
             };
             self.path.push(Step::Key(name.to_owned()));
             found.extend(self.value(schema, value, depth));
@@ -441,12 +466,12 @@ impl<'s> Checker<'s> {
         if spread {
             found
                 .iter_mut()
-                .for_each(|problem| problem.certain &= !matches!(problem.kind, Kind::Wrong { .. }));
+                .for_each(|problem| problem.certain &= !matches!(problem.kind, ProblemKind::Wrong { .. }));
         }
         found
     }
 
-    fn missing(&self, map: &'s Map<String, Value>, given: &HashSet<&str>) -> Vec<Problem> {
+    fn missing(&self, map: &'s Map<String, Value>, given: &HashSet<&str>) -> Vec<ArgumentProblem> {
         let names =
             map.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         names
@@ -459,20 +484,21 @@ impl<'s> Checker<'s> {
                 // and some servers require what they forgot to describe.
                 let described = schema.is_some() || !map.contains_key("properties");
                 let certain = described && schema.is_none_or(|schema| schema.get("default").is_none());
-                self.member_problem(name, Kind::Missing { expected }, certain)
+                self.member_problem(name, ProblemKind::Missing { expected }, certain)
             })
             .collect()
     }
 
     /// Members that the schemas of this place do not name, where they name others.
-    fn strangers(&mut self, schema: &'s Value, given: Given<'_>) -> Vec<Problem> {
+    fn strangers(&mut self, schema: &'s Value, given: CheckedValue<'_>) -> Vec<ArgumentProblem> {
         let Some(members) = given.members().filter(|members| !members.is_empty()) else { return Vec::new() };
-        let place = Place::new(self.root, schema);
+        let place = SchemaPlace::new(self.root, schema);
         self.spend(place.parts.len());
         let all = place.parts.iter().map(|part| others(part.map)).collect::<Vec<_>>();
-        let decided =
-            all.iter().any(|it| matches!(it, Others::Described(_) | Others::ByName | Others::Refused));
-        let known = Known::new(&place);
+        let decided = all.iter().any(|it| {
+            matches!(it, UnnamedMembers::Described(_) | UnnamedMembers::ByName | UnnamedMembers::Refused)
+        });
+        let known = KnownMembers::new(&place);
         if known.list.is_empty() || place.opaque || decided {
             return Vec::new();
         }
@@ -481,7 +507,9 @@ impl<'s> Checker<'s> {
         for (name, _) in members.iter().filter(|(name, _)| !known.set.contains(name)) {
             let kind = self.unknown(name, &known, &names);
             // Where others are welcome, only a slip of the fingers is worth a word.
-            if !place.welcomes_others() || matches!(&kind, Kind::Unknown { near, .. } if !near.is_empty()) {
+            if !place.welcomes_others()
+                || matches!(&kind, ProblemKind::Unknown { near, .. } if !near.is_empty())
+            {
                 found.push(self.member_problem(name, kind, place.refuses_others()));
             }
         }
@@ -489,10 +517,15 @@ impl<'s> Checker<'s> {
     }
 
     /// `items`, `prefixItems`, `additionalItems`.
-    fn items(&mut self, map: &'s Map<String, Value>, given: Given<'_>, depth: u32) -> Vec<Problem> {
+    fn items(
+        &mut self,
+        map: &'s Map<String, Value>,
+        given: CheckedValue<'_>,
+        depth: u32,
+    ) -> Vec<ArgumentProblem> {
         let Some(values) = given.items() else { return Vec::new() };
         // A spread before an item moves it: positions count only where every item is written out.
-        let fixed = values.iter().all(|value| matches!(value, Given::Json(_)));
+        let fixed = values.iter().all(|value| matches!(value, CheckedValue::Json(_)));
         let by_position =
             map.contains_key("prefixItems") || matches!(map.get("items"), Some(Value::Array(_)));
         if by_position && !fixed {
@@ -509,43 +542,48 @@ impl<'s> Checker<'s> {
         found
     }
 
-    fn unknown(&mut self, name: &str, known: &Known<'_>, given: &HashSet<&str>) -> Kind {
+    fn unknown(&mut self, name: &str, known: &KnownMembers<'_>, given: &HashSet<&str>) -> ProblemKind {
         let free = known.list.iter().copied().filter(|known| !given.contains(known));
         let near = nearest(name, free.take(self.fuel)).into_iter().map(str::to_owned).collect();
         self.spend(known.list.len());
-        Kind::Unknown { near, known: known.text.clone() }
+        ProblemKind::Unknown { near, known: known.text.clone() }
     }
 
     fn spend(&mut self, fuel: usize) {
         self.fuel = self.fuel.saturating_sub(fuel);
     }
 
-    fn wrong(&self, expected: &str, given: Given<'_>) -> Problem {
+    fn wrong(&self, expected: &str, given: CheckedValue<'_>) -> ArgumentProblem {
         self.wrong_with_hint(expected, given, None)
     }
 
-    fn wrong_with_hint(&self, expected: &str, given: Given<'_>, hint: Option<String>) -> Problem {
-        let kind = Kind::Wrong { expected: expected.to_owned(), got: given.words(), hint };
-        Problem { path: self.path.clone(), kind, certain: true }
+    fn wrong_with_hint(
+        &self,
+        expected: &str,
+        given: CheckedValue<'_>,
+        hint: Option<String>,
+    ) -> ArgumentProblem {
+        let kind = ProblemKind::Wrong { expected: expected.to_owned(), got: given.words(), hint };
+        ArgumentProblem { path: self.path.clone(), kind, certain: true }
     }
 
-    fn member_problem(&self, name: &str, kind: Kind, certain: bool) -> Problem {
+    fn member_problem(&self, name: &str, kind: ProblemKind, certain: bool) -> ArgumentProblem {
         let mut path = self.path.clone();
         path.push(Step::Key(name.to_owned()));
-        Problem { path, kind, certain }
+        ArgumentProblem { path, kind, certain }
     }
 }
 
 /// The members that the schemas of a place name.
-struct Known<'s> {
+struct KnownMembers<'s> {
     list: Vec<&'s str>,
     set: HashSet<&'s str>,
     text: String,
 }
 
-impl<'s> Known<'s> {
-    fn new(place: &Place<'s>) -> Known<'s> {
+impl<'s> KnownMembers<'s> {
+    fn new(place: &SchemaPlace<'s>) -> KnownMembers<'s> {
         let list = place.known();
-        Known { set: list.iter().copied().collect(), text: listed(list.iter().copied()), list }
+        KnownMembers { set: list.iter().copied().collect(), text: listed(list.iter().copied()), list }
     }
 }

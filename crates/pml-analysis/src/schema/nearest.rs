@@ -4,10 +4,10 @@
 /// ways of writing (`readFile` for `read_file`), other orders (`file_read`) and parts (`path` for `file_path`).
 /// Of `server:tool`, a server that both have in common says nothing about the tool.
 pub fn nearest<'c>(wanted: &str, known: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
-    let wanted = Name::new(wanted);
+    let wanted = ComparedName::new(wanted);
     let mut scored: Vec<(usize, &str)> = known
         .into_iter()
-        .filter_map(|candidate| Some((wanted.distance(&Name::new(candidate))?, candidate)))
+        .filter_map(|candidate| Some((wanted.distance(&ComparedName::new(candidate))?, candidate)))
         .collect();
     scored.sort_unstable();
     // Beside a name that differs only in its writing, others were not meant.
@@ -36,7 +36,7 @@ pub(super) fn tokens(name: &str) -> Vec<String> {
 }
 
 /// A name, taken apart.
-struct Name {
+struct ComparedName {
     server: Option<String>,
     tokens: Vec<String>,
     joined: String,
@@ -45,19 +45,19 @@ struct Name {
 /// Another server costs more than any slip within the name.
 const OTHER_SERVER: usize = 100;
 
-impl Name {
-    fn new(name: &str) -> Name {
+impl ComparedName {
+    fn new(name: &str) -> ComparedName {
         let (server, own) = match name.split_once(':') {
             Some((server, own)) => (Some(server.to_lowercase()), own),
             None => (None, name),
         };
         let tokens = tokens(own);
         let joined = tokens.concat();
-        Name { server, tokens, joined }
+        ComparedName { server, tokens, joined }
     }
 
     /// How far another name is; `None` when it is too far to have been meant.
-    fn distance(&self, other: &Name) -> Option<usize> {
+    fn distance(&self, other: &ComparedName) -> Option<usize> {
         let own = self.own_distance(other)?;
         match (&self.server, &other.server) {
             (Some(wanted), Some(known)) if wanted != known => match slips(wanted, known) {
@@ -69,13 +69,13 @@ impl Name {
         }
     }
 
-    fn own_distance(&self, other: &Name) -> Option<usize> {
+    fn own_distance(&self, other: &ComparedName) -> Option<usize> {
         let slips = slips(&self.joined, &other.joined).map(|slips| slips * 10);
         [slips, self.shared(other)].into_iter().flatten().min()
     }
 
     /// The distance of names that have words in common.
-    fn shared(&self, other: &Name) -> Option<usize> {
+    fn shared(&self, other: &ComparedName) -> Option<usize> {
         let (few, many) = if self.tokens.len() <= other.tokens.len() { (self, other) } else { (other, self) };
         let within = few.tokens.iter().all(|token| many.tokens.contains(token));
         let enough = few.tokens.len() * 2 >= many.tokens.len() && few.joined.chars().count() > 1;

@@ -4,7 +4,7 @@ use pml_model::name::shortened;
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
-use super::{Types, resolve, types};
+use super::{JsonTypes, resolve, types};
 
 /// So many values of an `enum` are copied; a longer one is left out.
 const MOST_VALUES: usize = 50;
@@ -37,7 +37,7 @@ fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
     }
     // A limited choice beside `null` must still admit it.
     if let Some(Value::Array(values)) = copy.get_mut("enum")
-        && types(root, schema).meets(Types::NULL)
+        && types(root, schema).meets(JsonTypes::NULL)
         && !values.contains(&Value::Null)
     {
         values.push(Value::Null);
@@ -81,7 +81,7 @@ fn sole<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
 
 fn type_of(root: &Value, schema: &Value, schemas: &[&Value]) -> Option<Value> {
     let allowed = types(root, schema);
-    if allowed == Types::ALL {
+    if allowed == JsonTypes::ALL {
         return said(schemas, "properties").map(|_| json!("object"));
     }
     let whole = said(schemas, "type").is_some_and(|kind| match kind {
@@ -89,12 +89,12 @@ fn type_of(root: &Value, schema: &Value, schemas: &[&Value]) -> Option<Value> {
         name => name == "integer",
     });
     let names = [
-        (Types::STRING, "string"),
-        (Types::NUMBER, if whole { "integer" } else { "number" }),
-        (Types::BOOLEAN, "boolean"),
-        (Types::ARRAY, "array"),
-        (Types::OBJECT, "object"),
-        (Types::NULL, "null"),
+        (JsonTypes::STRING, "string"),
+        (JsonTypes::NUMBER, if whole { "integer" } else { "number" }),
+        (JsonTypes::BOOLEAN, "boolean"),
+        (JsonTypes::ARRAY, "array"),
+        (JsonTypes::OBJECT, "object"),
+        (JsonTypes::NULL, "null"),
     ];
     let names: Vec<&str> =
         names.into_iter().filter(|(kind, _)| allowed.meets(*kind)).map(|(_, name)| name).collect();

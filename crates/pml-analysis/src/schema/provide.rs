@@ -9,7 +9,7 @@ use pml_model::structure::Coverage;
 use serde_json::Value;
 
 use super::nearest::tokens;
-use super::{Lookup, Types, properties, property, required, types};
+use super::{JsonTypes, MemberLookup, properties, property, required, types};
 
 /// Members of a result that only wrap the real one.
 const WRAPPERS: [&str; 10] = [
@@ -76,13 +76,13 @@ pub(crate) fn provides(output_root: &Value, input_root: &Value) -> Option<Covera
 fn given(root: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     for name in properties(root, root) {
-        let Lookup::Found(schema) = property(root, root, name) else { continue };
+        let MemberLookup::Found(schema) = property(root, root, name) else { continue };
         found.push((joined(name), schema));
         if WRAPPERS.contains(&name) {
             let inner = properties(root, schema).into_iter();
             found.extend(inner.filter_map(|name| match property(root, schema, name) {
-                Lookup::Found(schema) => Some((joined(name), schema)),
-                Lookup::Unknown | Lookup::Absent { .. } => None,
+                MemberLookup::Found(schema) => Some((joined(name), schema)),
+                MemberLookup::Unknown | MemberLookup::Absent { .. } => None,
             }));
         }
     }
@@ -90,7 +90,7 @@ fn given(root: &Value) -> Vec<(String, &Value)> {
 }
 
 fn fills(given: &[(String, &Value)], output_root: &Value, input_root: &Value, name: &str) -> bool {
-    let Lookup::Found(wanted) = property(input_root, input_root, name) else { return false };
+    let MemberLookup::Found(wanted) = property(input_root, input_root, name) else { return false };
     let name = joined(name);
     given.iter().any(|(other, schema)| *other == name && can_be(output_root, schema, input_root, wanted))
 }
@@ -98,7 +98,10 @@ fn fills(given: &[(String, &Value)], output_root: &Value, input_root: &Value, na
 /// Whether a value of the one schema can be one of the other.
 fn can_be(output_root: &Value, output: &Value, input_root: &Value, input: &Value) -> bool {
     let (from, to) = (declared(output_root, output), declared(input_root, input));
-    if from == Types::ALL || to == Types::ALL || !from.without(Types::NULL).meets(to.without(Types::NULL)) {
+    if from == JsonTypes::ALL
+        || to == JsonTypes::ALL
+        || !from.without(JsonTypes::NULL).meets(to.without(JsonTypes::NULL))
+    {
         return false;
     }
     match (values(output_root, output), values(input_root, input)) {
@@ -109,17 +112,17 @@ fn can_be(output_root: &Value, output: &Value, input_root: &Value, input: &Value
 }
 
 /// The types of a schema, those it shows only by naming members or items included.
-fn declared(root: &Value, schema: &Value) -> Types {
+fn declared(root: &Value, schema: &Value) -> JsonTypes {
     match types(root, schema) {
-        Types::ALL if schema.get("properties").is_some() => Types::OBJECT,
-        Types::ALL if schema.get("items").is_some() => Types::ARRAY,
+        JsonTypes::ALL if schema.get("properties").is_some() => JsonTypes::OBJECT,
+        JsonTypes::ALL if schema.get("items").is_some() => JsonTypes::ARRAY,
         types => types,
     }
 }
 
 /// The only values a schema allows.
 fn values<'s>(root: &'s Value, schema: &'s Value) -> Option<Vec<&'s Value>> {
-    let place = super::Place::new(root, schema);
+    let place = super::SchemaPlace::new(root, schema);
     place.parts.iter().find_map(|part| match (part.map.get("const"), part.map.get("enum")) {
         (Some(value), _) => Some(vec![value]),
         (None, Some(Value::Array(values))) => Some(values.iter().collect()),
@@ -129,8 +132,9 @@ fn values<'s>(root: &'s Value, schema: &'s Value) -> Option<Vec<&'s Value>> {
 
 /// Whether it means something that two tools share this member.
 fn is_telling(root: &Value, name: &str) -> bool {
-    let Lookup::Found(schema) = property(root, root, name) else { return false };
-    !GENERIC.contains(&joined(name).as_str()) && types(root, schema).without(Types::NULL) != Types::BOOLEAN
+    let MemberLookup::Found(schema) = property(root, root, name) else { return false };
+    !GENERIC.contains(&joined(name).as_str())
+        && types(root, schema).without(JsonTypes::NULL) != JsonTypes::BOOLEAN
 }
 
 fn joined(name: &str) -> String {

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use pml_model::structure::{Argument, Coverage, Field, Letter, NodeId, Step};
 use serde_json::{Value, json};
 
-use super::check::Finding;
+use super::check::ArgumentFinding;
 use super::*;
 
 /// The argument tree of a JSON text in which `"$"` is something computed, `"$text"` a template and the
@@ -33,7 +33,9 @@ fn check(schema: &Value, cases: &[Value], expected: &Expect) {
     let mut text = String::new();
     for case in cases {
         text += &format!("{case}\n");
-        for Finding { code, severity, message, hint, .. } in check_arguments(schema, &tree(case.clone())) {
+        for ArgumentFinding { code, severity, message, hint, .. } in
+            check_arguments(schema, &tree(case.clone()))
+        {
             let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
             text += &format!("  {severity:?} {code:?}: {message}{hint}\n");
         }
@@ -307,7 +309,7 @@ fn schemas_without_end_are_answered() {
         assert!(check_arguments(&schema, &tree(deep.clone())).is_empty());
         assert!(required(&schema, &schema).is_empty());
         assert!(!is_enum(&schema, &schema));
-        assert!(!matches!(property(&schema, &schema, "b"), Lookup::Found(_)));
+        assert!(!matches!(property(&schema, &schema, "b"), MemberLookup::Found(_)));
         assert!(parameter_schema(&schema, &schema).to_string().len() < 200);
         assert_eq!(provides(&schema, &schema), None);
     }
@@ -366,17 +368,17 @@ fn paths_into_results() {
     }
     expect![[r#"
         ["route","distance"] {"type":"number"}
-        ["route","distnace"] Missing { taken: 1, closed: false, known: ["distance", "name"] }
+        ["route","distnace"] MissingMember { taken: 1, closed: false, known: ["distance", "name"] }
         ["routes",0,"distance"] {"type":"number"}
-        ["routes",null,"distnace"] Missing { taken: 2, closed: false, known: ["distance", "name"] }
+        ["routes",null,"distnace"] MissingMember { taken: 2, closed: false, known: ["distance", "name"] }
         ["routes","length"] ?
         ["pair",1] {"type":"number"}
         ["pair",null] ?
         ["counts","x"] {"type":"integer"}
-        ["closed","b"] Missing { taken: 1, closed: true, known: ["a"] }
+        ["closed","b"] MissingMember { taken: 1, closed: true, known: ["a"] }
         ["any","x","y"] ?
         ["either","x"] ?
-        ["either","z"] Missing { taken: 1, closed: false, known: ["x", "y"] }
+        ["either","z"] MissingMember { taken: 1, closed: false, known: ["x", "y"] }
         ["route","toString"] ?
     "#]]
     .assert_eq(&text);

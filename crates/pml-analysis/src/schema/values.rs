@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::Types;
+use super::JsonTypes;
 use super::nearest::nearest;
 use super::words::name_words;
 
 /// A number or boolean written as text.
-pub(super) fn unquoted(wanted: Types, given: Option<&Value>) -> Option<String> {
+pub(super) fn unquoted(wanted: JsonTypes, given: Option<&Value>) -> Option<String> {
     let text = given?.as_str()?;
     let value: Value = serde_json::from_str(text).ok()?;
-    let plain = matches!(value, Value::Number(_) | Value::Bool(_)) && wanted.meets(Types::of(&value));
+    let plain = matches!(value, Value::Number(_) | Value::Bool(_)) && wanted.meets(JsonTypes::of(&value));
     plain.then(|| format!("write `{}` without quotes", name_words(text)))
 }
 

@@ -5,29 +5,20 @@ use std::rc::Rc;
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
-use smallvec::SmallVec;
 
-use super::budget::Seen;
-use super::expression::plain;
-use super::objects::step_of;
-use super::value::{Closure, Kind, Value, one_of};
-use super::{Call, Changes, DraftKind, Promised, Target, Walk, Way};
+use super::Walker;
+use super::arguments::{CallArgument, CallArguments};
+use super::memory::PromiseOrigin;
+use super::parts::graph::{CallDraft, DraftKind};
+use super::places::step_of;
+use super::syntax::plain;
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::catalogue::Tool;
-use crate::marks::Place;
-use crate::schema;
+use crate::budget::VisitedParts;
+use crate::marks::ProbePlace;
+use crate::value::{Closure, RecordKind, Value, one_of};
 
-/// `server:tool`.
-pub(super) fn id_of(tool: &Tool) -> String {
-    [tool.id.server.as_str(), ":", &tool.id.tool].concat()
-}
-
-/// An argument: its value, where it stands, and whether it is spread.
-pub(super) type Given<'a> = (Value<'a>, Span, bool);
-/// What a call is given: most are given one or two arguments, which need no memory of their own.
-pub(super) type Givens<'a> = SmallVec<[Given<'a>; 2]>;
-
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
         let callee = plain(&it.callee);
         if let Expression::Super(_) = callee {
@@ -38,61 +29,64 @@ impl<'a> Walk<'a, '_> {
                 if let Expression::Super(_) = &member.object {
                     return self.super_method(it, &member.property.name);
                 }
-                let object = self.base(&member.object);
+                let object = self.evaluate_raw(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = self.step(&member.property.name);
+                let key = self.keys.take(&member.property.name);
                 let value = self.method_call(it, object, &member.object, &key, member.property.span);
-                self.asked(key);
+                self.keys.put_back(key);
                 value
             }
             Expression::PrivateFieldExpression(member) => {
-                let object = self.base(&member.object);
+                let object = self.evaluate_raw(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
                 let key = Step::Key(format!("#{}", member.field.name));
                 self.method_call(it, object, &member.object, &key, member.field.span)
             }
             Expression::ComputedMemberExpression(member) => {
-                let object = self.base(&member.object);
+                let object = self.evaluate_raw(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = self.key_value(&object, &member.expression);
+                let key = self.evaluate_key(&object, &member.expression);
                 match step_of(&key) {
                     Some(step) => {
                         self.method_call(it, object, &member.object, &step, member.expression.span())
                     }
-                    None if self.effectful(&object, 0) => match self.table(it, member, &object) {
-                        Some(table) => self.chosen(it, member, &key, &table),
-                        None => {
-                            let function = self.any_member(&object);
-                            let function = self.optional_link(it.optional, it.span, &it.callee, function);
-                            self.function_call(it, function)
+                    None if self.memory.can_reach_tool(&object, 0) => {
+                        match self.function_table(it, member, &object) {
+                            Some(table) => self.call_from_table(it, member, &key, &table),
+                            None => {
+                                let function = self.any_member(&object);
+                                let function = self.optional_link(it.optional, it.span, &it.callee, function);
+                                self.call_value(it, function)
+                            }
                         }
-                    },
+                    }
                     None => {
-                        let function = self.member_by(object, &key, member.expression.span(), member.span);
+                        let function =
+                            self.read_computed_member(object, &key, member.expression.span(), member.span);
                         let function = self.optional_link(it.optional, it.span, &it.callee, function);
-                        self.function_call(it, function)
+                        self.call_value(it, function)
                     }
                 }
             }
             other => {
-                let function = self.raw(other);
+                let function = self.evaluate_raw(other);
                 let function = self.optional_link(it.optional, it.span, &it.callee, function);
-                self.function_call(it, function)
+                self.call_value(it, function)
             }
         }
     }
 
-    pub(super) fn arguments(&mut self, list: &'a [Argument<'a>]) -> Givens<'a> {
-        let mut given = Givens::with_capacity(list.len());
+    pub(super) fn evaluate_arguments(&mut self, list: &'a [Argument<'a>]) -> CallArguments<'a> {
+        let mut given = CallArguments::with_capacity(list.len());
         for argument in list {
             match argument {
                 Argument::SpreadElement(spread) => {
-                    let value = self.value(&spread.argument);
+                    let value = self.evaluate(&spread.argument);
                     given.push((value, spread.span, true));
                 }
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.value(expression);
+                        let value = self.evaluate(expression);
                         given.push((value, expression.span(), false));
                     }
                 }
@@ -117,17 +111,17 @@ impl<'a> Walk<'a, '_> {
             self.optional_link(true, it.span, &it.callee, object.clone());
         }
         if name == "constructor" && !matches!(object, Value::Object(_)) {
-            self.opaque(it.span, "`constructor` is called, which can make functions from text");
+            self.permissions.opaque(it.span, "`constructor` is called, which can make functions from text");
         }
         match &object {
             Value::Server(_) | Value::Capabilities => {
-                let callee = self.member(object.clone(), key, key_span, it.callee.span());
+                let callee = self.read_member(object.clone(), key, key_span, it.callee.span());
                 let callee = self.optional_link(it.optional, it.span, &it.callee, callee);
-                self.function_call(it, callee)
+                self.call_value(it, callee)
             }
             Value::Mcp => {
-                self.arguments(&it.arguments);
-                self.complain(
+                self.evaluate_arguments(&it.arguments);
+                self.diagnostics.complain(
                     Severity::Error,
                     Code::UnknownTool,
                     it.callee.span(),
@@ -136,32 +130,32 @@ impl<'a> Walk<'a, '_> {
                 );
                 Value::Unknown
             }
-            Value::Tool(..) | Value::Capability(_) => self.tool_method(it, &object, name),
+            Value::Tool(..) | Value::Capability(_) => self.call_tool_method(it, &object, name),
             Value::Function(closure) if matches!(name, "call" | "apply" | "bind") => {
-                self.function_method(it, &Rc::clone(closure), name)
+                self.call_function_method(it, &Rc::clone(closure), name)
             }
             Value::Global(global) => {
                 let global: Rc<str> = if &**global == "globalThis" {
-                    let member = self.member(object.clone(), key, key_span, it.callee.span());
-                    return self.function_call(it, member);
+                    let member = self.read_member(object.clone(), key, key_span, it.callee.span());
+                    return self.call_value(it, member);
                 } else {
                     format!("{global}.{name}").into()
                 };
                 self.global_call(it, &global)
             }
             Value::Object(_) | Value::Class(_) => {
-                self.own_method(it, object, object_expression, key, key_span)
+                self.call_own_method(it, object, object_expression, key, key_span)
             }
             _ if matches!(name, "then" | "catch" | "finally") => self.promise_method(it, &object, name),
-            _ => match self.held(&object, key) {
-                Some(function) => self.function_call(it, function),
+            _ => match self.functions_behind(&object, key) {
+                Some(function) => self.call_value(it, function),
                 None => self.operation_call(it, object, object_expression, key, key_span),
             },
         }
     }
 
     /// A method of an object or class of the program.
-    fn own_method(
+    fn call_own_method(
         &mut self,
         it: &'a CallExpression<'a>,
         object: Value<'a>,
@@ -171,15 +165,15 @@ impl<'a> Walk<'a, '_> {
     ) -> Value<'a> {
         let method = match &object {
             Value::Object(index) if self.is_plain_method(*index, key) => None,
-            _ => Some(self.member(object.clone(), key, key_span, it.callee.span())),
+            _ => Some(self.read_member(object.clone(), key, key_span, it.callee.span())),
         };
         match method {
             Some(Value::Function(closure)) => {
-                let given = self.arguments(&it.arguments);
-                self.follow(&closure, given, Some(it.span), Some(object))
+                let given = self.evaluate_arguments(&it.arguments);
+                self.follow_call(&closure, given, Some(it.span), Some(object))
             }
             Some(callable @ (Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) | Value::Item(..))) => {
-                self.function_call(it, callable)
+                self.call_value(it, callable)
             }
             _ => self.operation_call(it, object, object_expression, key, key_span),
         }
@@ -187,91 +181,95 @@ impl<'a> Walk<'a, '_> {
 
     /// Nothing of the program's own is behind that name.
     fn is_plain_method(&self, object: u32, key: &Step) -> bool {
-        let record = self.state.object(object);
+        let record = self.memory.state.object(object);
         let may_be_own = match record.kind {
-            Kind::Instance(_) => true,
-            Kind::Object => record.extra.iter().any(|value| self.effectful(value, 0)),
-            Kind::Array | Kind::Holder => false,
+            RecordKind::Instance(_) => true,
+            RecordKind::Object => record.extra.iter().any(|value| self.memory.can_reach_tool(value, 0)),
+            RecordKind::Array | RecordKind::Collection => false,
         };
         record.field(key).is_none() && !may_be_own
     }
 
     /// Calls what a variable or expression holds.
-    pub(super) fn function_call(&mut self, it: &'a CallExpression<'a>, function: Value<'a>) -> Value<'a> {
+    pub(super) fn call_value(&mut self, it: &'a CallExpression<'a>, function: Value<'a>) -> Value<'a> {
         match function {
             Value::Tool(server, name) => {
-                let given = self.arguments(&it.arguments);
-                self.tool_call(Target::Tool { server, name }, given, it.span, it.span)
+                let given = self.evaluate_arguments(&it.arguments);
+                self.call_tool(CallTarget::Tool { server, name }, given, it.span, it.span)
             }
             Value::Capability(name) => {
-                let given = self.arguments(&it.arguments);
-                self.tool_call(Target::Capability(name), given, it.span, it.span)
+                let given = self.evaluate_arguments(&it.arguments);
+                self.call_tool(CallTarget::Capability(name), given, it.span, it.span)
             }
             Value::Function(closure) => {
-                let given = self.arguments(&it.arguments);
-                self.follow(&closure, given, Some(it.span), None)
+                let given = self.evaluate_arguments(&it.arguments);
+                self.follow_call(&closure, given, Some(it.span), None)
             }
             Value::Global(name) => self.global_call(it, &name),
             Value::OneOf(functions) => {
-                let given = self.arguments(&it.arguments);
-                self.one_of_calls(&functions, &given, it.span)
+                let given = self.evaluate_arguments(&it.arguments);
+                self.call_one_of(&functions, &given, it.span)
             }
-            Value::Item(of, _, path) if path.steps().is_empty() && self.effectful(&of, 0) => {
-                let given = self.arguments(&it.arguments);
-                match self.part(&of, &Step::Any) {
-                    Value::OneOf(functions) => self.one_of_calls(&functions, &given, it.span),
-                    one => self.one_of_calls(&[one], &given, it.span),
+            Value::Item(of, _, path) if path.steps().is_empty() && self.memory.can_reach_tool(&of, 0) => {
+                let given = self.evaluate_arguments(&it.arguments);
+                match self.memory.part(&of, &Step::Any) {
+                    Value::OneOf(functions) => self.call_one_of(&functions, &given, it.span),
+                    one => self.call_one_of(&[one], &given, it.span),
                 }
             }
             Value::Mcp | Value::Server(_) | Value::Capabilities => {
-                self.arguments(&it.arguments);
-                self.handed_on(function, it.callee.span())
+                self.evaluate_arguments(&it.arguments);
+                self.note_escape(function, it.callee.span())
             }
             other => {
-                let given = self.arguments(&it.arguments);
-                self.unknown_call(it.span, &[other], &given)
+                let given = self.evaluate_arguments(&it.arguments);
+                self.call_unknown(it.span, &[other], &given)
             }
         }
     }
 
     /// One of several functions is called; which one is known when the program runs.
-    pub(super) fn one_of_calls(
+    pub(super) fn call_one_of(
         &mut self,
         functions: &[Value<'a>],
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         span: Span,
     ) -> Value<'a> {
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
         let mut ways = Vec::new();
         let mut results = Vec::new();
         for function in functions {
-            self.frontier.clone_from(&before);
-            let Some(result) = self.one_call(function, given, span, results.len() as u32) else { continue };
+            self.flow.frontier.clone_from(&before);
+            let Some(result) = self.call_alternative(function, given, span, results.len() as u32) else {
+                continue;
+            };
             results.push(result);
-            ways.extend(self.end_arm(mark));
+            ways.extend(self.flow.end_arm(&mut self.memory.state, mark));
         }
         if ways.is_empty() {
-            return self.unknown_call(span, functions, given);
+            return self.call_unknown(span, functions, given);
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
         one_of(results)
     }
 
     /// Calls one of several functions, the `variant`th; nothing if it is none.
-    pub(super) fn one_call(
+    pub(super) fn call_alternative(
         &mut self,
         function: &Value<'a>,
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
         span: Span,
         variant: u32,
     ) -> Option<Value<'a>> {
         let target = match function {
             Value::Function(closure) => {
-                return Some(self.follow(&Rc::clone(closure), given.into(), Some(span), None));
+                return Some(self.follow_call(&Rc::clone(closure), given.into(), Some(span), None));
             }
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             Value::Undefined
             | Value::Unknown
             | Value::Result(..)
@@ -279,71 +277,74 @@ impl<'a> Walk<'a, '_> {
             | Value::Literal(_) => {
                 return None;
             }
-            other => return Some(self.unknown_call(span, std::slice::from_ref(other), given)),
+            other => return Some(self.call_unknown(span, std::slice::from_ref(other), given)),
         };
-        self.variant = variant;
-        let result = self.tool_call(target, given.into(), span, span);
-        self.variant = 0;
+        self.probes.variant = variant;
+        let result = self.call_tool(target, given.into(), span, span);
+        self.probes.variant = 0;
         Some(result)
     }
 
     /// A call into something that is not the program's and not an operation: functions it is given may be called.
-    pub(super) fn unknown_call(
+    pub(super) fn call_unknown(
         &mut self,
         span: Span,
         callee: &[Value<'a>],
-        given: &[Given<'a>],
+        given: &[CallArgument<'a>],
     ) -> Value<'a> {
         let mut values = callee.to_vec();
         for (value, _, _) in given {
-            self.consume(value);
-            self.escaped(value, 0);
+            self.memory.mark_awaited(value);
+            self.escape(value, 0);
             values.push(value.clone());
         }
-        self.computed(span, &values)
+        self.memory.computed(span, &values)
     }
 
     /// A function that somebody else may call, any number of times.
-    pub(super) fn escaped(&mut self, value: &Value<'a>, depth: u32) {
+    pub(super) fn escape(&mut self, value: &Value<'a>, depth: u32) {
         match value {
             Value::Function(closure) => {
-                let before = self.frontier.clone();
-                let mark = self.state.mark();
+                let before = self.flow.frontier.clone();
+                let mark = self.memory.state.mark();
                 let closure = Rc::clone(closure);
-                let given = self.follow(&closure, Givens::new(), None, None);
-                self.consume(&given);
-                let done = self.end_arm(mark);
-                let skipped = Way { changes: Changes::default(), frontier: before };
-                self.rejoin(done.into_iter().chain([skipped]));
+                let given = self.follow_call(&closure, CallArguments::new(), None, None);
+                self.memory.mark_awaited(&given);
+                self.flow.end_optional_arm(&mut self.memory.state, mark, before);
             }
             Value::Object(index) if depth < 3 => {
-                let record = Rc::clone(self.state.object(*index));
+                let record = Rc::clone(self.memory.state.object(*index));
                 for member in &record.fields {
-                    if self.effectful(&member.value, 0) {
-                        self.escaped(&member.value, depth + 1);
+                    if self.memory.can_reach_tool(&member.value, 0) {
+                        self.escape(&member.value, depth + 1);
                     }
                 }
-                record.extra.iter().for_each(|value| self.escaped(value, depth + 1));
+                record.extra.iter().for_each(|value| self.escape(value, depth + 1));
             }
             Value::Tool(..) | Value::Capability(_) => {
-                let at = self.tool_span(value);
-                self.tool_as_value(value, at);
+                let at = self.permissions.tool_span(value);
+                self.hand_on_tool(value, at);
             }
             Value::OneOf(values) if depth < 3 => {
-                values.iter().for_each(|value| self.escaped(value, depth + 1));
+                values.iter().for_each(|value| self.escape(value, depth + 1));
             }
             _ => {}
         }
     }
 
     /// A call of a tool or capability.
-    pub(super) fn tool_call(&mut self, target: Target, given: Givens<'a>, span: Span, at: Span) -> Value<'a> {
-        if let Some(reached) = &mut self.trial {
-            *reached = true;
+    pub(super) fn call_tool(
+        &mut self,
+        target: CallTarget,
+        given: CallArguments<'a>,
+        span: Span,
+        at: Span,
+    ) -> Value<'a> {
+        if self.recording.ends_trial() {
             return Value::Unknown;
         }
         if let Some((_, extra, _)) = given.get(1) {
-            self.complain(
+            self.diagnostics.complain(
                 Severity::Warning,
                 Code::UnknownArgument,
                 *extra,
@@ -354,160 +355,103 @@ impl<'a> Walk<'a, '_> {
         let arguments = match given.into_iter().next() {
             None => Value::Undefined,
             Some((value, span, true)) => {
-                let first = self.part(&value, &Step::Index(0));
-                self.computed(span, &[first])
+                let first = self.memory.part(&value, &Step::Index(0));
+                self.memory.computed(span, &[first])
             }
             Some((value, span, false)) => {
-                self.unawaited_inside(&value, span, 0, &mut Seen::default());
-                self.frozen(&value)
+                self.complain_of_unawaited_inside(&value, span, 0, &mut VisitedParts::default());
+                self.memory.freeze(&value)
             }
         };
-        self.declare(&target, at);
-        let what = Promised::Call(target.clone());
-        let call = Call { target, arguments, span, as_value: false };
-        let node = self.node(Place::Call, span, DraftKind::Call(call));
-        let pending = self.pending(span, what);
-        Value::Promise(Rc::new(self.result_of(node)), Some(pending))
+        self.permissions.declare(&target, at, &mut self.diagnostics);
+        let what = PromiseOrigin::Call(target.clone());
+        let call = CallDraft { target, arguments, span, as_value: false };
+        let node = self.node(ProbePlace::Call, span, DraftKind::Call(call));
+        let pending = self.memory.add_promise(span, what);
+        Value::Promise(Rc::new(super::result_of(node)), Some(pending))
     }
 
     /// Promises among the arguments of a tool, which needs their values.
-    fn unawaited_inside(&mut self, value: &Value<'a>, span: Span, depth: u32, seen: &mut Seen) {
-        self.unawaited(value, span, "is handed over");
+    fn complain_of_unawaited_inside(
+        &mut self,
+        value: &Value<'a>,
+        span: Span,
+        depth: u32,
+        seen: &mut VisitedParts,
+    ) {
+        self.complain_if_unawaited(value, span, "is handed over");
         if let (Value::Object(index), true) = (value, depth < 4)
-            && seen.is_new(*index as usize, depth as usize)
+            && seen.is_first_visit(*index as usize, depth as usize)
         {
-            let record = Rc::clone(self.state.object(*index));
-            self.state.budget.spend(record.size() / 4);
+            let record = Rc::clone(self.memory.state.object(*index));
+            self.memory.budget().spend(record.size() / 4);
             for member in &record.fields {
-                self.unawaited_inside(&member.value, member.span, depth + 1, seen);
+                self.complain_of_unawaited_inside(&member.value, member.span, depth + 1, seen);
             }
         }
     }
 
     /// A tool that is handed on: it may be called with anything.
-    pub(super) fn tool_as_value(&mut self, tool: &Value<'a>, span: Span) {
+    pub(super) fn hand_on_tool(&mut self, tool: &Value<'a>, span: Span) {
         let target = match tool {
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             _ => return,
         };
-        self.declare(&target, span);
-        let arguments = self.computed(span, &[]);
-        self.node(Place::Call, span, DraftKind::Call(Call { target, arguments, span, as_value: true }));
-    }
-
-    /// A tool that is kept: it can be called, so it counts.
-    pub(super) fn declare_value(&mut self, tool: &Value<'a>, span: Span) {
-        self.tools_kept.push((tool.clone(), span));
-        match tool {
-            Value::Tool(server, name) => {
-                self.declare(&Target::Tool { server: Rc::clone(server), name: Rc::clone(name) }, span);
-            }
-            Value::Capability(name) => self.declare(&Target::Capability(Rc::clone(name)), span),
-            _ => {}
-        }
-    }
-
-    /// Where a tool that was kept is written.
-    fn tool_span(&self, tool: &Value<'a>) -> Span {
-        self.tools_kept.iter().find(|(kept, _)| kept.same(tool)).map_or(Span::default(), |(_, span)| *span)
-    }
-
-    /// Notes which tool it is, and complains when there is none.
-    fn declare(&mut self, target: &Target, span: Span) {
-        match target {
-            Target::Tool { server, name } => {
-                if let Some(tool) = self.catalogue.tool(server, name) {
-                    if self.declared.insert(std::ptr::from_ref(tool)) {
-                        self.permissions.declared.insert(id_of(tool));
-                    }
-                    return;
-                }
-                let id = format!("{server}:{name}");
-                if self.catalogue.capability(&id).is_some() {
-                    self.permissions.capabilities.insert(id);
-                    return;
-                }
-                self.permissions.declared.insert(id.clone());
-                if let Some(withheld) = self.catalogue.withheld(server, name) {
-                    let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
-                    return self.complain(Severity::Error, Code::HeldBack, span, message, hint);
-                }
-                if let Some(unready) = self.catalogue.unready(server) {
-                    let (message, hint) = (unready.message.clone(), unready.hint.clone());
-                    return self.complain(Severity::Error, Code::of_unready(unready), span, message, hint);
-                }
-                let (message, hint) = self.no_such_tool(server, name, &id);
-                self.complain(Severity::Error, Code::UnknownTool, span, message, hint);
-            }
-            Target::Capability(name) => {
-                self.permissions.capabilities.insert(name.to_string());
-                if self.catalogue.capability(name).is_none() {
-                    let near = schema::nearest(name, self.catalogue.capability_names());
-                    let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-                    let message = format!("there is no capability `{name}`");
-                    self.complain(Severity::Error, Code::UnknownCapability, span, message, hint);
-                }
-            }
-        }
-    }
-
-    fn no_such_tool(&self, server: &str, name: &str, id: &str) -> (String, Option<String>) {
-        let tools = self.catalogue.tools();
-        if self.catalogue.has_server(server) {
-            let own = tools.iter().filter(|tool| tool.id.server.as_str() == server);
-            let near = schema::nearest(name, own.map(|tool| tool.identifier.as_str()));
-            let names: Vec<String> = near.iter().map(|near| format!("`mcp.{server}.{near}`")).collect();
-            let hint = (!names.is_empty()).then(|| format!("did you mean {}?", names.join(" or ")));
-            return (format!("server `{server}` has no tool `{name}`"), hint);
-        }
-        let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-        let near = schema::nearest(id, ids.iter().map(String::as_str));
-        let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-        let fallback = || Some("`pml_discover` finds tools for what is to be done".to_owned());
-        (format!("no connected server is called `{server}`"), hint.or_else(fallback))
+        self.permissions.declare(&target, span, &mut self.diagnostics);
+        let arguments = self.memory.computed(span, &[]);
+        self.node(
+            ProbePlace::Call,
+            span,
+            DraftKind::Call(CallDraft { target, arguments, span, as_value: true }),
+        );
     }
 
     /// `tool.call(…)`, `tool.apply(…)`, `tool.bind(…)`.
-    fn tool_method(&mut self, it: &'a CallExpression<'a>, tool: &Value<'a>, name: &str) -> Value<'a> {
-        let mut given = self.arguments(&it.arguments);
+    fn call_tool_method(&mut self, it: &'a CallExpression<'a>, tool: &Value<'a>, name: &str) -> Value<'a> {
+        let mut given = self.evaluate_arguments(&it.arguments);
         let target = match tool {
-            Value::Tool(server, name) => Target::Tool { server: Rc::clone(server), name: Rc::clone(name) },
-            Value::Capability(name) => Target::Capability(Rc::clone(name)),
+            Value::Tool(server, name) => {
+                CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
+            }
+            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             _ => return Value::Unknown,
         };
         match name {
             "call" => {
                 given.drain(..given.len().min(1));
-                self.tool_call(target, given, it.span, it.span)
+                self.call_tool(target, given, it.span, it.span)
             }
             "apply" => {
                 let list = given.into_iter().nth(1);
-                let first = list.map(|(list, span, _)| (self.part(&list, &Step::Index(0)), span, false));
-                self.tool_call(target, first.into_iter().collect(), it.span, it.span)
+                let first =
+                    list.map(|(list, span, _)| (self.memory.part(&list, &Step::Index(0)), span, false));
+                self.call_tool(target, first.into_iter().collect(), it.span, it.span)
             }
             "bind" if given.len() <= 1 => tool.clone(),
             _ => {
-                self.tool_as_value(tool, it.callee.span());
+                self.hand_on_tool(tool, it.callee.span());
                 Value::Unknown
             }
         }
     }
 
-    fn function_method(
+    fn call_function_method(
         &mut self,
         it: &'a CallExpression<'a>,
         closure: &Rc<Closure<'a>>,
         name: &str,
     ) -> Value<'a> {
-        let mut given = self.arguments(&it.arguments);
+        let mut given = self.evaluate_arguments(&it.arguments);
         let this = given.first().map(|(value, _, _)| value.clone());
         given.drain(..given.len().min(1));
         match name {
-            "call" => self.follow(closure, given, Some(it.span), this),
+            "call" => self.follow_call(closure, given, Some(it.span), this),
             "apply" => {
                 let spread = given.into_iter().take(1).map(|(list, span, _)| (list, span, true)).collect();
-                self.follow(closure, spread, Some(it.span), this)
+                self.follow_call(closure, spread, Some(it.span), this)
             }
             _ if given.is_empty() => Value::Function(Rc::new(Closure {
                 code: closure.code,
@@ -518,7 +462,7 @@ impl<'a> Walk<'a, '_> {
                 class: closure.class.clone(),
             })),
             _ => {
-                self.escaped(&Value::Function(Rc::clone(closure)), 0);
+                self.escape(&Value::Function(Rc::clone(closure)), 0);
                 Value::Unknown
             }
         }

@@ -7,23 +7,26 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::expression::settled;
-use super::objects::Key;
-use super::value::{Activation, ClassValue, Closure, FunctionCode, Kind, Member, Record, Value};
-use super::{MAX_CALL_DEPTH, Walk};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::settled;
+use super::places::MemberKey;
+use super::syntax::step_of_key;
+use crate::value::{
+    Activation, ClassValue, Closure, FunctionCode, ObjectMember, ObjectRecord, RecordKind, Value,
+};
 
-impl<'a> Walk<'a, '_> {
-    pub(super) fn class(&mut self, class: &'a Class<'a>) -> Value<'a> {
-        let parent = class.heritage.as_ref().and_then(|heritage| match self.value(&heritage.expression) {
+impl<'a> Walker<'a, '_> {
+    pub(super) fn define_class(&mut self, class: &'a Class<'a>) -> Value<'a> {
+        let parent = class.heritage.as_ref().and_then(|heritage| match self.evaluate(&heritage.expression) {
             Value::Class(parent) => Some(parent),
             _ => None,
         });
-        let statics = self.state.new_object(Record::default());
+        let statics = self.memory.state.new_object(ObjectRecord::default());
         let value = Rc::new(ClassValue {
             class,
-            outer: Rc::clone(&self.activation),
-            context: self.context,
+            outer: Rc::clone(&self.calls.activation),
+            context: self.probes.context,
             parent,
             statics,
         });
@@ -43,19 +46,19 @@ impl<'a> Walk<'a, '_> {
                 let key = self.element_key(&it.key);
                 let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
                 let closure =
-                    self.closure_of(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
+                    self.make_closure_with(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
                 if let (true, Some(key)) = (it.r#static, key) {
                     let getter = it.kind == MethodDefinitionKind::Get;
-                    let member = Member { key, value: closure, span: it.span, getter };
-                    self.state.change(class.statics, |record| record.fields.push(member));
+                    let member = ObjectMember { key, value: closure, span: it.span, getter };
+                    self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
             ClassElement::PropertyDefinition(it) if it.r#static => {
                 let key = self.element_key(&it.key);
-                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
                 if let Some(key) = key {
-                    let member = Member { key, value, span: it.span, getter: false };
-                    self.state.change(class.statics, |record| record.fields.push(member));
+                    let member = ObjectMember { key, value, span: it.span, getter: false };
+                    self.memory.state.change(class.statics, |record| record.fields.push(member));
                 }
             }
             ClassElement::PropertyDefinition(it) if it.computed => {
@@ -64,7 +67,7 @@ impl<'a> Walk<'a, '_> {
             ClassElement::StaticBlock(it) => self.statements(&it.body),
             ClassElement::AccessorProperty(it) => {
                 if let Some(value) = &it.value {
-                    self.value(value);
+                    self.evaluate(value);
                 }
             }
             ClassElement::PropertyDefinition(_) | ClassElement::TSIndexSignature(_) => {}
@@ -72,19 +75,19 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
-        match self.key(key) {
-            Key::Known(step) => Some(step),
-            Key::Computed(_) => None,
+        match self.evaluate_property_key(key) {
+            MemberKey::Known(step) => Some(step),
+            MemberKey::Computed(_) => None,
         }
     }
 
     pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &Step) -> Value<'a> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
-            let found = self.state.object(class.statics).field(key).cloned();
+            let found = self.memory.state.object(class.statics).field(key).cloned();
             match found {
-                Some(Member { value: Value::Function(getter), getter: true, .. }) => {
-                    return self.follow(&getter, Givens::new(), None, Some(Value::Class(class)));
+                Some(ObjectMember { value: Value::Function(getter), getter: true, .. }) => {
+                    return self.follow_call(&getter, CallArguments::new(), None, Some(Value::Class(class)));
                 }
                 Some(member) => return member.value,
                 None => at = class.parent.clone(),
@@ -94,7 +97,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A method or getter of a class or its parents.
-    pub(super) fn inherited(
+    pub(super) fn inherited_member(
         &mut self,
         class: &Rc<ClassValue<'a>>,
         key: &Step,
@@ -108,10 +111,17 @@ impl<'a> Walk<'a, '_> {
                     continue;
                 }
                 match it.kind {
-                    MethodDefinitionKind::Method => return Some(self.method(&class, &it.value, this)),
+                    MethodDefinitionKind::Method => return Some(self.bind_method(&class, &it.value, this)),
                     MethodDefinitionKind::Get => {
-                        let Value::Function(getter) = self.method(&class, &it.value, this) else { continue };
-                        return Some(self.follow(&getter, Givens::new(), None, Some(this.clone())));
+                        let Value::Function(getter) = self.bind_method(&class, &it.value, this) else {
+                            continue;
+                        };
+                        return Some(self.follow_call(
+                            &getter,
+                            CallArguments::new(),
+                            None,
+                            Some(this.clone()),
+                        ));
                     }
                     MethodDefinitionKind::Set | MethodDefinitionKind::Constructor => {}
                 }
@@ -135,7 +145,7 @@ impl<'a> Walk<'a, '_> {
                     && it.kind == MethodDefinitionKind::Set
                     && !it.r#static
                     && step_of_key(&it.key).as_ref() == Some(key)
-                    && let Value::Function(setter) = self.method(&class, &it.value, this)
+                    && let Value::Function(setter) = self.bind_method(&class, &it.value, this)
                 {
                     return Some(setter);
                 }
@@ -145,13 +155,13 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
-    fn method(
+    fn bind_method(
         &mut self,
         class: &Rc<ClassValue<'a>>,
         function: &'a oxc_ast::ast::Function<'a>,
         this: &Value<'a>,
     ) -> Value<'a> {
-        let index = self.survey.by_span.get(&function.span).copied().unwrap_or(0);
+        let index = self.facts.survey.by_span.get(&function.span).copied().unwrap_or(0);
         Value::Function(Rc::new(Closure {
             code: FunctionCode::Function(function),
             function: index,
@@ -163,70 +173,80 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> Value<'a> {
-        let callee = self.raw(&it.callee);
-        let callee = self.handed_on(callee, it.callee.span());
-        let given = self.arguments(&it.arguments);
+        let callee = self.evaluate_raw(&it.callee);
+        let callee = self.note_escape(callee, it.callee.span());
+        let given = self.evaluate_arguments(&it.arguments);
         match callee {
             Value::Class(class) => {
-                let record = Record { kind: Kind::Instance(Rc::clone(&class)), ..Record::default() };
-                let object = self.state.new_object(record);
-                if self.constructing >= MAX_CALL_DEPTH || !self.follows_calls() {
-                    self.left_out = true;
+                let record =
+                    ObjectRecord { kind: RecordKind::Instance(Rc::clone(&class)), ..ObjectRecord::default() };
+                let object = self.memory.state.new_object(record);
+                if !self.calls.may_construct() {
+                    self.functions.left_out = true;
                     return Value::Object(object);
                 }
-                self.constructing += 1;
+                self.calls.constructing += 1;
                 self.construct(&class, object, given, Some(it.span));
-                self.constructing -= 1;
+                self.calls.constructing -= 1;
                 Value::Object(object)
             }
             Value::Function(closure) => {
-                let object = self.state.new_object(Record::default());
-                self.follow(&closure, given, Some(it.span), Some(Value::Object(object)));
+                let object = self.memory.state.new_object(ObjectRecord::default());
+                self.follow_call(&closure, given, Some(it.span), Some(Value::Object(object)));
                 Value::Object(object)
             }
             Value::Global(name) => self.new_global(&name, it.span, given),
-            other => self.unknown_call(it.span, &[other], &given),
+            other => self.call_unknown(it.span, &[other], &given),
         }
     }
 
-    fn new_global(&mut self, name: &str, span: Span, given: Givens<'a>) -> Value<'a> {
+    fn new_global(&mut self, name: &str, span: Span, given: CallArguments<'a>) -> Value<'a> {
         match name {
             "Promise" => {
-                let holder = self.state.new_object(Record { kind: Kind::Holder, ..Record::default() });
+                let holder = self
+                    .memory
+                    .state
+                    .new_object(ObjectRecord { kind: RecordKind::Collection, ..ObjectRecord::default() });
                 let resolve = Value::Global(format!("#resolve:{holder}").into());
                 if let Some((Value::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
                     let arguments = smallvec![(resolve, span, false), (Value::Unknown, span, false)];
-                    self.follow(&executor, arguments, None, None);
+                    self.follow_call(&executor, arguments, None, None);
                 }
-                let value = self.part(&Value::Object(holder), &Step::Any);
+                let value = self.memory.part(&Value::Object(holder), &Step::Any);
                 Value::Promise(Rc::new(settled(&value)), None)
             }
             "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
-                let kind = if name == "Array" { Kind::Array } else { Kind::Holder };
-                let mut record = Record { kind, ..Record::default() };
+                let kind = if name == "Array" { RecordKind::Array } else { RecordKind::Collection };
+                let mut record = ObjectRecord { kind, ..ObjectRecord::default() };
                 if matches!(name, "Map" | "WeakMap")
                     && let Some((pairs, _, _)) = given.first()
-                    && self.effectful(pairs, 0)
+                    && self.memory.can_reach_tool(pairs, 0)
                 {
-                    let map = self.state.new_object(record);
+                    let map = self.memory.state.new_object(record);
                     self.put_pairs(map, &pairs.clone(), span);
                     return Value::Object(map);
                 }
                 for (value, _, _) in &given {
-                    let item = self.part(value, &Step::Any);
+                    let item = self.memory.part(value, &Step::Any);
                     record.extra.push(item);
                 }
                 if given.is_empty() {
                     record.extra.clear();
                 }
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
-            _ => self.unknown_call(span, &[], &given),
+            _ => self.call_unknown(span, &[], &given),
         }
     }
 
-    fn construct(&mut self, class: &Rc<ClassValue<'a>>, object: u32, given: Givens<'a>, call: Option<Span>) {
+    fn construct(
+        &mut self,
+        class: &Rc<ClassValue<'a>>,
+        object: u32,
+        given: CallArguments<'a>,
+        call: Option<Span>,
+    ) {
         let constructor = class.class.body.body.iter().find_map(|element| match element {
             ClassElement::MethodDefinition(it)
                 if it.kind == MethodDefinitionKind::Constructor && it.value.body.is_some() =>
@@ -239,17 +259,17 @@ impl<'a> Walk<'a, '_> {
             if let Some(parent) = class.parent.clone() {
                 self.construct(&parent, object, given.clone(), None);
             }
-            self.fields(class, object);
+            self.initialise_fields(class, object);
         }
         if let Some(constructor) = constructor
-            && let Value::Function(closure) = self.method(class, constructor, &Value::Object(object))
+            && let Value::Function(closure) = self.bind_method(class, constructor, &Value::Object(object))
         {
-            self.follow(&closure, given, call, Some(Value::Object(object)));
+            self.follow_call(&closure, given, call, Some(Value::Object(object)));
         }
     }
 
     /// The fields a class gives a new instance.
-    fn fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
+    fn initialise_fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
         let activation = Rc::new(Activation {
             id: class.outer.id,
             function: class.outer.function,
@@ -257,87 +277,54 @@ impl<'a> Walk<'a, '_> {
             this: Some(Value::Object(object)),
             class: Some(Rc::clone(class)),
         });
-        let outer = std::mem::replace(&mut self.activation, activation);
+        let outer = std::mem::replace(&mut self.calls.activation, activation);
         for element in &class.class.body.body {
             let ClassElement::PropertyDefinition(it) = element else { continue };
             if it.r#static || it.declare {
                 continue;
             }
-            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.value(value));
+            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
             if let Some(key) = step_of_key(&it.key) {
-                let member = Member { key, value, span: it.span, getter: false };
-                self.state.change(object, |record| record.fields.push(member));
+                let member = ObjectMember { key, value, span: it.span, getter: false };
+                self.memory.state.change(object, |record| record.fields.push(member));
             }
         }
-        self.activation = outer;
-    }
-
-    /// The class of the method we are in.
-    fn here(&self) -> Option<Rc<ClassValue<'a>>> {
-        let mut at = Some(&self.activation);
-        while let Some(activation) = at {
-            if let Some(class) = &activation.class {
-                return Some(Rc::clone(class));
-            }
-            at = activation.outer.as_ref();
-        }
-        None
+        self.calls.activation = outer;
     }
 
     pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
-        let given = self.arguments(&it.arguments);
-        let this = self.this_object();
-        let Some(class) = self.here() else { return self.unknown_call(it.span, &[], &given) };
+        let given = self.evaluate_arguments(&it.arguments);
+        let this = self.calls.this_object();
+        let Some(class) = self.calls.class() else { return self.call_unknown(it.span, &[], &given) };
         match (class.parent.clone(), this) {
             (Some(parent), Some(object)) => {
                 self.construct(&parent, object, given, None);
-                self.fields(&class, object);
+                self.initialise_fields(&class, object);
             }
             (None, Some(object)) => {
-                self.unknown_call(it.span, &[], &given);
-                self.fields(&class, object);
+                self.call_unknown(it.span, &[], &given);
+                self.initialise_fields(&class, object);
             }
             _ => {}
         }
         Value::Undefined
     }
 
-    fn this_object(&self) -> Option<u32> {
-        let mut at = Some(&self.activation);
-        while let Some(activation) = at {
-            match &activation.this {
-                Some(Value::Object(object)) => return Some(*object),
-                Some(_) => return None,
-                None => at = activation.outer.as_ref(),
-            }
-        }
-        None
-    }
-
     pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let key = Step::Key(name.to_owned());
-        let method = match (self.here().and_then(|class| class.parent.clone()), self.this_object()) {
-            (Some(parent), Some(object)) => self.inherited(&parent, &key, &Value::Object(object)),
-            (Some(parent), None) => Some(self.static_member(&parent, &key)),
-            _ => None,
-        };
+        let method =
+            match (self.calls.class().and_then(|class| class.parent.clone()), self.calls.this_object()) {
+                (Some(parent), Some(object)) => self.inherited_member(&parent, &key, &Value::Object(object)),
+                (Some(parent), None) => Some(self.static_member(&parent, &key)),
+                _ => None,
+            };
         match method {
             Some(Value::Function(closure)) => {
-                let this = self.this();
-                self.follow(&closure, given, Some(it.span), Some(this))
+                let this = self.calls.this();
+                self.follow_call(&closure, given, Some(it.span), Some(this))
             }
-            _ => self.unknown_call(it.span, &[], &given),
+            _ => self.call_unknown(it.span, &[], &given),
         }
-    }
-}
-
-pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
-    match key {
-        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.as_str().to_owned())),
-        PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
-        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.as_str().to_owned())),
-        PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
-        _ => None,
     }
 }

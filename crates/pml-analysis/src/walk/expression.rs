@@ -1,40 +1,37 @@
 //! Expressions, in the order they are evaluated.
 
-use std::rc::Rc;
-
 use oxc_ast::ast::{
-    AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, ConditionalExpression,
-    Expression, IdentifierReference, LogicalExpression, LogicalOperator, TaggedTemplateExpression,
-    TemplateLiteral, UnaryExpression, UnaryOperator, UpdateExpression,
+    AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, Expression,
+    IdentifierReference, TaggedTemplateExpression, TemplateLiteral, UnaryExpression, UnaryOperator,
+    UpdateExpression,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{DecisionForm, Step};
+use pml_model::structure::Step;
 use smallvec::SmallVec;
 
-use super::Walk;
-use super::budget::Seen;
+use super::Walker;
+use super::memory::settled;
 use super::objects::append;
-use super::value::{Distinct, FunctionCode, Kind, Path, Record, Value, one_of};
+use super::syntax::number;
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
 use crate::roots;
 use crate::surface;
-use crate::survey::Mention;
+use crate::value::{FunctionCode, MemberPath, ObjectRecord, RecordKind, Value};
 
 /// Longer texts are not put together from their parts.
 const MAX_FOLDED_BYTES: usize = 64 * 1024;
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// The value of an expression that goes somewhere: `mcp` and its servers may not.
-    pub(super) fn value(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = self.raw(expression);
-        self.handed_on(value, expression.span())
+    pub(super) fn evaluate(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate_raw(expression);
+        self.note_escape(value, expression.span())
     }
 
     /// The value of a computed key. Which tool is meant is read off the source alone, never off what a variable
     /// seems to hold.
-    pub(super) fn key_value(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
-        let value = self.value(key);
+    pub(super) fn evaluate_key(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate(key);
         let is_root = match object {
             Value::Mcp | Value::Server(_) | Value::Capabilities => true,
             Value::Global(name) => &**name == "globalThis",
@@ -43,26 +40,34 @@ impl<'a> Walk<'a, '_> {
         if !is_root {
             return value;
         }
-        self.roots.constant(self.scoping, key).map_or(Value::Unknown, |text| Value::folded(text, key.span()))
+        self.facts
+            .roots
+            .constant(self.input.scoping, key)
+            .map_or(Value::Unknown, |text| Value::folded(text, key.span()))
     }
 
     /// A value that goes somewhere we do not follow it.
-    pub(super) fn handed_on(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
+    pub(super) fn note_escape(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
         match &value {
-            Value::Mcp => self.opaque(span, "`mcp` is handed on, so which tools are called cannot be known"),
+            Value::Mcp => {
+                self.permissions
+                    .opaque(span, "`mcp` is handed on, so which tools are called cannot be known");
+            }
             Value::Server(server) => {
                 let what =
                     format!("`mcp.{server}` is handed on, so which of its tools are called cannot be known");
-                self.opaque(span, what);
+                self.permissions.opaque(span, what);
             }
             Value::Capabilities => {
-                self.opaque(span, "`capabilities` is handed on, so which of them are called cannot be known");
+                self.permissions
+                    .opaque(span, "`capabilities` is handed on, so which of them are called cannot be known");
             }
             Value::Global(name) if &**name == "globalThis" => {
-                self.opaque(span, "`globalThis` is handed on, so which tools are called cannot be known");
+                self.permissions
+                    .opaque(span, "`globalThis` is handed on, so which tools are called cannot be known");
             }
             Value::Tool(..) | Value::Capability(_) => {
-                self.declare_value(&value, span);
+                self.permissions.declare_value(&value, span, &mut self.diagnostics);
                 return value;
             }
             _ => return value,
@@ -70,11 +75,12 @@ impl<'a> Walk<'a, '_> {
         Value::Unknown
     }
 
-    pub(super) fn raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// The value of an expression whatever it is; `mcp` and its servers may stand here, as the object of a member.
+    pub(super) fn evaluate_raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let span = expression.span();
-        self.steps = self.steps.saturating_add(1);
-        self.state.budget.spend(1);
-        if self.too_much(span) {
+        self.calls.step();
+        self.memory.budget().spend(1);
+        if self.is_spent_at(span) {
             return Value::Unknown;
         }
         match expression {
@@ -82,19 +88,19 @@ impl<'a> Walk<'a, '_> {
             Expression::NullLiteral(_) => Value::literal(serde_json::Value::Null, span),
             Expression::NumericLiteral(it) => Value::literal(number(it.value), span),
             Expression::StringLiteral(it) => Value::literal(it.value.as_str(), span),
-            Expression::BigIntLiteral(_) | Expression::RegExpLiteral(_) => self.computed(span, &[]),
+            Expression::BigIntLiteral(_) | Expression::RegExpLiteral(_) => self.memory.computed(span, &[]),
             Expression::TemplateLiteral(it) => self.template(it),
-            Expression::Identifier(it) => self.name(it),
-            Expression::ThisExpression(_) => self.this(),
+            Expression::Identifier(it) => self.read_name(it),
+            Expression::ThisExpression(_) => self.calls.this(),
             Expression::ArrayExpression(it) => self.array(it),
             Expression::ObjectExpression(it) => self.object(it),
-            Expression::ArrowFunctionExpression(it) => self.closure(FunctionCode::Arrow(it)),
-            Expression::FunctionExpression(it) => self.closure(FunctionCode::Function(it)),
-            Expression::ClassExpression(it) => self.class(it),
+            Expression::ArrowFunctionExpression(it) => self.make_closure(FunctionCode::Arrow(it)),
+            Expression::FunctionExpression(it) => self.make_closure(FunctionCode::Function(it)),
+            Expression::ClassExpression(it) => self.define_class(it),
             Expression::AssignmentExpression(it) => self.assignment(it),
             Expression::AwaitExpression(it) => {
-                let value = self.value(&it.argument);
-                self.awaited(value)
+                let value = self.evaluate(&it.argument);
+                self.await_value(value)
             }
             Expression::BinaryExpression(it) => self.binary(it),
             Expression::CallExpression(it) => self.call(it),
@@ -105,85 +111,68 @@ impl<'a> Walk<'a, '_> {
             Expression::SequenceExpression(it) => {
                 let mut last = Value::Undefined;
                 for expression in &it.expressions {
-                    last = self.value(expression);
+                    last = self.evaluate(expression);
                 }
                 last
             }
             Expression::TaggedTemplateExpression(it) => self.tagged(it),
             Expression::UnaryExpression(it) => self.unary(it),
             Expression::UpdateExpression(it) => self.update(it),
-            Expression::YieldExpression(it) => self.yielded(it.argument.as_ref(), it.delegate),
+            Expression::YieldExpression(it) => self.yield_value(it.argument.as_ref(), it.delegate),
             Expression::PrivateInExpression(it) => {
-                self.value(&it.right);
+                self.evaluate(&it.right);
                 Value::Unknown
             }
             Expression::ImportExpression(it) => {
-                self.value(&it.source);
-                self.ambient(span, "import()");
-                self.opaque(span, "`import()` could bring in anything");
+                self.evaluate(&it.source);
+                self.permissions.ambient(span, "import()");
+                self.permissions.opaque(span, "`import()` could bring in anything");
                 Value::Unknown
             }
-            Expression::ParenthesizedExpression(it) => self.raw(&it.expression),
+            Expression::ParenthesizedExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSAsExpression(it) => {
-                let value = self.raw(&it.expression);
-                self.typed(&value, &it.type_annotation);
+                let value = self.evaluate_raw(&it.expression);
+                self.note_optional_members(&value, &it.type_annotation);
                 value
             }
-            Expression::TSSatisfiesExpression(it) => self.raw(&it.expression),
+            Expression::TSSatisfiesExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSTypeAssertion(it) => {
-                let value = self.raw(&it.expression);
-                self.typed(&value, &it.type_annotation);
+                let value = self.evaluate_raw(&it.expression);
+                self.note_optional_members(&value, &it.type_annotation);
                 value
             }
-            Expression::TSNonNullExpression(it) => self.raw(&it.expression),
-            Expression::TSInstantiationExpression(it) => self.raw(&it.expression),
+            Expression::TSNonNullExpression(it) => self.evaluate_raw(&it.expression),
+            Expression::TSInstantiationExpression(it) => self.evaluate_raw(&it.expression),
             // The name of a class is no way to make functions.
             Expression::StaticMemberExpression(it)
                 if it.property.name == "name"
                     && matches!(&it.object, Expression::StaticMemberExpression(inner) if inner.property.name == "constructor") =>
             {
                 let Expression::StaticMemberExpression(inner) = &it.object else { return Value::Unknown };
-                let object = self.operand(&inner.object);
-                self.computed(span, &[object])
+                let object = self.evaluate_operand(&inner.object);
+                self.memory.computed(span, &[object])
             }
             Expression::StaticMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.step(&it.property.name);
-                let value = self.member(object, &key, it.property.span, span);
-                self.asked(key);
+                let key = self.keys.take(&it.property.name);
+                let value = self.read_member(object, &key, it.property.span, span);
+                self.keys.put_back(key);
                 value
             }
             Expression::ComputedMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.key_value(&object, &it.expression);
-                self.member_by(object, &key, it.expression.span(), span)
+                let key = self.evaluate_key(&object, &it.expression);
+                self.read_computed_member(object, &key, it.expression.span(), span)
             }
             Expression::PrivateFieldExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, span)
+                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, span)
             }
             _ => Value::Unknown,
         }
-    }
-
-    /// The object of a member: here `mcp` and its servers are at home.
-    pub(super) fn base(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        self.raw(expression)
-    }
-
-    /// Something computed at `span` from `values`.
-    pub(super) fn computed(&mut self, span: Span, values: &[Value<'a>]) -> Value<'a> {
-        let mut reads = Distinct::default();
-        for value in values {
-            let value = self.frozen(value);
-            let mut seen = Seen::default();
-            sources(&value, &mut reads, &mut seen);
-            self.state.budget.spend(seen.looked_at());
-        }
-        Value::Computed(span, reads.shared())
     }
 
     fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
@@ -194,10 +183,10 @@ impl<'a> Walk<'a, '_> {
                 parts.push((Value::folded(text, quasi.span), quasi.span));
             }
             if let Some(expression) = it.expressions.get(index) {
-                let value = self.value(expression);
-                self.unawaited(&value, expression.span(), "is put into a text");
-                self.uses.as_text(&value);
-                parts.push((self.frozen(&value), expression.span()));
+                let value = self.evaluate(expression);
+                self.complain_if_unawaited(&value, expression.span(), "is put into a text");
+                self.uses.note_text(&value);
+                parts.push((self.memory.freeze(&value), expression.span()));
             }
         }
         if it.expressions.is_empty() {
@@ -213,65 +202,65 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn tagged(&mut self, it: &'a TaggedTemplateExpression<'a>) -> Value<'a> {
-        let tag = self.raw(&it.tag);
+        let tag = self.evaluate_raw(&it.tag);
         let mut values = vec![Value::Unknown];
         for expression in &it.quasi.expressions {
-            values.push(self.value(expression));
+            values.push(self.evaluate(expression));
         }
         match tag {
             Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
-                self.opaque(it.span, "a tool is used as the tag of a template");
+                self.permissions.opaque(it.span, "a tool is used as the tag of a template");
                 if let Value::Tool(..) | Value::Capability(_) = tag {
-                    self.tool_as_value(&tag, it.tag.span());
+                    self.hand_on_tool(&tag, it.tag.span());
                 }
                 Value::Unknown
             }
             Value::Function(closure) => {
                 let arguments = values.into_iter().map(|value| (value, it.span, false)).collect();
-                self.follow(&closure, arguments, None, None)
+                self.follow_call(&closure, arguments, None, None)
             }
             other => {
                 values.push(other);
-                self.computed(it.span, &values)
+                self.memory.computed(it.span, &values)
             }
         }
     }
 
-    fn name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
-        let symbol = roots::variable(self.scoping, it);
+    fn read_name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
+        let symbol = roots::resolve_variable(self.input.scoping, it);
         match symbol {
-            Some(symbol) => match self.roots.aliases.get(&symbol) {
+            Some(symbol) => match self.facts.roots.aliases.get(&symbol) {
                 Some(root) => {
-                    self.touched.insert(it.span.start);
+                    self.permissions.touch(it.span);
                     Value::from(root)
                 }
                 None => self.read_symbol(symbol),
             },
-            None => self.free_name(it.name.as_str(), it.span),
+            None => self.read_free_name(it.name.as_str(), it.span),
         }
     }
 
-    pub(super) fn free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
-        self.touched.insert(span.start);
+    pub(super) fn read_free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+        self.permissions.touch(span);
         match name {
-            "args" => Value::Parameter(Path::default()),
+            "args" => Value::Parameter(MemberPath::default()),
             "mcp" => Value::Mcp,
             "capabilities" => Value::Capabilities,
             "undefined" => Value::Undefined,
-            "NaN" | "Infinity" => self.computed(span, &[]),
+            "NaN" | "Infinity" => self.memory.computed(span, &[]),
             "arguments" => {
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
-                let given = self.frames.last().map(|frame| frame.given.clone()).unwrap_or_default();
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
+                let given = self.calls.frames.last().map(|frame| frame.given.clone()).unwrap_or_default();
                 given.into_iter().for_each(|value| append(&mut record, value, span));
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             _ if surface::is_ambient(name) => {
-                self.ambient(span, name);
+                self.permissions.ambient(span, name);
                 if matches!(name, "eval" | "Function") {
-                    self.opaque(span, format!("`{name}` could run anything"));
+                    self.permissions.opaque(span, format!("`{name}` could run anything"));
                 }
                 let hint = surface::instead_of(name).map(str::to_owned);
-                self.complain(
+                self.diagnostics.complain(
                     Severity::Error,
                     Code::Ambient,
                     span,
@@ -282,10 +271,10 @@ impl<'a> Walk<'a, '_> {
             }
             _ if surface::is_global(name) => Value::Global(name.into()),
             _ => {
-                if !self.unknown_names.insert(name) {
+                if !self.diagnostics.is_first_unknown(name) {
                     return Value::Unknown;
                 }
-                self.complain(
+                self.diagnostics.complain(
                     Severity::Error,
                     Code::UnknownName,
                     span,
@@ -300,31 +289,41 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    pub(super) fn this(&self) -> Value<'a> {
-        let mut at = Some(&self.activation);
-        while let Some(activation) = at {
-            if let Some(this) = &activation.this {
-                return this.clone();
-            }
-            at = activation.outer.as_ref();
-        }
-        Value::Undefined
+    /// What a promise gives.
+    pub(super) fn await_value(&mut self, value: Value<'a>) -> Value<'a> {
+        self.memory.mark_awaited(&value);
+        settled(&value)
     }
 
-    /// What a promise gives.
-    pub(super) fn awaited(&mut self, value: Value<'a>) -> Value<'a> {
-        self.consume(&value);
-        settled(&value)
+    /// A promise used as if it were its value.
+    pub(super) fn complain_if_unawaited(
+        &mut self,
+        value: &Value<'a>,
+        span: Span,
+        how: impl std::fmt::Display,
+    ) {
+        if let Value::Promise(_, Some(pending)) = value {
+            let pending = &mut self.memory.promises[*pending as usize];
+            pending.consumed = true;
+            let what = pending.what.describe(&self.input);
+            self.diagnostics.complain(
+                Severity::Error,
+                Code::NotAwaited,
+                span,
+                format!("the promise of {what} {how}, not its result"),
+                Some("put `await` before it".to_owned()),
+            );
+        }
     }
 
     fn binary(&mut self, it: &'a BinaryExpression<'a>) -> Value<'a> {
         let compares = it.operator.is_equality() || it.operator == BinaryOperator::In;
         let (left, right) = if compares {
-            (self.compared(&it.left), self.compared(&it.right))
+            (self.evaluate_compared(&it.left), self.evaluate_compared(&it.right))
         } else {
-            (self.operand(&it.left), self.operand(&it.right))
+            (self.evaluate_operand(&it.left), self.evaluate_operand(&it.right))
         };
-        self.uses.operated(it.operator, &left, &right);
+        self.uses.note_operator(it.operator, &left, &right);
         if it.operator == BinaryOperator::Addition
             && let Some(text) = folded_text([&left, &right].into_iter())
         {
@@ -333,28 +332,28 @@ impl<'a> Walk<'a, '_> {
         if it.operator == BinaryOperator::In {
             // `"x" in args` asks whether an argument was given.
             if let (Some(name), Value::Parameter(path)) = (left.text(), &right) {
-                self.uses.optional(&path.then(Step::Key(name.to_owned())));
+                self.uses.note_optional(&path.then(Step::Key(name.to_owned())));
             }
         }
-        self.computed(it.span, &[left, right])
+        self.memory.computed(it.span, &[left, right])
     }
 
-    fn operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = self.value(expression);
-        self.unawaited(&value, expression.span(), "is computed with");
+    pub(super) fn evaluate_operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = self.evaluate(expression);
+        self.complain_if_unawaited(&value, expression.span(), "is computed with");
         value
     }
 
     /// A side of a comparison: comparing `mcp` with something, or asking what it has, gives nothing away.
-    fn compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let value = match self.raw(expression) {
+    fn evaluate_compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let value = match self.evaluate_raw(expression) {
             Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
                 Value::Unknown
             }
             Value::Global(name) if &*name == "globalThis" => Value::Unknown,
             value => value,
         };
-        self.unawaited(&value, expression.span(), "is computed with");
+        self.complain_if_unawaited(&value, expression.span(), "is computed with");
         value
     }
 
@@ -365,53 +364,53 @@ impl<'a> Walk<'a, '_> {
             return Value::literal(number(-literal.value), it.span);
         }
         if it.operator == UnaryOperator::Void {
-            let value = self.value(&it.argument);
-            self.consume(&value);
+            let value = self.evaluate(&it.argument);
+            self.memory.mark_awaited(&value);
             return Value::Undefined;
         }
         let value = match &it.argument {
             // `typeof unknownName` is the one safe way to name what may not exist.
             Expression::Identifier(name)
                 if it.operator == UnaryOperator::Typeof
-                    && name.reference_id.get().is_none_or(|id| !self.scoping.has_binding(id))
+                    && name.reference_id.get().is_none_or(|id| !self.input.scoping.has_binding(id))
                     && !matches!(name.name.as_str(), "args") =>
             {
-                self.touched.insert(name.span.start);
+                self.permissions.touch(name.span);
                 if surface::is_ambient(&name.name) {
-                    self.ambient(name.span, &name.name);
+                    self.permissions.ambient(name.span, &name.name);
                 }
                 Value::Unknown
             }
             argument if matches!(it.operator, UnaryOperator::Typeof | UnaryOperator::LogicalNot) => {
-                self.compared(argument)
+                self.evaluate_compared(argument)
             }
-            argument => self.operand(argument),
+            argument => self.evaluate_operand(argument),
         };
         match it.operator {
             UnaryOperator::UnaryPlus | UnaryOperator::UnaryNegation | UnaryOperator::BitwiseNot => {
-                self.uses.as_number(&value);
+                self.uses.note_number(&value);
             }
-            UnaryOperator::Delete => self.deleted(&it.argument),
+            UnaryOperator::Delete => self.delete_member(&it.argument),
             _ => {}
         }
-        self.computed(it.span, &[value])
+        self.memory.computed(it.span, &[value])
     }
 
-    fn deleted(&mut self, argument: &'a Expression<'a>) {
+    fn delete_member(&mut self, argument: &'a Expression<'a>) {
         let Some(member) = argument.as_member_expression() else { return };
         let Some(name) = member.static_property_name() else { return };
         if let Some(Value::Object(object)) = self.peek(member.object()) {
             let key = Step::Key(name.to_owned());
-            self.state.change(object, |record| record.fields.retain(|member| member.key != key));
+            self.memory.state.change(object, |record| record.fields.retain(|member| member.key != key));
         }
     }
 
     fn update(&mut self, it: &'a UpdateExpression<'a>) -> Value<'a> {
-        let place = self.place(&it.argument);
-        let old = self.get(&place, it.argument.span());
-        self.uses.as_number(&old);
-        let new = self.computed(it.argument.span(), std::slice::from_ref(&old));
-        self.put(place, new.clone(), it.span);
+        let place = self.assign_target(&it.argument);
+        let old = self.read_target(&place, it.argument.span());
+        self.uses.note_number(&old);
+        let new = self.memory.computed(it.argument.span(), std::slice::from_ref(&old));
+        self.write_target(place, new.clone(), it.span);
         if it.prefix { new } else { old }
     }
 
@@ -419,280 +418,34 @@ impl<'a> Walk<'a, '_> {
         let target = it.left.as_simple_assignment_target();
         if it.operator == AssignmentOperator::Assign {
             // The parts of a member target are evaluated before the right side.
-            let place = target.map(|target| self.place(target));
-            let value = self.raw(&it.right);
+            let place = target.map(|target| self.assign_target(target));
+            let value = self.evaluate_raw(&it.right);
             let value = match (&it.left, &value) {
                 (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => {
                     value
                 }
-                _ => self.handed_on(value, it.right.span()),
+                _ => self.note_escape(value, it.right.span()),
             };
             match place {
-                Some(place) => self.put(place, value.clone(), it.right.span()),
+                Some(place) => self.write_target(place, value.clone(), it.right.span()),
                 None => self.assign(&it.left, value.clone()),
             }
             return value;
         }
         let Some(target) = target else { return Value::Unknown };
-        let place = self.place(target);
-        let old = self.get(&place, target.span());
+        let place = self.assign_target(target);
+        let old = self.read_target(&place, target.span());
         if let Some(operator) = it.operator.to_logical_operator() {
             return self.logical_assignment(it, operator, place, old);
         }
-        let right = self.operand(&it.right);
+        let right = self.evaluate_operand(&it.right);
         if let Some(operator) = it.operator.to_binary_operator() {
-            self.uses.operated(operator, &old, &right);
+            self.uses.note_operator(operator, &old, &right);
         }
-        let new = self.computed(target.span(), &[old, right]);
-        self.put(place, new.clone(), it.span);
+        let new = self.memory.computed(target.span(), &[old, right]);
+        self.write_target(place, new.clone(), it.span);
         new
     }
-
-    fn logical_assignment(
-        &mut self,
-        it: &'a AssignmentExpression<'a>,
-        operator: LogicalOperator,
-        place: super::objects::Spot<'a>,
-        old: Value<'a>,
-    ) -> Value<'a> {
-        if let Value::Parameter(path) = &old {
-            self.uses.optional(path);
-        }
-        let Guarding { form, outcome, other, suffix, .. } = guarding(operator);
-        let decision =
-            self.guarded(&old, &it.right, (Place::Assign, it.span), it.left.span(), (form, suffix));
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        self.frontier = self.arm(decision, outcome, &before);
-        let right = self.value(&it.right);
-        self.default_for(operator, &old, &right);
-        self.put(place, right.clone(), it.right.span());
-        let done = self.end_arm(mark);
-        let frontier = self.arm(decision, other, &before);
-        let skipped = super::Way { changes: super::Changes::default(), frontier };
-        self.rejoin(done.into_iter().chain([skipped]));
-        self.state.budget.spend(old.width() + right.width());
-        one_of([old, right])
-    }
-
-    /// The decision of a logical operator, where a tool is reached in its right side.
-    fn guarded(
-        &mut self,
-        left: &Value<'a>,
-        right: &Expression<'a>,
-        (place, span): (Place, Span),
-        condition: Span,
-        (form, suffix): (DecisionForm, &'static str),
-    ) -> Option<u32> {
-        if !self.reaches(right.span()) {
-            return None;
-        }
-        self.decide(left);
-        self.decision_with(place, span, condition, form, Vec::new(), suffix)
-    }
-
-    /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
-    /// a parameter that was handed a function, holds here.
-    pub(super) fn reaches(&self, span: Span) -> bool {
-        let holds_function = |symbol| match self.read_symbol(symbol) {
-            held @ (Value::Function(_)
-            | Value::Tool(..)
-            | Value::Capability(_)
-            | Value::OneOf(_)
-            | Value::Item(..)
-            | Value::Object(_)) => self.calls_something(&held),
-            _ => false,
-        };
-        let mentions = self.survey.mentioned(span.start, span.end);
-        self.state.budget.spend(mentions.len() / 4);
-        self.survey.reaches(span.start, span.end)
-            || mentions.iter().any(|(_, mention)| match mention {
-                Mention::Variable(symbol) => holds_function(*symbol),
-                Mention::Arguments | Mention::Root => false,
-            })
-    }
-
-    fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
-        self.tested(&it.test);
-        self.guard(&it.test, false);
-        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::Ternary);
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        self.frontier = self.arm(decision, "true", &before);
-        let consequent = self.value(&it.consequent);
-        let yes = self.end_arm(mark);
-        self.frontier = self.arm(decision, "false", &before);
-        let alternate = self.value(&it.alternate);
-        let no = self.end_arm(mark);
-        self.rejoin(yes.into_iter().chain(no));
-        if let Some(path) = self.peek_parameter(&it.test) {
-            self.uses.optional(&path);
-        }
-        self.state.budget.spend(consequent.width() + alternate.width());
-        one_of([consequent, alternate])
-    }
-
-    fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
-        let left = self.operand(&it.left);
-        self.guard(&it.left, false);
-        let Guarding { place, form, outcome, other, suffix } = guarding(it.operator);
-        let decision = self.guarded(&left, &it.right, (place, it.span), it.left.span(), (form, suffix));
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        self.frontier = self.arm(decision, outcome, &before);
-        let right = self.value(&it.right);
-        let done = self.end_arm(mark);
-        let frontier = self.arm(decision, other, &before);
-        let skipped = super::Way { changes: super::Changes::default(), frontier };
-        self.rejoin(done.into_iter().chain([skipped]));
-        self.default_for(it.operator, &left, &right);
-        self.state.budget.spend(left.width() + right.width());
-        one_of([left, right])
-    }
-
-    /// `args.x ?? 5` and `args.x || 5`: `x` need not be given.
-    fn default_for(&mut self, operator: LogicalOperator, left: &Value<'a>, right: &Value<'a>) {
-        if let (LogicalOperator::Or | LogicalOperator::Coalesce, Value::Parameter(path)) = (operator, left) {
-            self.uses.defaulted(path, right);
-        }
-    }
-
-    /// A test that asks whether an argument was given makes it optional, unless the program then gives up.
-    pub(super) fn guard(&mut self, test: &'a Expression<'a>, gives_up: bool) {
-        match test.without_parentheses() {
-            Expression::UnaryExpression(it) if it.operator == UnaryOperator::LogicalNot => {
-                if !gives_up {
-                    self.guard(&it.argument, false);
-                }
-            }
-            Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof => {
-                self.guard(&it.argument, false);
-            }
-            Expression::LogicalExpression(it) => {
-                self.guard(&it.left, gives_up);
-                self.guard(&it.right, gives_up);
-            }
-            Expression::BinaryExpression(it) if it.operator.is_equality() => {
-                let is_nothing = |side: &Expression<'_>| side.is_null_or_undefined();
-                let sides = [(&it.left, &it.right), (&it.right, &it.left)];
-                for (asked, other) in sides {
-                    let is_typeof = matches!(asked, Expression::UnaryExpression(it) if it.operator == UnaryOperator::Typeof);
-                    let is_not =
-                        matches!(it.operator, BinaryOperator::Inequality | BinaryOperator::StrictInequality);
-                    if (is_nothing(other) || is_typeof) && (!gives_up || is_not) {
-                        self.guard(asked, false);
-                    }
-                }
-            }
-            other => {
-                if let Some(path) = self.peek_parameter(other) {
-                    self.uses.optional(&path);
-                }
-            }
-        }
-    }
-
-    fn peek_parameter(&self, expression: &'a Expression<'a>) -> Option<Path> {
-        match self.peek(expression) {
-            Some(Value::Parameter(path)) if !path.steps().is_empty() => Some(path),
-            _ => None,
-        }
-    }
-
-    /// What a chain of names and members holds, without following anything.
-    pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
-        match expression.without_parentheses() {
-            Expression::Identifier(it) => match roots::variable(self.scoping, it) {
-                Some(symbol) => Some(self.read_symbol(symbol)),
-                None if it.name == "args" => Some(Value::Parameter(Path::default())),
-                None => None,
-            },
-            Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
-                Value::Parameter(path) => {
-                    Some(Value::Parameter(path.then(Step::Key(it.property.name.as_str().to_owned()))))
-                }
-                Value::Object(object) => self
-                    .state
-                    .object(object)
-                    .field(&Step::Key(it.property.name.as_str().to_owned()))
-                    .map(|member| member.value.clone()),
-                _ => None,
-            },
-            Expression::TSAsExpression(it) => self.peek(&it.expression),
-            Expression::TSNonNullExpression(it) => self.peek(&it.expression),
-            _ => None,
-        }
-    }
-
-    /// A promise used as if it were its value.
-    pub(super) fn unawaited(&mut self, value: &Value<'a>, span: Span, how: impl std::fmt::Display) {
-        if let Value::Promise(_, Some(pending)) = value {
-            let what = self.promised(&self.pendings[*pending as usize].what);
-            self.pendings[*pending as usize].consumed = true;
-            self.complain(
-                Severity::Error,
-                Code::NotAwaited,
-                span,
-                format!("the promise of {what} {how}, not its result"),
-                Some("put `await` before it".to_owned()),
-            );
-        }
-    }
-}
-
-/// The value behind promises.
-pub(super) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
-    match value {
-        Value::Promise(..) | Value::OneOf(_) => {
-            let mut found = Distinct::default();
-            settle(value, &mut found, &mut Seen::default());
-            found.one_of()
-        }
-        other => other.clone(),
-    }
-}
-
-fn settle<'a>(value: &Value<'a>, found: &mut Distinct<'a>, seen: &mut Seen) {
-    match value {
-        Value::Promise(inner, _) => {
-            if seen.is_new(Rc::as_ptr(inner) as usize, 0) {
-                settle(inner, found, seen);
-            }
-        }
-        Value::OneOf(values) => values.iter().for_each(|value| settle(value, found, seen)),
-        other => found.add(other),
-    }
-}
-
-/// The leaves something is computed from.
-pub(super) fn sources<'a>(value: &Value<'a>, into: &mut Distinct<'a>, seen: &mut Seen) {
-    seen.look();
-    match value {
-        Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
-            into.add(value);
-        }
-        Value::Record(record) if seen.is_new(Rc::as_ptr(record) as usize, 0) => {
-            record.fields.iter().for_each(|member| sources(&member.value, into, seen));
-            let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
-            rest.for_each(|value| sources(value, into, seen));
-        }
-        Value::Template(parts) if seen.is_new(parts.as_ptr() as usize, 0) => {
-            parts.iter().for_each(|(value, _)| sources(value, into, seen));
-        }
-        Value::Computed(_, values) | Value::OneOf(values) if seen.is_new(values.as_ptr() as usize, 0) => {
-            values.iter().for_each(|value| sources(value, into, seen));
-        }
-        Value::Promise(inner, _) if seen.is_new(Rc::as_ptr(inner) as usize, 0) => sources(inner, into, seen),
-        _ => {}
-    }
-}
-
-/// A number as JSON has it: whole numbers without a point.
-pub(super) fn number(value: f64) -> serde_json::Value {
-    if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
-        return (value as i64).into();
-    }
-    serde_json::Number::from_f64(value).map_or(serde_json::Value::Null, Into::into)
 }
 
 /// The text that literal parts make together.
@@ -716,38 +469,4 @@ fn folded_text<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>> + Clone) -
         }
     }
     Some(text)
-}
-
-/// The same expression behind `as`, `!` and parentheses.
-pub(super) fn plain<'a, 'e>(expression: &'e Expression<'a>) -> &'e Expression<'a> {
-    match expression {
-        Expression::ParenthesizedExpression(it) => plain(&it.expression),
-        Expression::TSAsExpression(it) => plain(&it.expression),
-        Expression::TSSatisfiesExpression(it) => plain(&it.expression),
-        Expression::TSTypeAssertion(it) => plain(&it.expression),
-        Expression::TSNonNullExpression(it) => plain(&it.expression),
-        Expression::TSInstantiationExpression(it) => plain(&it.expression),
-        other => other,
-    }
-}
-
-/// How a logical operator chooses whether its right side is evaluated.
-struct Guarding {
-    place: Place,
-    form: DecisionForm,
-    /// With which the right side is evaluated.
-    outcome: &'static str,
-    /// With which it is not.
-    other: &'static str,
-    /// What is asked of the left side.
-    suffix: &'static str,
-}
-
-fn guarding(operator: LogicalOperator) -> Guarding {
-    let (place, form, outcome, other, suffix) = match operator {
-        LogicalOperator::And => (Place::Test, DecisionForm::And, "true", "false", ""),
-        LogicalOperator::Or => (Place::Test, DecisionForm::Or, "false", "true", ""),
-        LogicalOperator::Coalesce => (Place::Nullish, DecisionForm::Nullish, "true", "false", " == null"),
-    };
-    Guarding { place, form, outcome, other, suffix }
 }

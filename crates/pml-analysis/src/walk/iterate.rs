@@ -6,24 +6,27 @@ use oxc_span::Span;
 use pml_model::structure::{LoopForm, Step};
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::repeat::{Exit, Head};
-use super::value::{Closure, Kind, Path, Record, Value};
-use super::{DraftKind, Promised, Target, Walk};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::{PromiseOrigin, settled};
+use super::parts::graph::DraftKind;
+use super::repeat::{LoopExit, LoopHead};
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
-use crate::operations::{Binds, Operation};
+use crate::marks::ProbePlace;
+use crate::operations::{CallbackParameters, Operation};
+use crate::value::{Closure, MemberPath, ObjectRecord, RecordKind, Value};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// An operation whose callback reaches a tool: a loop.
     #[expect(clippy::too_many_arguments, reason = "one story, told once")]
-    pub(super) fn iterate(
+    pub(super) fn iterate_callback(
         &mut self,
         operation: &'static Operation,
         subject: &Value<'a>,
         (function, at, name): (&Value<'a>, Span, Option<Span>),
         over: Span,
-        binds: Binds,
+        binds: CallbackParameters,
         start: Option<Value<'a>>,
         call: Span,
     ) -> Value<'a> {
@@ -31,63 +34,76 @@ impl<'a> Walk<'a, '_> {
             Value::Function(closure) => closure.code.span(),
             _ => at,
         };
-        let head = Head { place: Place::Turn, span, over, form: LoopForm::Callback, exit: Exit::AtHead };
-        let start = start.unwrap_or_else(|| self.part(subject, &Step::Any));
-        let accumulator = (binds == Binds::Reduce).then(|| self.new_phi(start, None));
+        let head = LoopHead {
+            place: ProbePlace::Turn,
+            span,
+            over,
+            form: LoopForm::Callback,
+            exit: LoopExit::AtHead,
+        };
+        let start = start.unwrap_or_else(|| self.memory.part(subject, &Step::Any));
+        let accumulator = (binds == CallbackParameters::Reduce).then(|| self.memory.new_phi(start, None));
         let mut returned = Value::Undefined;
         let handed = match (function, name) {
-            (Value::Function(closure), Some(name)) => self.handed(closure, name),
+            (Value::Function(closure), Some(name)) => self.context_when_handed(closure, name),
             _ => None,
         };
         // The function itself reports its turns, in the context that it has.
-        let outer = self.context;
-        self.context = handed.unwrap_or(outer);
-        self.repeat(&head, |walk, node| {
-            let item = walk.item(subject, node);
+        let outer = self.probes.context;
+        self.probes.context = handed.unwrap_or(outer);
+        self.walk_loop(&head, |walk, node| {
+            let item = walk.loop_item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
-                walk.phis[phi as usize].node = Some(node);
+                walk.memory.phis[phi as usize].node = Some(node);
             }
             let given = callback_arguments(binds, accumulator, &item, over);
             returned = match (function, handed) {
                 (Value::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
-                _ => walk.called_back(function, given, at),
+                _ => walk.call_callback(function, given, at),
             };
             // A callback's own result only matters here when it is collected.
-            walk.live = true;
+            walk.flow.live = true;
         });
-        self.context = outer;
-        self.waits_for(operation.name, &returned, call);
+        self.probes.context = outer;
+        self.complain_unless_waiting(operation.name, &returned, call);
         if let Some(phi) = accumulator {
-            let result = super::expression::settled(&returned);
-            self.consume(&returned);
-            self.feed(phi, &result);
-            let pending =
-                matches!(returned, Value::Promise(..)).then(|| self.pending(call, Promised::Reduce));
-            let value = Value::Phi(phi, Path::default());
+            let result = settled(&returned);
+            self.memory.mark_awaited(&returned);
+            self.memory.feed_phi(phi, &result);
+            let pending = matches!(returned, Value::Promise(..))
+                .then(|| self.memory.add_promise(call, PromiseOrigin::Reduce));
+            let value = Value::Phi(phi, MemberPath::default());
             return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
         }
-        self.collected_by(operation.name, subject, returned, call)
+        self.iteration_result(operation.name, subject, returned, call)
     }
 
-    pub(super) fn called_back(&mut self, function: &Value<'a>, given: Givens<'a>, at: Span) -> Value<'a> {
+    pub(super) fn call_callback(
+        &mut self,
+        function: &Value<'a>,
+        given: CallArguments<'a>,
+        at: Span,
+    ) -> Value<'a> {
         match function {
-            Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
+            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
             Value::Tool(server, name) => {
-                let target = Target::Tool { server: Rc::clone(server), name: Rc::clone(name) };
+                let target = CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                 self.handed_tool_call(target, given, at)
             }
-            Value::Capability(name) => self.handed_tool_call(Target::Capability(Rc::clone(name)), given, at),
-            Value::OneOf(functions) => self.one_of_calls(functions, &given, at),
+            Value::Capability(name) => {
+                self.handed_tool_call(CallTarget::Capability(Rc::clone(name)), given, at)
+            }
+            Value::OneOf(functions) => self.call_one_of(functions, &given, at),
             _ => Value::Unknown,
         }
     }
 
     /// A tool called by an operation it was handed to.
-    fn handed_tool_call(&mut self, target: Target, given: Givens<'a>, at: Span) -> Value<'a> {
-        let value = self.tool_call(target, given, at, at);
+    fn handed_tool_call(&mut self, target: CallTarget, given: CallArguments<'a>, at: Span) -> Value<'a> {
+        let value = self.call_tool(target, given, at, at);
         if let Value::Promise(result, _) = &value
             && let Value::Result(node, _) = **result
-            && let DraftKind::Call(call) = &mut self.nodes[node as usize].kind
+            && let DraftKind::Call(call) = &mut self.graph.nodes[node as usize].kind
         {
             call.as_value = true;
         }
@@ -95,7 +111,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Operations that do not wait for their callback.
-    fn waits_for(&mut self, name: &str, returned: &Value<'a>, call: Span) {
+    fn complain_unless_waiting(&mut self, name: &str, returned: &Value<'a>, call: Span) {
         if !matches!(returned, Value::Promise(..)) {
             return;
         }
@@ -110,11 +126,11 @@ impl<'a> Walk<'a, '_> {
             ),
             _ => return,
         };
-        self.consume(returned);
-        self.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
+        self.memory.mark_awaited(returned);
+        self.diagnostics.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
     }
 
-    fn collected_by(
+    fn iteration_result(
         &mut self,
         name: &str,
         subject: &Value<'a>,
@@ -124,21 +140,21 @@ impl<'a> Walk<'a, '_> {
         match name {
             "forEach" => Value::Undefined,
             "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(returned);
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             "filter" | "sort" | "toSorted" => {
-                let item = self.part(subject, &Step::Any);
-                let mut record = Record { kind: Kind::Array, ..Record::default() };
+                let item = self.memory.part(subject, &Step::Any);
+                let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(item);
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
-            "find" | "findLast" => self.part(subject, &Step::Any),
+            "find" | "findLast" => self.memory.part(subject, &Step::Any),
             _ => {
-                self.consume(&returned);
-                let returned = super::expression::settled(&returned);
-                self.computed(call, &[subject.clone(), returned])
+                self.memory.mark_awaited(&returned);
+                let returned = settled(&returned);
+                self.memory.computed(call, &[subject.clone(), returned])
             }
         }
     }
@@ -148,38 +164,41 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         closure: &Rc<Closure<'a>>,
         subject: &Value<'a>,
-        binds: Binds,
+        binds: CallbackParameters,
         over: Span,
     ) {
-        let head = Head {
-            place: Place::Turn,
+        let head = LoopHead {
+            place: ProbePlace::Turn,
             span: closure.code.span(),
             over,
             form: LoopForm::Callback,
-            exit: Exit::AtHead,
+            exit: LoopExit::AtHead,
         };
-        self.repeat(&head, |walk, _| {
-            let item = walk.part(subject, &Step::Any);
+        self.walk_loop(&head, |walk, _| {
+            let item = walk.memory.part(subject, &Step::Any);
             let given = callback_arguments(binds, None, &item, over);
-            walk.follow(closure, given, None, None);
-            walk.live = true;
+            walk.follow_call(closure, given, None, None);
+            walk.flow.live = true;
         });
     }
 }
 
 pub(super) fn callback_arguments<'a>(
-    binds: Binds,
+    binds: CallbackParameters,
     accumulator: Option<u32>,
     item: &Value<'a>,
     span: Span,
-) -> Givens<'a> {
+) -> CallArguments<'a> {
     let given = |value: &Value<'a>| (value.clone(), span, false);
     match binds {
-        Binds::Reduce => {
-            let accumulator = accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, Path::default()));
+        CallbackParameters::Reduce => {
+            let accumulator =
+                accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, MemberPath::default()));
             smallvec![given(&accumulator), given(item)]
         }
-        Binds::Compare => smallvec![given(item), given(item)],
-        Binds::Each | Binds::Match | Binds::Member => smallvec![given(item)],
+        CallbackParameters::Compare => smallvec![given(item), given(item)],
+        CallbackParameters::Each | CallbackParameters::Match | CallbackParameters::Member => {
+            smallvec![given(item)]
+        }
     }
 }

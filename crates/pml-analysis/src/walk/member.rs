@@ -7,17 +7,27 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::{DecisionForm, Step};
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::objects::{has_sources, longer, step_of};
-use super::value::{Path, Value, one_of};
-use super::{DraftKind, Target, Walk};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::{has_sources, longer};
+use super::parts::flow::{FlowPath, OptionalChain};
+use super::parts::graph::DraftKind;
+use super::places::step_of;
+use super::target::CallTarget;
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
+use crate::marks::ProbePlace;
+use crate::value::{MemberPath, RecordKind, Value, one_of};
 use crate::{schema, surface};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// A member whose name is known.
-    pub(super) fn member(&mut self, object: Value<'a>, key: &Step, key_span: Span, span: Span) -> Value<'a> {
+    pub(super) fn read_member(
+        &mut self,
+        object: Value<'a>,
+        key: &Step,
+        key_span: Span,
+        span: Span,
+    ) -> Value<'a> {
         let number;
         let name = match key {
             Step::Key(name) => name.as_str(),
@@ -25,10 +35,10 @@ impl<'a> Walk<'a, '_> {
                 number = index.to_string();
                 number.as_str()
             }
-            Step::Any => return self.part(&object, key),
+            Step::Any => return self.memory.part(&object, key),
         };
         if name == "constructor" && !self.has_own(&object, key) {
-            self.opaque(span, "`constructor` leads to functions made from text");
+            self.permissions.opaque(span, "`constructor` leads to functions made from text");
         }
         match object {
             Value::Mcp => Value::Server(name.into()),
@@ -38,33 +48,33 @@ impl<'a> Walk<'a, '_> {
             Value::Promise(inner, pending) => {
                 if !matches!(name, "then" | "catch" | "finally") {
                     let promise = Value::Promise(Rc::clone(&inner), pending);
-                    self.unawaited(&promise, span, format_args!("is asked for `{name}`"));
+                    self.complain_if_unawaited(&promise, span, format_args!("is asked for `{name}`"));
                 }
-                self.member((*inner).clone(), key, key_span, span)
+                self.read_member((*inner).clone(), key, key_span, span)
             }
             Value::Class(class) => self.static_member(&class, key),
             Value::Object(index) => self.object_member(index, key),
-            _ if name == "length" => self.computed(span, &[object]),
+            _ if name == "length" => self.memory.computed(span, &[object]),
             Value::Result(node, path) => {
-                self.known_field(node, &path, key, key_span);
-                self.part(&Value::Result(node, path), key)
+                self.check_field(node, &path, key, key_span);
+                self.memory.part(&Value::Result(node, path), key)
             }
             Value::Parameter(path) => {
                 let path = longer(&path, key);
-                self.uses.read(&path);
+                self.uses.note_read(&path);
                 Value::Parameter(path)
             }
             Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
-            other => self.part(&other, key),
+            other => self.memory.part(&other, key),
         }
     }
 
     fn has_own(&self, object: &Value<'a>, key: &Step) -> bool {
-        matches!(object, Value::Object(index) if self.state.object(*index).field(key).is_some())
+        matches!(object, Value::Object(index) if self.memory.state.object(*index).field(key).is_some())
     }
 
     /// A member whose name is a value.
-    pub(super) fn member_by(
+    pub(super) fn read_computed_member(
         &mut self,
         object: Value<'a>,
         key: &Value<'a>,
@@ -72,29 +82,30 @@ impl<'a> Walk<'a, '_> {
         span: Span,
     ) -> Value<'a> {
         if let Some(step) = step_of(key) {
-            return self.member(object, &step, key_span, span);
+            return self.read_member(object, &step, key_span, span);
         }
         match object {
             Value::Mcp | Value::Server(_) | Value::Capabilities => {
-                let what = format!("`{}` is decided when the program runs", self.text(span));
-                self.opaque(span, what);
+                let what = format!("`{}` is decided when the program runs", self.input.text(span));
+                self.permissions.opaque(span, what);
                 Value::Unknown
             }
             Value::Global(name) if &*name == "globalThis" => {
-                self.opaque(span, "`globalThis` is asked for a name decided when the program runs");
+                self.permissions
+                    .opaque(span, "`globalThis` is asked for a name decided when the program runs");
                 Value::Unknown
             }
             object => {
                 let part = match &object {
                     Value::Parameter(path) => {
-                        self.uses.read(path);
-                        self.part(&object, &Step::Any)
+                        self.uses.note_read(path);
+                        self.memory.part(&object, &Step::Any)
                     }
-                    _ => self.part(&object, &Step::Any),
+                    _ => self.memory.part(&object, &Step::Any),
                 };
                 // A value looked up by another depends on both; a function stays what it is.
-                if has_sources(key) && !self.effectful(&part, 0) {
-                    self.computed(span, &[part, key.clone()])
+                if has_sources(key) && !self.memory.can_reach_tool(&part, 0) {
+                    self.memory.computed(span, &[part, key.clone()])
                 } else {
                     part
                 }
@@ -104,9 +115,13 @@ impl<'a> Walk<'a, '_> {
 
     /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
     /// says which one.
-    pub(super) fn looked_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
-        let is_table = !has_sources(&self.frozen(&held)) && !self.effectful(&held, 0);
-        if is_table && has_sources(key) { self.computed(span, std::slice::from_ref(key)) } else { held }
+    pub(super) fn look_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
+        let is_table = !has_sources(&self.memory.freeze(&held)) && !self.memory.can_reach_tool(&held, 0);
+        if is_table && has_sources(key) {
+            self.memory.computed(span, std::slice::from_ref(key))
+        } else {
+            held
+        }
     }
 
     fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
@@ -115,12 +130,12 @@ impl<'a> Walk<'a, '_> {
         }
         match name {
             "mcp" => Value::Mcp,
-            "args" => Value::Parameter(Path::default()),
+            "args" => Value::Parameter(MemberPath::default()),
             "capabilities" => Value::Capabilities,
             _ if surface::is_ambient(name) => {
-                self.ambient(span, name);
+                self.permissions.ambient(span, name);
                 if matches!(name, "eval" | "Function") {
-                    self.opaque(span, format!("`{name}` could run anything"));
+                    self.permissions.opaque(span, format!("`{name}` could run anything"));
                 }
                 Value::Unknown
             }
@@ -129,32 +144,39 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn object_member(&mut self, index: u32, key: &Step) -> Value<'a> {
-        let record = Rc::clone(self.state.object(index));
+        let record = Rc::clone(self.memory.state.object(index));
         if let Some(member) = record.field(key)
             && member.getter
             && let Value::Function(getter) = &member.value
         {
-            return self.follow(&Rc::clone(getter), Givens::new(), None, Some(Value::Object(index)));
+            return self.follow_call(
+                &Rc::clone(getter),
+                CallArguments::new(),
+                None,
+                Some(Value::Object(index)),
+            );
         }
         if record.field(key).is_none()
-            && let super::value::Kind::Instance(class) = &record.kind
+            && let RecordKind::Instance(class) = &record.kind
         {
             let class = Rc::clone(class);
-            if let Some(value) = self.inherited(&class, key, &Value::Object(index)) {
+            if let Some(value) = self.inherited_member(&class, key, &Value::Object(index)) {
                 return value;
             }
         }
         if matches!(key, Step::Key(name) if name == "length") && record.field(key).is_none() {
-            return self.computed(Span::default(), &[Value::Object(index)]);
+            return self.memory.computed(Span::default(), &[Value::Object(index)]);
         }
-        self.part(&Value::Object(index), key)
+        self.memory.part(&Value::Object(index), key)
     }
 
     /// The result of a tool that says what it gives has no such member.
-    fn known_field(&mut self, node: u32, path: &Path, key: &Step, span: Span) {
-        let DraftKind::Call(call) = &self.nodes[node as usize].kind else { return };
-        let Target::Tool { server, name } = &call.target else { return };
-        let Some(output) = self.catalogue.tool(server, name).and_then(|tool| tool.output()) else { return };
+    fn check_field(&mut self, node: u32, path: &MemberPath, key: &Step, span: Span) {
+        let DraftKind::Call(call) = &self.graph.nodes[node as usize].kind else { return };
+        let CallTarget::Tool { server, name } = &call.target else { return };
+        let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
+            return;
+        };
         let mut steps = path.steps().to_vec();
         steps.push(key.clone());
         let Err(missing) = schema::follow(output, output, &steps) else { return };
@@ -164,57 +186,55 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         let (Step::Key(wanted), false) = (key, is_method_of_values(key)) else { return };
-        let id = self.nodes[node as usize].id;
+        let id = self.graph.nodes[node as usize].id;
         let known: Vec<&str> = missing.known.clone();
         let near = schema::nearest(wanted, known.iter().copied());
         let hint = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", list(&known)),
         };
-        self.complain(
+        self.diagnostics.complain(
             Severity::Warning,
             Code::UnknownField,
             span,
             format!("the result of {id} (`{server}:{name}`) {has} `{wanted}`"),
             Some(hint),
         );
-        if let Some(last) = self.complaints.last_mut() {
-            last.node = Some(id);
-        }
+        self.diagnostics.last_is_about(id);
     }
 
     pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> Value<'a> {
-        self.chain.push(super::Chain { end: it.span.end, decisions: Vec::new() });
-        let mark = self.state.mark();
+        self.flow.chains.push(OptionalChain { end: it.span.end, decisions: Vec::new() });
+        let mark = self.memory.state.mark();
         let value = match &it.expression {
             ChainElement::CallExpression(call) => self.call(call),
-            ChainElement::TSNonNullExpression(inner) => self.raw(&inner.expression),
+            ChainElement::TSNonNullExpression(inner) => self.evaluate_raw(&inner.expression),
             ChainElement::StaticMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
+                self.read_member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
             }
             ChainElement::ComputedMemberExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                let key = self.key_value(&object, &it.expression);
-                self.member_by(object, &key, it.expression.span(), it.span)
+                let key = self.evaluate_key(&object, &it.expression);
+                self.read_computed_member(object, &key, it.expression.span(), it.span)
             }
             ChainElement::PrivateFieldExpression(it) => {
-                let object = self.base(&it.object);
+                let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
+                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
             }
         };
-        let decisions = self.chain.pop().expect("pushed above").decisions;
+        let decisions = self.flow.chains.pop().expect("pushed above").decisions;
         if decisions.is_empty() {
             return value;
         }
         // What the guarded part changed may not have happened.
-        let done = self.end_arm(mark);
-        let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.outcome(ends)))).collect();
-        let skipped = super::Way { changes: super::Changes::default(), frontier };
-        self.rejoin(done.into_iter().chain([skipped]));
+        let done = self.flow.end_arm(&mut self.memory.state, mark);
+        let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.graph.outcome(ends)))).collect();
+        let skipped = FlowPath::unchanged(frontier);
+        self.flow.rejoin(&mut self.memory.state, done.into_iter().chain([skipped]));
         one_of([value, Value::Undefined])
     }
 
@@ -232,12 +252,14 @@ impl<'a> Walk<'a, '_> {
         if let Value::Parameter(path) = &object
             && !path.steps().is_empty()
         {
-            self.uses.optional(path);
+            self.uses.note_optional(path);
         }
-        let Some(end) = self.chain.last().map(|chain| chain.end) else { return object };
-        if self.calls_something(&object) || self.reaches(Span::new(object_expression.span().end, end)) {
+        let Some(end) = self.flow.chains.last().map(|chain| chain.end) else { return object };
+        if self.memory.leads_to_tool(&object)
+            || self.reaches_tool(Span::new(object_expression.span().end, end))
+        {
             let node = self.decision_with(
-                Place::Optional,
+                ProbePlace::Optional,
                 span,
                 object_expression.span(),
                 DecisionForm::Optional,
@@ -245,23 +267,13 @@ impl<'a> Walk<'a, '_> {
                 " != null",
             );
             if let Some(node) = node {
-                self.frontier = smallvec![(node, Some(self.outcome("true")))];
-                if let Some(chain) = self.chain.last_mut() {
+                self.flow.frontier = smallvec![(node, Some(self.graph.outcome("true")))];
+                if let Some(chain) = self.flow.chains.last_mut() {
                     chain.decisions.push((node, "false"));
                 }
             }
         }
         object
-    }
-
-    /// The value leads to a tool when called.
-    pub(super) fn calls_something(&self, value: &Value<'a>) -> bool {
-        match value {
-            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
-                true
-            }
-            other => self.effectful(other, 0),
-        }
     }
 }
 

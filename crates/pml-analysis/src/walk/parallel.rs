@@ -8,12 +8,14 @@ use pml_model::structure::{ForkForm, Step};
 use rustc_hash::FxHashSet;
 use smallvec::smallvec;
 
-use super::call::Givens;
-use super::expression::{plain, settled};
+use super::Walker;
+use super::arguments::CallArguments;
+use super::memory::{PromiseOrigin, settled};
 use super::objects::append;
-use super::value::{Kind, Member, Record, Value, one_of};
-use super::{Changes, DraftKind, Frontier, Promised, Walk, Way};
-use crate::marks::Place;
+use super::parts::graph::{DraftKind, Frontier, add_points};
+use super::syntax::plain;
+use crate::marks::ProbePlace;
+use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
 /// The fork a name of the language makes.
 pub(super) fn form(name: &str) -> Option<ForkForm> {
@@ -26,94 +28,96 @@ pub(super) fn form(name: &str) -> Option<ForkForm> {
     }
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn fork(&mut self, it: &'a CallExpression<'a>, form: ForkForm) -> Value<'a> {
-        if self.quiet > 0 {
-            let given = self.arguments(&it.arguments);
+        if self.recording.is_quiet() {
+            let given = self.evaluate_arguments(&it.arguments);
             let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
-            return self.joined(value, form, it.span);
+            return self.join_results(value, form, it.span);
         }
-        let fork = self.node(Place::Fork, it.span, DraftKind::Fork { form });
-        let start: Frontier = self.frontier.clone();
+        let fork = self.node(ProbePlace::Fork, it.span, DraftKind::Fork { form });
+        let start: Frontier = self.flow.frontier.clone();
         let (value, mut ends) = match it.arguments.first().and_then(Argument::as_expression).map(plain) {
-            Some(Expression::ArrayExpression(array)) => self.members(&array.elements, array.span, &start),
+            Some(Expression::ArrayExpression(array)) => {
+                self.fork_members(&array.elements, array.span, &start)
+            }
             Some(other) => {
-                let value = self.value(other);
-                (value, self.frontier.clone())
+                let value = self.evaluate(other);
+                (value, self.flow.frontier.clone())
             }
             None => (Value::Undefined, start.clone()),
         };
         for extra in it.arguments.iter().skip(1) {
             if let Some(extra) = extra.as_expression() {
-                self.value(extra);
+                self.evaluate(extra);
             }
         }
-        self.started(&value, fork, &mut ends);
-        self.frontier = ends;
-        let point = self.nodes[fork as usize].point;
-        self.state.budget.spend((self.nodes.len() - fork as usize) / 32);
-        let join = match self.nodes.get(fork as usize + 1..).and_then(|after| {
-            after.iter().position(|node| {
-                matches!(node.kind, DraftKind::Join) && node.point == point && node.context == self.context
-            })
-        }) {
-            Some(offset) => fork + 1 + offset as u32,
-            None => self.new_node(point, it.span, DraftKind::Join),
-        };
-        self.connect(join);
-        self.joined(value, form, it.span)
+        self.wait_for_started(&value, fork, &mut ends);
+        self.flow.frontier = ends;
+        self.memory.budget().spend((self.graph.nodes.len() - fork as usize) / 32);
+        let place = self.probes.place(self.graph.node(fork).point);
+        let join = self
+            .graph
+            .join_of(fork, place)
+            .unwrap_or_else(|| self.graph.add(place, it.span, DraftKind::Join, &self.flow.loops));
+        self.graph.connect(&mut self.flow.frontier, join);
+        self.join_results(value, form, it.span)
     }
 
     /// The members of a fork written as a list: each begins at the fork.
-    fn members(
+    fn fork_members(
         &mut self,
         elements: &'a [ArrayExpressionElement<'a>],
         span: Span,
         start: &Frontier,
     ) -> (Value<'a>, Frontier) {
-        let mut record = Record { kind: Kind::Array, written: Some(span), ..Record::default() };
+        let mut record =
+            ObjectRecord { kind: RecordKind::Array, written: Some(span), ..ObjectRecord::default() };
         let mut ends = Frontier::new();
         let mut known: FxHashSet<(u32, Option<Rc<str>>)> = FxHashSet::default();
         for element in elements {
-            self.frontier.clone_from(start);
+            self.flow.frontier.clone_from(start);
             match element {
                 ArrayExpressionElement::SpreadElement(spread) => {
-                    let value = self.value(&spread.argument);
+                    let value = self.evaluate(&spread.argument);
                     self.append_all(&mut record, &value);
                 }
                 ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, span),
                 other => {
                     if let Some(expression) = other.as_expression() {
-                        let value = self.value(expression);
+                        let value = self.evaluate(expression);
                         append(&mut record, value, plain(expression).span());
                     }
                 }
             }
-            let moved = self.frontier != *start;
+            let moved = self.flow.frontier != *start;
             if moved {
-                self.state.budget.spend(4 * self.frontier.len());
-                ends.extend(self.frontier.iter().filter(|point| known.insert((*point).clone())).cloned());
+                self.memory.budget().spend(4 * self.flow.frontier.len());
+                ends.extend(
+                    self.flow.frontier.iter().filter(|point| known.insert((*point).clone())).cloned(),
+                );
             }
         }
         if ends.is_empty() {
             ends.clone_from(start);
         }
-        (Value::Object(self.state.new_object(record)), ends)
+        (self.memory.allocate(record), ends)
     }
 
     /// Calls that were started earlier and are waited for here.
-    fn started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
+    fn wait_for_started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
         let Value::Object(index) = value else { return };
-        let record = self.state.object(*index);
+        let record = self.memory.state.object(*index);
         let members = record.fields.iter().map(|member| &member.value).chain(&record.extra);
         for member in members {
             if let Value::Promise(result, _) = member
                 && let Value::Result(node, _) = **result
                 && node < fork
             {
-                self.state.budget.spend(ends.len() / 32);
+                self.memory.budget().spend(ends.len() / 32);
                 // Of what happens in a loop that has ended, the loop is what is waited for.
-                let ended = self.nodes[node as usize].loops.iter().find(|l| !self.parents.contains(l));
+                let ended =
+                    self.graph.nodes[node as usize].loops.iter().find(|l| !self.flow.loops.contains(l));
                 let node = ended.copied().unwrap_or(node);
                 if !ends.contains(&(node, None)) {
                     ends.push((node, None));
@@ -123,55 +127,55 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What waiting for all, or one, of them gives.
-    fn joined(&mut self, value: Value<'a>, form: ForkForm, span: Span) -> Value<'a> {
-        self.consume(&value);
+    fn join_results(&mut self, value: Value<'a>, form: ForkForm, span: Span) -> Value<'a> {
+        self.memory.mark_awaited(&value);
         let result = match form {
             ForkForm::Race | ForkForm::Any => {
-                let one = self.part(&value, &Step::Any);
+                let one = self.memory.part(&value, &Step::Any);
                 settled(&one)
             }
             ForkForm::All | ForkForm::Layer => self.settled_list(&value, &settled),
             ForkForm::AllSettled => self.settled_list(&value, &|value| {
-                let member = |name: &str, value: Value<'a>| Member {
+                let member = |name: &str, value: Value<'a>| ObjectMember {
                     key: Step::Key(name.to_owned()),
                     value,
                     span,
                     getter: false,
                 };
-                Value::Record(Rc::new(Record {
+                Value::Record(Rc::new(ObjectRecord {
                     fields: vec![
                         member("status", Value::Computed(span, Rc::new([settled(value)]))),
                         member("value", settled(value)),
                         member("reason", Value::Computed(span, Rc::new([settled(value)]))),
                     ],
-                    ..Record::default()
+                    ..ObjectRecord::default()
                 }))
             }),
         };
-        let pending = self.pending(span, Promised::Fork);
+        let pending = self.memory.add_promise(span, PromiseOrigin::Fork);
         Value::Promise(Rc::new(result), Some(pending))
     }
 
     fn settled_list(&mut self, value: &Value<'a>, each: &dyn Fn(&Value<'a>) -> Value<'a>) -> Value<'a> {
         let record = match value {
-            Value::Object(index) => Rc::clone(self.state.object(*index)),
+            Value::Object(index) => Rc::clone(self.memory.state.object(*index)),
             Value::Promise(inner, _) => return self.settled_list(&inner.clone(), each),
             Value::OneOf(values) => {
                 return one_of(values.iter().map(|value| self.settled_list(value, each)).collect::<Vec<_>>());
             }
             other => return other.clone(),
         };
-        let mut list = Record { kind: Kind::Array, ..Record::default() };
+        let mut list = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         for member in &record.fields {
-            list.fields.push(member.with(each(&member.value)));
+            list.fields.push(member.with_value(each(&member.value)));
         }
         list.extra = record.extra.iter().map(each).collect();
         list.extra.extend(match value {
-            Value::Object(index) => self.coming_around(*index),
+            Value::Object(index) => self.memory.loop_phis_of(*index),
             _ => Vec::new(),
         });
         list.spreads.clone_from(&record.spreads);
-        Value::Object(self.state.new_object(list))
+        self.memory.allocate(list)
     }
 
     /// `.then(f, g)`, `.catch(g)`, `.finally(h)`.
@@ -181,17 +185,17 @@ impl<'a> Walk<'a, '_> {
         object: &Value<'a>,
         name: &str,
     ) -> Value<'a> {
-        self.consume(object);
+        self.memory.mark_awaited(object);
         let value = settled(object);
-        let given = self.arguments(&it.arguments);
+        let given = self.evaluate_arguments(&it.arguments);
         let mut results = Vec::new();
         // What a handler of failures follows is what may fail, not what comes after it.
-        let failed = self.frontier.clone();
+        let failed = self.flow.frontier.clone();
         let mut handlers = given.into_iter();
         match name {
             "then" => {
                 if let Some((function, span, _)) = handlers.next() {
-                    results.push(self.handled(&function, smallvec![(value.clone(), span, false)]));
+                    results.push(self.run_handler(&function, smallvec![(value.clone(), span, false)]));
                 } else {
                     results.push(value.clone());
                 }
@@ -200,41 +204,41 @@ impl<'a> Walk<'a, '_> {
             _ => {
                 results.push(value.clone());
                 if let Some((function, _, _)) = handlers.next() {
-                    self.handled(&function, Givens::new());
+                    self.run_handler(&function, CallArguments::new());
                 }
             }
         }
         if let Some((function, span, _)) = handlers.next() {
-            let before = self.frontier.clone();
-            let mark = self.state.mark();
-            self.frontier.clear();
+            let before = self.flow.frontier.clone();
+            let mark = self.memory.state.mark();
+            self.flow.frontier.clear();
             let failed = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
-            super::add_points(&mut self.frontier, failed);
-            results.push(self.handled(&function, smallvec![(Value::Unknown, span, false)]));
-            let done = self.end_arm(mark);
-            let skipped = Way { changes: Changes::default(), frontier: before };
-            self.rejoin(done.into_iter().chain([skipped]));
+            add_points(&mut self.flow.frontier, failed);
+            results.push(self.run_handler(&function, smallvec![(Value::Unknown, span, false)]));
+            self.flow.end_optional_arm(&mut self.memory.state, mark, before);
         }
         let result = settled(&one_of(results));
         let method = ["then", "catch"].into_iter().find(|known| *known == name).unwrap_or("finally");
-        let pending = self.pending(it.span, Promised::Method(method));
+        let pending = self.memory.add_promise(it.span, PromiseOrigin::Method(method));
         Value::Promise(Rc::new(result), Some(pending))
     }
 
-    fn handled(&mut self, function: &Value<'a>, given: Givens<'a>) -> Value<'a> {
+    fn run_handler(&mut self, function: &Value<'a>, given: CallArguments<'a>) -> Value<'a> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
-            Value::Function(closure) => self.follow(&Rc::clone(closure), given, None, None),
-            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => self.called_back(function, given, at),
-            Value::Global(name) if self.resolved(name, &given) => Value::Undefined,
+            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
+            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => {
+                self.call_callback(function, given, at)
+            }
+            Value::Global(name) if self.resolve_promise(name, &given) => Value::Undefined,
             other => {
                 let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
                 let mut all = vec![other.clone()];
                 all.extend(values);
-                self.computed(at, &all)
+                self.memory.computed(at, &all)
             }
         };
-        self.consume(&value);
+        self.memory.mark_awaited(&value);
         settled(&value)
     }
 }

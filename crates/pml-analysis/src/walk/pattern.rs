@@ -8,22 +8,22 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::Step;
 
-use super::Walk;
-use super::objects::Key;
-use super::value::{Kind, Member, Record, Value, one_of};
+use super::Walker;
+use super::places::MemberKey;
 use crate::roots;
+use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// A declaration with an initializer: the place where aliases of tools are made.
     pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
         let stays = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
         };
-        let value = if stays { value } else { self.handed_on(value, span) };
+        let value = if stays { value } else { self.note_escape(value, span) };
         self.bind(pattern, value);
     }
 
@@ -41,27 +41,27 @@ impl<'a> Walk<'a, '_> {
             BindingPattern::ObjectPattern(it) => {
                 let mut taken = Vec::new();
                 for property in &it.properties {
-                    let key = self.key(&property.key);
-                    let part = self.taken(&value, &key, property.key.span(), &mut taken);
-                    let part = self.alias(part, &property.value);
+                    let key = self.evaluate_property_key(&property.key);
+                    let part = self.take_member(&value, &key, property.key.span(), &mut taken);
+                    let part = self.keep_alias(part, &property.value);
                     self.bind(&property.value, part);
                 }
                 if let Some(rest) = &it.rest {
-                    let left = self.without(&value, &taken, rest.span);
+                    let left = self.without_members(&value, &taken, rest.span);
                     self.bind(&rest.argument, left);
                 }
             }
             BindingPattern::ArrayPattern(it) => {
-                let value = self.handed_on(value, it.span);
-                self.uses.iterated(&value);
+                let value = self.note_escape(value, it.span);
+                self.uses.note_iteration(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &Step::Index(index as u64));
                         self.bind(element, part);
                     }
                 }
                 if let Some(rest) = &it.rest {
-                    let left = self.after(&value, it.elements.len());
+                    let left = self.items_after(&value, it.elements.len());
                     self.bind(&rest.argument, left);
                 }
             }
@@ -69,96 +69,102 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// A tool taken out by a pattern stays an alias only where its name keeps it.
-    fn alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
+    fn keep_alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
         let keeps = match pattern {
             BindingPattern::BindingIdentifier(name) => {
-                name.symbol_id.get().is_some_and(|symbol| self.roots.aliases.contains_key(&symbol))
+                name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
             }
             BindingPattern::ObjectPattern(_) => true,
             _ => false,
         };
-        if keeps { value } else { self.handed_on(value, pattern.span()) }
+        if keeps { value } else { self.note_escape(value, pattern.span()) }
     }
 
-    fn taken(&mut self, value: &Value<'a>, key: &Key<'a>, span: Span, taken: &mut Vec<Step>) -> Value<'a> {
+    fn take_member(
+        &mut self,
+        value: &Value<'a>,
+        key: &MemberKey<'a>,
+        span: Span,
+        taken: &mut Vec<Step>,
+    ) -> Value<'a> {
         match key {
-            Key::Known(step) => {
+            MemberKey::Known(step) => {
                 taken.push(step.clone());
-                self.member(value.clone(), step, span, span)
+                self.read_member(value.clone(), step, span, span)
             }
-            Key::Computed(name) => self.member_by(value.clone(), name, span, span),
+            MemberKey::Computed(name) => self.read_computed_member(value.clone(), name, span, span),
         }
     }
 
     pub(super) fn or_default(&mut self, value: Value<'a>, default: &'a Expression<'a>) -> Value<'a> {
         if matches!(value, Value::Undefined) {
-            return self.value(default);
+            return self.evaluate(default);
         }
-        let fallback = self.maybe(default);
+        let fallback = self.evaluate_maybe(default);
         if let Value::Parameter(path) = &value {
-            self.uses.defaulted(path, &fallback);
+            self.uses.note_default(path, &fallback);
         }
         one_of([value, fallback])
     }
 
     /// `{a, ...rest}`: what is left.
-    fn without(&mut self, value: &Value<'a>, taken: &[Step], span: Span) -> Value<'a> {
+    fn without_members(&mut self, value: &Value<'a>, taken: &[Step], span: Span) -> Value<'a> {
         match value {
-            Value::Mcp | Value::Server(_) | Value::Capabilities => self.handed_on(value.clone(), span),
+            Value::Mcp | Value::Server(_) | Value::Capabilities => self.note_escape(value.clone(), span),
             Value::Object(index) => {
-                let mut record = Record::clone(self.state.object(*index));
+                let mut record = ObjectRecord::clone(self.memory.state.object(*index));
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
-                Value::Object(self.state.new_object(record))
+                self.memory.allocate(record)
             }
             Value::Record(record) => {
-                let mut record = Record::clone(record);
+                let mut record = ObjectRecord::clone(record);
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
                 Value::Record(Rc::new(record))
             }
-            other => self.computed(span, std::slice::from_ref(other)),
+            other => self.memory.computed(span, std::slice::from_ref(other)),
         }
     }
 
     /// `[a, ...rest]`: the items from `from` on.
-    pub(super) fn after(&mut self, value: &Value<'a>, from: usize) -> Value<'a> {
+    pub(super) fn items_after(&mut self, value: &Value<'a>, from: usize) -> Value<'a> {
         let known = match value {
-            Value::Object(index) => Some(Rc::clone(self.state.object(*index))),
+            Value::Object(index) => Some(Rc::clone(self.memory.state.object(*index))),
             Value::Record(record) => Some(Rc::clone(record)),
             _ => None,
         };
-        let mut left = Record { kind: Kind::Array, ..Record::default() };
+        let mut left = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         match known {
             Some(record) if record.is_array() => {
                 for member in record.fields.iter().skip(from) {
                     let key = Step::Index(left.fields.len() as u64);
-                    left.fields.push(Member { key, ..member.clone() });
+                    left.fields.push(ObjectMember { key, ..member.clone() });
                 }
                 left.extra.clone_from(&record.extra);
                 left.spreads.clone_from(&record.spreads);
             }
             _ => {
-                let item = self.part(value, &Step::Any);
+                let item = self.memory.part(value, &Step::Any);
                 left.extra.push(item);
             }
         }
-        Value::Object(self.state.new_object(left))
+        self.memory.allocate(left)
     }
 
     /// Destructuring into places that exist.
     pub(super) fn assign(&mut self, target: &'a AssignmentTarget<'a>, value: Value<'a>) {
         match target {
             AssignmentTarget::ArrayAssignmentTarget(it) => {
-                self.uses.iterated(&value);
+                self.uses.note_iteration(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &Step::Index(index as u64));
                         self.assign_maybe(element, part);
                     }
                 }
                 if let Some(rest) = &it.rest {
-                    let left = self.after(&value, it.elements.len());
+                    let left = self.items_after(&value, it.elements.len());
                     self.assign(&rest.target, left);
                 }
             }
@@ -168,15 +174,15 @@ impl<'a> Walk<'a, '_> {
                     self.assign_property(property, &value, &mut taken);
                 }
                 if let Some(rest) = &it.rest {
-                    let left = self.without(&value, &taken, rest.span);
+                    let left = self.without_members(&value, &taken, rest.span);
                     self.assign(&rest.target, left);
                 }
             }
             simple => {
                 if let Some(simple) = simple.as_simple_assignment_target() {
-                    let place = self.place(simple);
-                    let value = self.handed_on(value, simple.span());
-                    self.put(place, value, simple.span());
+                    let place = self.assign_target(simple);
+                    let value = self.note_escape(value, simple.span());
+                    self.write_target(place, value, simple.span());
                 }
             }
         }
@@ -191,20 +197,20 @@ impl<'a> Walk<'a, '_> {
         match it {
             AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(it) => {
                 let step = Step::Key(it.binding.name.as_str().to_owned());
-                let part = self.member(value.clone(), &step, it.span, it.span);
+                let part = self.read_member(value.clone(), &step, it.span, it.span);
                 taken.push(step);
                 let part = match &it.init {
                     Some(default) => self.or_default(part, default),
                     None => part,
                 };
-                let part = self.handed_on(part, it.span);
-                if let Some(symbol) = roots::variable(self.scoping, &it.binding) {
+                let part = self.note_escape(part, it.span);
+                if let Some(symbol) = roots::resolve_variable(self.input.scoping, &it.binding) {
                     self.write_symbol(symbol, part);
                 }
             }
             AssignmentTargetProperty::AssignmentTargetPropertyProperty(it) => {
-                let key = self.key(&it.name);
-                let part = self.taken(value, &key, it.span, taken);
+                let key = self.evaluate_property_key(&it.name);
+                let part = self.take_member(value, &key, it.span, taken);
                 self.assign_maybe(&it.binding, part);
             }
         }

@@ -11,23 +11,26 @@ use pml_model::structure::{LoopForm, Step};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::state::{both, cost};
-use super::value::{Path, Value, one_of};
-use super::{Changes, DraftKind, JumpKind, LoopScope, Walk, Way};
-use crate::marks::Place;
+use super::Walker;
+use super::memory::LoopScope;
+use super::memory::state::{StateChanges, merge_cost, merge_records};
+use super::parts::flow::{FlowPath, JumpTargetKind};
+use super::parts::graph::{DraftKind, Frontier};
+use crate::marks::ProbePlace;
+use crate::value::{MemberPath, Value, one_of};
 
 /// How a loop begins and ends.
-pub(super) struct Head {
-    pub(super) place: Place,
+pub(super) struct LoopHead {
+    pub(super) place: ProbePlace,
     pub(super) span: Span,
     pub(super) over: Span,
     pub(super) form: LoopForm,
-    pub(super) exit: Exit,
+    pub(super) exit: LoopExit,
 }
 
 /// Where a loop that was not broken off ends.
 #[derive(PartialEq, Eq, Clone, Copy)]
-pub(super) enum Exit {
+pub(super) enum LoopExit {
     /// Before a turn.
     AtHead,
     /// After a turn.
@@ -36,20 +39,24 @@ pub(super) enum Exit {
     Never,
 }
 
-impl<'a> Walk<'a, '_> {
-    pub(super) fn repeat(&mut self, head: &Head, body: impl FnOnce(&mut Self, Option<u32>)) {
-        let labels = std::mem::take(&mut self.labels);
-        let node = (self.quiet == 0)
+impl<'a> Walker<'a, '_> {
+    pub(super) fn walk_loop(&mut self, head: &LoopHead, body: impl FnOnce(&mut Self, Option<u32>)) {
+        let labels = std::mem::take(&mut self.flow.labels);
+        let node = (!self.recording.is_quiet())
             .then(|| self.node(head.place, head.span, DraftKind::Loop { over: head.over, form: head.form }));
-        let at_head = self.frontier.clone();
-        let heads = self.heads(head.span, node);
-        self.loops.push(LoopScope { node, objects: self.state.object_count(), phis: FxHashMap::default() });
-        let mark = self.state.mark();
-        self.enter_jump(labels, JumpKind::Loop, mark);
-        let outside = Rc::clone(&self.parents);
+        let at_head = self.flow.frontier.clone();
+        let heads = self.add_loop_phis(head.span, node);
+        self.memory.loops.push(LoopScope {
+            node,
+            objects: self.memory.state.object_count(),
+            phis: FxHashMap::default(),
+        });
+        let mark = self.memory.state.mark();
+        self.flow.enter_jump(labels, JumpTargetKind::Loop, mark, self.calls.frames.len());
+        let outside = Rc::clone(&self.flow.loops);
         if let Some(node) = node {
-            self.parents = outside.iter().copied().chain([node]).collect();
-            self.frontier.clear();
+            self.flow.loops = outside.iter().copied().chain([node]).collect();
+            self.flow.frontier.clear();
         }
         let returned = self.returns().len();
         body(self, node);
@@ -58,57 +65,58 @@ impl<'a> Walk<'a, '_> {
             let ways = self.returns()[returned..].iter_mut().map(|(_, way)| way);
             ways.filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = smallvec![(node, None)]);
         }
-        self.parents = outside;
-        let jump = self.targets.pop().expect("entered above");
-        let mut ends: Vec<Way<'a>> = if self.live { vec![self.way(mark)] } else { Vec::new() };
+        self.flow.loops = outside;
+        let jump = self.flow.jumps.pop().expect("entered above");
+        let mut ends: Vec<FlowPath<'a>> =
+            if self.flow.live { vec![self.flow.path_since(&self.memory.state, mark)] } else { Vec::new() };
         ends.extend(jump.continues);
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
             let around: Vec<Value<'a>> =
                 ends.iter().filter_map(|way| way.changes.variables.get(variable).cloned()).collect();
-            around.iter().for_each(|value| self.feed(phi, value));
+            around.iter().for_each(|value| self.memory.feed_phi(phi, value));
         }
-        let scope = self.loops.pop().expect("pushed above");
-        self.state.undo(mark);
+        let scope = self.memory.loops.pop().expect("pushed above");
+        self.memory.state.undo(mark);
         self.feed_objects(&scope, &ends);
-        let mut ways = self.exits(head.exit, ends, &at_head, &phis);
+        let mut ways = self.loop_exits(head.exit, ends, &at_head, &phis);
         ways.extend(jump.breaks);
         if let Some(node) = node {
             ways.iter_mut()
                 .filter(|way| way.frontier.is_empty())
                 .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
     }
 
     /// The ways on which the function we are in returns.
-    fn returns(&mut self) -> &mut [(Value<'a>, Way<'a>)] {
-        self.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
+    fn returns(&mut self) -> &mut [(Value<'a>, FlowPath<'a>)] {
+        self.calls.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
     }
 
     /// Gives every variable the loop writes a place for what comes around.
-    fn heads(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
-        let shared = self.survey.shared.iter().copied();
-        let mut symbols: Vec<_> = self.survey.written(span).chain(shared).collect();
+    fn add_loop_phis(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
+        let shared = self.facts.survey.shared.iter().copied();
+        let mut symbols: Vec<_> = self.facts.survey.writes_within(span).chain(shared).collect();
         symbols.sort_unstable();
         symbols.dedup();
         let mut heads = Vec::new();
         for symbol in symbols {
-            let Some(variable) = self.variable(symbol) else { continue };
-            let Some(before) = self.state.read(variable).cloned() else { continue };
-            let phi = self.new_phi(before, node);
-            self.state.write(variable, Value::Phi(phi, Path::default()));
+            let Some(variable) = self.memory.variable(&self.calls.activation, symbol) else { continue };
+            let Some(before) = self.memory.state.read(variable).cloned() else { continue };
+            let phi = self.memory.new_phi(before, node);
+            self.memory.state.write(variable, Value::Phi(phi, MemberPath::default()));
             heads.push((variable, phi));
         }
         heads
     }
 
     /// What a turn puts into older objects is there in the next turn.
-    fn feed_objects(&mut self, scope: &LoopScope, ends: &[Way<'a>]) {
+    fn feed_objects(&mut self, scope: &LoopScope, ends: &[FlowPath<'a>]) {
         let mut phis: Vec<(u32, u32)> = scope.phis.iter().map(|(object, phi)| (*object, *phi)).collect();
         phis.sort_unstable();
         for (object, phi) in phis {
-            let base = Rc::clone(self.state.object(object));
+            let base = Rc::clone(self.memory.state.object(object));
             let mut fresh: Vec<Value<'a>> = Vec::new();
             for record in ends.iter().filter_map(|way| way.changes.objects.get(object)) {
                 for member in &record.fields {
@@ -119,139 +127,153 @@ impl<'a> Walk<'a, '_> {
                 let old = |value: &&Value<'a>| !base.extra.iter().any(|other| other.same(value));
                 fresh.extend(record.extra.iter().filter(old).cloned());
             }
-            fresh.iter().for_each(|value| self.feed(phi, value));
+            fresh.iter().for_each(|value| self.memory.feed_phi(phi, value));
         }
     }
 
-    fn exits(
+    fn loop_exits(
         &self,
-        exit: Exit,
-        ends: Vec<Way<'a>>,
-        at_head: &super::Frontier,
+        exit: LoopExit,
+        ends: Vec<FlowPath<'a>>,
+        at_head: &Frontier,
         phis: &[(u32, u32)],
-    ) -> Vec<Way<'a>> {
+    ) -> Vec<FlowPath<'a>> {
         match exit {
-            Exit::AtEnd => ends,
-            Exit::Never => Vec::new(),
-            Exit::AtHead => {
-                let mut changes = Changes::default();
+            LoopExit::AtEnd => ends,
+            LoopExit::Never => Vec::new(),
+            LoopExit::AtHead => {
+                let mut changes = StateChanges::default();
                 for (object, record) in ends.iter().flat_map(|way| way.changes.objects.iter()) {
-                    let base = changes.objects.get(object).unwrap_or_else(|| self.state.object(object));
-                    self.state.budget.spend(cost(base, record));
-                    if self.state.budget.is_spent() {
+                    let base =
+                        changes.objects.get(object).unwrap_or_else(|| self.memory.state.object(object));
+                    self.memory.budget().spend(merge_cost(base, record));
+                    if self.memory.budget().is_spent() {
                         break;
                     }
-                    let either = Rc::new(both(base, record));
+                    let either = Rc::new(merge_records(base, record));
                     changes.objects.insert(object, either);
                 }
                 // Variables of the body live on in functions made there.
                 for (variable, value) in ends.iter().flat_map(|way| way.changes.variables.iter()) {
                     if !phis.contains(&variable) {
-                        let before =
-                            changes.variables.get(variable).or_else(|| self.state.read(variable)).cloned();
+                        let before = changes
+                            .variables
+                            .get(variable)
+                            .or_else(|| self.memory.state.read(variable))
+                            .cloned();
                         changes.variables.insert(variable, one_of(before.into_iter().chain([value.clone()])));
                     }
                 }
-                vec![Way { changes, frontier: at_head.clone() }]
+                vec![FlowPath { changes, frontier: at_head.clone() }]
             }
         }
     }
 
     pub(super) fn while_loop(&mut self, it: &'a WhileStatement<'a>) {
-        let exit = if is_true(&it.test) { Exit::Never } else { Exit::AtHead };
-        let head =
-            Head { place: Place::Loop, span: it.span, over: it.test.span(), form: LoopForm::While, exit };
-        self.repeat(&head, |walk, _| {
-            walk.tested(&it.test);
+        let exit = if is_true(&it.test) { LoopExit::Never } else { LoopExit::AtHead };
+        let head = LoopHead {
+            place: ProbePlace::Loop,
+            span: it.span,
+            over: it.test.span(),
+            form: LoopForm::While,
+            exit,
+        };
+        self.walk_loop(&head, |walk, _| {
+            walk.evaluate_test(&it.test);
             walk.statement(&it.body);
         });
     }
 
     pub(super) fn do_while(&mut self, it: &'a DoWhileStatement<'a>) {
-        let head = Head {
-            place: Place::Loop,
+        let head = LoopHead {
+            place: ProbePlace::Loop,
             span: it.span,
             over: it.test.span(),
             form: LoopForm::DoWhile,
-            exit: Exit::AtEnd,
+            exit: LoopExit::AtEnd,
         };
-        self.repeat(&head, |walk, _| {
+        self.walk_loop(&head, |walk, _| {
             walk.statement(&it.body);
-            walk.go_on_here();
-            walk.tested(&it.test);
+            walk.rejoin_continues();
+            walk.evaluate_test(&it.test);
         });
     }
 
     pub(super) fn for_loop(&mut self, it: &'a ForStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
+        let labels = std::mem::take(&mut self.flow.labels);
         match &it.init {
             Some(ForStatementInit::VariableDeclaration(declaration)) => self.variables(declaration),
             Some(init) => {
                 if let Some(init) = init.as_expression() {
-                    self.value(init);
+                    self.evaluate(init);
                 }
             }
             None => {}
         }
-        self.labels = labels;
-        let exit = if it.test.as_ref().is_none_or(is_true) { Exit::Never } else { Exit::AtHead };
+        self.flow.labels = labels;
+        let exit = if it.test.as_ref().is_none_or(is_true) { LoopExit::Never } else { LoopExit::AtHead };
         let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
-        let head = Head { place: Place::Loop, span: it.span, over, form: LoopForm::For, exit };
-        self.repeat(&head, |walk, _| {
+        let head = LoopHead { place: ProbePlace::Loop, span: it.span, over, form: LoopForm::For, exit };
+        self.walk_loop(&head, |walk, _| {
             if let Some(test) = &it.test {
-                walk.tested(test);
+                walk.evaluate_test(test);
             }
             walk.statement(&it.body);
-            walk.go_on_here();
+            walk.rejoin_continues();
             if let Some(update) = &it.update {
-                walk.value(update);
+                walk.evaluate(update);
             }
         });
     }
 
     /// Where `continue` leads when something is still done before the next turn.
-    fn go_on_here(&mut self) {
-        let Some(jump) = self.targets.last_mut() else { return };
+    fn rejoin_continues(&mut self) {
+        let Some(jump) = self.flow.jumps.last_mut() else { return };
         if jump.continues.is_empty() {
             return;
         }
         let mark = jump.mark;
         let continues = std::mem::take(&mut jump.continues);
-        let end = self.end_arm(mark);
-        self.rejoin(end.into_iter().chain(continues));
+        let end = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.rejoin(&mut self.memory.state, end.into_iter().chain(continues));
     }
 
     pub(super) fn for_of(&mut self, it: &'a ForOfStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
-        let over = self.value(&it.right);
-        let over = if it.r#await { self.awaited(over) } else { over };
-        self.uses.iterated(&over);
-        self.labels = labels;
+        let labels = std::mem::take(&mut self.flow.labels);
+        let over = self.evaluate(&it.right);
+        let over = if it.r#await { self.await_value(over) } else { over };
+        self.uses.note_iteration(&over);
+        self.flow.labels = labels;
         let form = if it.r#await { LoopForm::ForAwait } else { LoopForm::ForOf };
-        let head =
-            Head { place: Place::Loop, span: it.span, over: it.right.span(), form, exit: Exit::AtHead };
-        self.repeat(&head, |walk, node| {
-            let item = walk.item(&over, node);
-            let item = if it.r#await { walk.awaited(item) } else { item };
+        let head = LoopHead {
+            place: ProbePlace::Loop,
+            span: it.span,
+            over: it.right.span(),
+            form,
+            exit: LoopExit::AtHead,
+        };
+        self.walk_loop(&head, |walk, node| {
+            let item = walk.loop_item(&over, node);
+            let item = if it.r#await { walk.await_value(item) } else { item };
             walk.bind_left(&it.left, item);
             walk.statement(&it.body);
         });
     }
 
     pub(super) fn for_in(&mut self, it: &'a ForInStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
-        let over = self.value(&it.right);
-        self.labels = labels;
-        let head = Head {
-            place: Place::Loop,
+        let labels = std::mem::take(&mut self.flow.labels);
+        let over = self.evaluate(&it.right);
+        self.flow.labels = labels;
+        let head = LoopHead {
+            place: ProbePlace::Loop,
             span: it.span,
             over: it.right.span(),
             form: LoopForm::ForIn,
-            exit: Exit::AtHead,
+            exit: LoopExit::AtHead,
         };
-        self.repeat(&head, |walk, _| {
-            walk.uses.as_object(&over);
-            let key = walk.computed(left_span(&it.left), &[over]);
+        self.walk_loop(&head, |walk, _| {
+            walk.uses.note_object(&over);
+            let key = walk.memory.computed(left_span(&it.left), &[over]);
             walk.bind_left(&it.left, key);
             walk.statement(&it.body);
         });
@@ -273,10 +295,10 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// What a loop over `over` is at.
-    pub(super) fn item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
+    pub(super) fn loop_item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
         match node {
-            Some(node) => Value::Item(Rc::new(self.frozen(over)), node, Path::default()),
-            None => self.part(over, &Step::Any),
+            Some(node) => Value::Item(Rc::new(self.memory.freeze(over)), node, MemberPath::default()),
+            None => self.memory.part(over, &Step::Any),
         }
     }
 }

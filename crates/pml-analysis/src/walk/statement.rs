@@ -7,19 +7,22 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 use pml_model::structure::DecisionForm;
 
-use super::value::{FunctionCode, Value, one_of};
-use super::{DraftKind, Frontier, Jump, JumpKind, Walk, Way};
+use super::Walker;
+use super::memory::state::{StateChanges, StateMark};
+use super::parts::flow::{FlowPath, JumpExit, JumpTargetKind};
+use super::parts::graph::{DraftKind, Frontier};
 use crate::analysis::{Code, Severity};
-use crate::marks::Place;
+use crate::marks::ProbePlace;
 use crate::surface;
+use crate::value::{FunctionCode, Value, one_of};
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     pub(super) fn statements(&mut self, list: &'a [Statement<'a>]) {
         self.hoist(list);
         for statement in list {
-            if !self.live && !declares_only(statement) {
-                self.unreachable(statement.span());
-                self.dead(|walk| walk.statement_list(list, statement));
+            if !self.flow.live && !declares_only(statement) {
+                self.complain_of_unreachable(statement.span());
+                self.walk_unreachable(|walk| walk.statements_from(list, statement));
                 return;
             }
             self.statement(statement);
@@ -27,7 +30,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// From `first` to the end of `list`.
-    fn statement_list(&mut self, list: &'a [Statement<'a>], first: &'a Statement<'a>) {
+    fn statements_from(&mut self, list: &'a [Statement<'a>], first: &'a Statement<'a>) {
         let from = list.iter().position(|statement| std::ptr::eq(statement, first)).unwrap_or(list.len());
         for statement in &list[from..] {
             self.statement(statement);
@@ -35,19 +38,19 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Visits what is never reached, so that its calls are known; it changes nothing.
-    fn dead(&mut self, visit: impl FnOnce(&mut Self)) {
-        let mark = self.state.mark();
-        let frontier: Frontier = std::mem::take(&mut self.frontier);
-        self.live = true;
+    fn walk_unreachable(&mut self, visit: impl FnOnce(&mut Self)) {
+        let mark = self.memory.state.mark();
+        let frontier: Frontier = std::mem::take(&mut self.flow.frontier);
+        self.flow.live = true;
         visit(self);
-        self.state.undo(mark);
-        self.live = false;
-        self.frontier = frontier;
+        self.memory.state.undo(mark);
+        self.flow.live = false;
+        self.flow.frontier = frontier;
     }
 
-    fn unreachable(&mut self, span: Span) {
-        let first_line = Span::new(span.start, span.start + first_line_length(self.text(span)));
-        self.complain(
+    fn complain_of_unreachable(&mut self, span: Span) {
+        let first_line = Span::new(span.start, span.start + first_line_length(self.input.text(span)));
+        self.diagnostics.complain(
             Severity::Warning,
             Code::Unreachable,
             first_line,
@@ -62,43 +65,44 @@ impl<'a> Walk<'a, '_> {
                 && function.body.is_some()
                 && let Some(symbol) = function.id.as_ref().and_then(|id| id.symbol_id.get())
             {
-                let closure = self.closure(FunctionCode::Function(function));
+                let closure = self.make_closure(FunctionCode::Function(function));
                 self.write_symbol(symbol, closure);
             }
         }
     }
 
     pub(super) fn statement(&mut self, statement: &'a Statement<'a>) {
-        if self.too_much(statement.span()) {
+        if self.is_spent_at(statement.span()) {
             return;
         }
         match statement {
             Statement::BlockStatement(block) => self.block(&block.body),
             Statement::BreakStatement(it) => {
-                self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Break);
+                let label = it.label.as_ref().map(|label| label.name.as_str());
+                self.flow.jump(&self.memory.state, label, JumpExit::Break, self.calls.frames.len());
             }
             Statement::ContinueStatement(it) => {
-                self.jump(it.label.as_ref().map(|label| label.name.as_str()), Out::Continue);
+                let label = it.label.as_ref().map(|label| label.name.as_str());
+                self.flow.jump(&self.memory.state, label, JumpExit::Continue, self.calls.frames.len());
             }
             Statement::ExpressionStatement(it) => {
-                self.value(&it.expression);
+                self.evaluate(&it.expression);
             }
             Statement::IfStatement(it) => self.if_statement(it),
             Statement::LabeledStatement(it) => self.labeled(it),
             Statement::ReturnStatement(it) => {
-                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.value(argument));
+                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.evaluate(argument));
                 self.return_value(value);
             }
             Statement::SwitchStatement(it) => self.switch(it),
             Statement::ThrowStatement(it) => {
-                let thrown = self.value(&it.argument);
-                let thrown = self.frozen(&thrown);
-                if let Some(caught) = self.thrown.last_mut() {
-                    self.state.budget.spend(self.frontier.len());
-                    caught.push((thrown, self.frontier.clone()));
+                let thrown = self.evaluate(&it.argument);
+                let thrown = self.memory.freeze(&thrown);
+                if let Some(caught) = self.flow.thrown.last_mut() {
+                    self.memory.budget().spend(self.flow.frontier.len());
+                    caught.push((thrown, self.flow.frontier.clone()));
                 }
-                self.live = false;
-                self.frontier.clear();
+                self.flow.stop();
             }
             Statement::TryStatement(it) => self.try_statement(it),
             Statement::DoWhileStatement(it) => self.do_while(it),
@@ -107,50 +111,45 @@ impl<'a> Walk<'a, '_> {
             Statement::ForInStatement(it) => self.for_in(it),
             Statement::ForOfStatement(it) => self.for_of(it),
             Statement::WithStatement(it) => {
-                self.value(&it.object);
+                self.evaluate(&it.object);
                 self.statement(&it.body);
             }
             Statement::DebuggerStatement(_) | Statement::EmptyStatement(_) => {}
             Statement::ExportDefaultDeclaration(it) => {
                 if let ExportDefaultDeclarationKind::FunctionDeclaration(function) = &it.declaration {
-                    self.closure(FunctionCode::Function(function));
+                    self.make_closure(FunctionCode::Function(function));
                 }
             }
             other => {
                 if let Some(declaration) = other.as_declaration() {
-                    self.declared(declaration);
+                    self.declaration(declaration);
                 }
             }
         }
     }
 
     fn block(&mut self, body: &'a [Statement<'a>]) {
-        let labels = std::mem::take(&mut self.labels);
+        let labels = std::mem::take(&mut self.flow.labels);
         if labels.is_empty() {
             return self.statements(body);
         }
-        let mark = self.state.mark();
-        self.enter_jump(labels, JumpKind::Block, mark);
+        let mark = self.memory.state.mark();
+        self.flow.enter_jump(labels, JumpTargetKind::Block, mark, self.calls.frames.len());
         self.statements(body);
         self.leave_block(mark);
     }
 
-    pub(super) fn enter_jump(&mut self, labels: Vec<&'a str>, kind: JumpKind, mark: super::Mark) {
-        let depth = self.frames.len();
-        self.targets.push(Jump { labels, kind, mark, breaks: Vec::new(), continues: Vec::new(), depth });
-    }
-
-    fn leave_block(&mut self, mark: super::Mark) {
-        let jump = self.targets.pop().expect("entered by the caller");
+    fn leave_block(&mut self, mark: StateMark) {
+        let jump = self.flow.jumps.pop().expect("entered by the caller");
         if jump.breaks.is_empty() {
             return;
         }
-        let end = self.end_arm(mark);
-        self.rejoin(end.into_iter().chain(jump.breaks));
+        let end = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.rejoin(&mut self.memory.state, end.into_iter().chain(jump.breaks));
     }
 
     fn labeled(&mut self, it: &'a LabeledStatement<'a>) {
-        self.labels.push(it.label.name.as_str());
+        self.flow.labels.push(it.label.name.as_str());
         let is_target = matches!(
             it.body,
             Statement::BlockStatement(_)
@@ -165,221 +164,197 @@ impl<'a> Walk<'a, '_> {
         if is_target {
             return self.statement(&it.body);
         }
-        let labels = std::mem::take(&mut self.labels);
-        let mark = self.state.mark();
-        self.enter_jump(labels, JumpKind::Block, mark);
+        let labels = std::mem::take(&mut self.flow.labels);
+        let mark = self.memory.state.mark();
+        self.flow.enter_jump(labels, JumpTargetKind::Block, mark, self.calls.frames.len());
         self.statement(&it.body);
         self.leave_block(mark);
     }
 
-    fn jump(&mut self, label: Option<&str>, out: Out) {
-        let depth = self.frames.len();
-        let target = self.targets.iter().rposition(|jump| {
-            jump.depth == depth
-                && match label {
-                    Some(label) => jump.labels.contains(&label),
-                    None => {
-                        jump.kind == JumpKind::Loop || (out == Out::Break && jump.kind == JumpKind::Switch)
-                    }
-                }
-        });
-        if let Some(target) = target {
-            let way = self.way(self.targets[target].mark);
-            let jump = &mut self.targets[target];
-            match out {
-                Out::Break => jump.breaks.push(way),
-                Out::Continue => jump.continues.push(way),
-            }
-        }
-        self.live = false;
-        self.frontier.clear();
-    }
-
     fn return_value(&mut self, value: Value<'a>) {
-        if let Some(frame) = self.frames.last() {
-            let way = if self.frames.len() > 1 {
-                self.way(frame.mark)
+        if let Some(frame) = self.calls.frames.last() {
+            let way = if self.calls.frames.len() > 1 {
+                self.flow.path_since(&self.memory.state, frame.mark)
             } else {
                 // Nothing goes on where the program itself returns.
-                Way { changes: super::Changes::default(), frontier: self.frontier.clone() }
+                FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
-            let value = self.handed_back(value);
-            if let Some(frame) = self.frames.last_mut() {
+            let value = self.settle_return(value);
+            if let Some(frame) = self.calls.frames.last_mut() {
                 frame.returns.push((value, way));
             }
         }
-        self.live = false;
-        self.frontier.clear();
+        self.flow.stop();
     }
 
     fn if_statement(&mut self, it: &'a IfStatement<'a>) {
-        self.tested(&it.test);
-        self.guard(&it.test, always_leaves(&it.consequent));
-        let decision = self.decision(Place::Test, it.span, it.test.span(), DecisionForm::If);
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        self.frontier = self.arm(decision, "true", &before);
+        self.evaluate_test(&it.test);
+        self.note_optional_test(&it.test, always_leaves(&it.consequent));
+        let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::If);
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        self.flow.frontier = self.graph.arm(decision, "true", &before);
         self.statement(&it.consequent);
-        let yes = self.end_arm(mark);
-        self.frontier = self.arm(decision, "false", &before);
+        let yes = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.frontier = self.graph.arm(decision, "false", &before);
         if let Some(alternate) = &it.alternate {
             self.statement(alternate);
         }
-        let no = self.end_arm(mark);
-        self.rejoin(yes.into_iter().chain(no));
+        let no = self.flow.end_arm(&mut self.memory.state, mark);
+        self.flow.rejoin(&mut self.memory.state, yes.into_iter().chain(no));
     }
 
     /// The value of a condition.
-    pub(super) fn tested(&mut self, test: &'a Expression<'a>) -> Value<'a> {
-        let value = match self.raw(test) {
+    pub(super) fn evaluate_test(&mut self, test: &'a Expression<'a>) -> Value<'a> {
+        let value = match self.evaluate_raw(test) {
             Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
                 Value::Unknown
             }
             value => value,
         };
-        self.unawaited(&value, test.span(), "is tested");
-        self.decide(&value);
+        self.complain_if_unawaited(&value, test.span(), "is tested");
+        self.deciding.decide(&value, self.memory.budget());
         value
     }
 
     fn switch(&mut self, it: &'a SwitchStatement<'a>) {
-        let labels = std::mem::take(&mut self.labels);
-        let discriminant = self.value(&it.discriminant);
-        self.decide(&discriminant);
+        let labels = std::mem::take(&mut self.flow.labels);
+        let discriminant = self.evaluate(&it.discriminant);
+        self.deciding.decide(&discriminant, self.memory.budget());
         let mut outcomes = Vec::new();
         for (index, case) in it.cases.iter().enumerate() {
             let Some(test) = &case.test else {
                 outcomes.push("default".to_owned());
                 continue;
             };
-            let value = if index == 0 { self.value(test) } else { self.maybe(test) };
-            self.decide(&value);
-            self.uses.compared(&discriminant, &value);
+            let value = if index == 0 { self.evaluate(test) } else { self.evaluate_maybe(test) };
+            self.deciding.decide(&value, self.memory.budget());
+            self.uses.note_comparison(&discriminant, &value);
             outcomes.push(outcome(&value, index));
         }
         let decision = self.decision_with(
-            Place::Switch,
+            ProbePlace::Switch,
             it.span,
             it.discriminant.span(),
             DecisionForm::Switch,
             outcomes.clone(),
             "",
         );
-        let mark = self.state.mark();
-        self.enter_jump(labels, JumpKind::Switch, mark);
-        let before = self.frontier.clone();
+        let mark = self.memory.state.mark();
+        self.flow.enter_jump(labels, JumpTargetKind::Switch, mark, self.calls.frames.len());
+        let before = self.flow.frontier.clone();
         // Functions of all cases are there in each of them; they stay when the cases are taken out again.
         for case in &it.cases {
             self.hoist(&case.consequent);
         }
-        let hoisted = self.state.changes(mark);
-        let mut fallen: Option<Way<'a>> = None;
+        let hoisted = self.memory.state.changes(mark);
+        let mut fallen: Option<FlowPath<'a>> = None;
         for (case, outcome) in it.cases.iter().zip(&outcomes) {
-            self.state.budget.spend(hoisted.variables.len());
-            let matched = Way { changes: hoisted.clone(), frontier: self.arm(decision, outcome, &before) };
-            self.rejoin(std::iter::once(matched).chain(fallen.take()));
+            self.memory.budget().spend(hoisted.variables.len());
+            let matched =
+                FlowPath { changes: hoisted.clone(), frontier: self.graph.arm(decision, outcome, &before) };
+            self.flow.rejoin(&mut self.memory.state, std::iter::once(matched).chain(fallen.take()));
             for (index, statement) in case.consequent.iter().enumerate() {
-                if !self.live && !declares_only(statement) {
-                    self.unreachable(statement.span());
-                    self.dead(|walk| {
+                if !self.flow.live && !declares_only(statement) {
+                    self.complain_of_unreachable(statement.span());
+                    self.walk_unreachable(|walk| {
                         case.consequent[index..].iter().for_each(|statement| walk.statement(statement));
                     });
                     break;
                 }
                 self.statement(statement);
             }
-            fallen = self.end_arm(mark);
+            fallen = self.flow.end_arm(&mut self.memory.state, mark);
         }
-        let mut ways: Vec<Way<'a>> = fallen.into_iter().collect();
+        let mut ways: Vec<FlowPath<'a>> = fallen.into_iter().collect();
         if it.cases.iter().all(|case| case.test.is_some()) {
-            let frontier = self.arm(decision, "default", &before);
-            ways.push(Way { changes: super::Changes::default(), frontier });
+            let frontier = self.graph.arm(decision, "default", &before);
+            ways.push(FlowPath::unchanged(frontier));
         }
-        let jump = self.targets.pop().expect("entered above");
-        self.rejoin(ways.into_iter().chain(jump.breaks));
+        let jump = self.flow.jumps.pop().expect("entered above");
+        self.flow.rejoin(&mut self.memory.state, ways.into_iter().chain(jump.breaks));
     }
 
     fn try_statement(&mut self, it: &'a TryStatement<'a>) {
-        let node = (self.quiet == 0).then(|| self.node(Place::Catch, it.span, DraftKind::Try));
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        let returns = self.frames.last().map_or(0, |frame| frame.returns.len());
-        self.thrown.push(Vec::new());
+        let node =
+            (!self.recording.is_quiet()).then(|| self.node(ProbePlace::Catch, it.span, DraftKind::Try));
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        let returns = self.calls.frames.last().map_or(0, |frame| frame.returns.len());
+        self.flow.thrown.push(Vec::new());
         self.statements(&it.block.body);
-        let mut uncaught = self.thrown.pop().unwrap_or_default();
-        let thrown = self.state.ever(mark);
-        let tried = self.end_arm(mark);
-        let mut ways: Vec<Way<'a>> = tried.into_iter().collect();
+        let mut uncaught = self.flow.thrown.pop().unwrap_or_default();
+        let thrown = self.memory.state.all_values_since(mark);
+        let tried = self.flow.end_arm(&mut self.memory.state, mark);
+        let mut ways: Vec<FlowPath<'a>> = tried.into_iter().collect();
         if let Some(handler) = &it.handler {
             let (errors, from): (Vec<_>, Vec<_>) = std::mem::take(&mut uncaught).into_iter().unzip();
-            let mut frontier = self.arm(node, "error", &before);
+            let mut frontier = self.graph.arm(node, "error", &before);
             frontier
                 .extend(from.into_iter().flatten().filter(|point| node.is_none_or(|node| point.0 != node)));
-            self.rejoin([Way { changes: thrown.clone(), frontier }]);
+            self.flow.rejoin(&mut self.memory.state, [FlowPath { changes: thrown.clone(), frontier }]);
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
             }
             // What the handler throws comes by the `finally` of its own statement.
             if it.finalizer.is_some() {
-                self.thrown.push(Vec::new());
+                self.flow.thrown.push(Vec::new());
             }
             self.statements(&handler.body.body);
             if it.finalizer.is_some() {
-                uncaught = self.thrown.pop().unwrap_or_default();
+                uncaught = self.flow.thrown.pop().unwrap_or_default();
             }
-            ways.extend(self.end_arm(mark));
+            ways.extend(self.flow.end_arm(&mut self.memory.state, mark));
         }
         let Some(finalizer) = &it.finalizer else {
-            return self.rejoin(ways);
+            return self.flow.rejoin(&mut self.memory.state, ways);
         };
         let goes_on = !ways.is_empty();
         let mut left: Frontier = self
+            .calls
             .frames
             .last()
             .map(|frame| frame.returns[returns..].iter().flat_map(|(_, way)| way.frontier.clone()).collect())
             .unwrap_or_default();
         left.extend(uncaught.iter().flat_map(|(_, from)| from.clone()));
-        self.state.budget.spend(left.len());
+        self.memory.budget().spend(left.len());
         if !goes_on {
             let frontier = if left.is_empty() { before } else { Frontier::new() };
-            ways.push(Way { changes: thrown, frontier });
+            ways.push(FlowPath { changes: thrown, frontier });
         }
-        self.rejoin(ways);
+        self.flow.rejoin(&mut self.memory.state, ways);
         for point in left {
-            if !self.frontier.contains(&point) {
-                self.frontier.push(point);
+            if !self.flow.frontier.contains(&point) {
+                self.flow.frontier.push(point);
             }
         }
         self.statements(&finalizer.body);
-        let end = self.frontier.clone();
-        if let Some(frame) = self.frames.last_mut() {
+        let end = self.flow.frontier.clone();
+        if let Some(frame) = self.calls.frames.last_mut() {
             frame.returns[returns..].iter_mut().for_each(|(_, way)| way.frontier = end.clone());
         }
-        if let Some(outer) = self.thrown.last_mut() {
+        if let Some(outer) = self.flow.thrown.last_mut() {
             outer.extend(uncaught.into_iter().map(|(error, _)| (error, end.clone())));
         }
         if !goes_on {
-            self.live = false;
-            self.frontier.clear();
+            self.flow.stop();
         }
     }
 
     /// An expression that may not be evaluated.
-    pub(super) fn maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
-        let before = self.frontier.clone();
-        let mark = self.state.mark();
-        let value = self.value(expression);
-        let done = self.end_arm(mark);
-        let skipped = Way { changes: super::Changes::default(), frontier: before };
-        self.rejoin(done.into_iter().chain([skipped]));
+    pub(super) fn evaluate_maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+        let before = self.flow.frontier.clone();
+        let mark = self.memory.state.mark();
+        let value = self.evaluate(expression);
+        self.flow.end_optional_arm(&mut self.memory.state, mark, before);
         value
     }
 
-    pub(super) fn declared(&mut self, declaration: &'a Declaration<'a>) {
+    pub(super) fn declaration(&mut self, declaration: &'a Declaration<'a>) {
         match declaration {
             Declaration::VariableDeclaration(it) => self.variables(it),
             Declaration::ClassDeclaration(class) => {
-                let value = self.class(class);
+                let value = self.define_class(class);
                 if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
                     self.write_symbol(symbol, value);
                 }
@@ -396,14 +371,14 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// `declare const mcp: Tools` says what a free name is; it makes no variable.
-    fn declared_elsewhere(&mut self, it: &'a VariableDeclaration<'a>) {
+    fn ambient_declaration(&mut self, it: &'a VariableDeclaration<'a>) {
         for declarator in &it.declarations {
             if let BindingPattern::BindingIdentifier(name) = &declarator.id
                 && let Some(symbol) = name.symbol_id.get()
             {
                 let known = surface::is_global(&name.name);
                 let value =
-                    if known { self.free_name(name.name.as_str(), name.span) } else { Value::Unknown };
+                    if known { self.read_free_name(name.name.as_str(), name.span) } else { Value::Unknown };
                 self.write_symbol(symbol, value);
             }
         }
@@ -411,14 +386,14 @@ impl<'a> Walk<'a, '_> {
 
     pub(super) fn variables(&mut self, it: &'a VariableDeclaration<'a>) {
         if it.declare {
-            return self.declared_elsewhere(it);
+            return self.ambient_declaration(it);
         }
         for declarator in &it.declarations {
             match &declarator.init {
                 Some(init) => {
-                    let value = self.raw(init);
+                    let value = self.evaluate_raw(init);
                     if let Some(annotation) = &declarator.type_annotation {
-                        self.typed(&value, &annotation.type_annotation);
+                        self.note_optional_members(&value, &annotation.type_annotation);
                     }
                     self.bind_declared(&declarator.id, value, init.span());
                 }
@@ -427,12 +402,6 @@ impl<'a> Walk<'a, '_> {
             }
         }
     }
-}
-
-#[derive(PartialEq, Eq, Clone, Copy)]
-enum Out {
-    Break,
-    Continue,
 }
 
 /// Nothing happens where it stands.

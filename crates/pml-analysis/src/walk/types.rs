@@ -4,18 +4,18 @@ use oxc_ast::ast::{Program, PropertyKey, Statement, TSSignature, TSType, TSTypeN
 use pml_model::structure::Step;
 use rustc_hash::FxHashMap;
 
-use super::Walk;
-use super::value::{Path, Value};
+use super::Walker;
+use crate::value::{MemberPath, Value};
 
 /// How deep types within types are looked into.
 const MAX_DEPTH: u32 = 4;
 
 /// What the names of types at the top of a program stand for.
-pub(super) type Types<'a> = FxHashMap<&'a str, &'a [TSSignature<'a>]>;
+pub(super) type NamedTypes<'a> = FxHashMap<&'a str, &'a [TSSignature<'a>]>;
 
 /// The interfaces and aliases of object types at the top of `program`.
-pub(super) fn named<'a>(program: &'a Program<'a>) -> Types<'a> {
-    let mut types = Types::default();
+pub(super) fn named<'a>(program: &'a Program<'a>) -> NamedTypes<'a> {
+    let mut types = NamedTypes::default();
     for statement in &program.body {
         match statement {
             Statement::TSInterfaceDeclaration(it) => {
@@ -32,20 +32,20 @@ pub(super) fn named<'a>(program: &'a Program<'a>) -> Types<'a> {
     types
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walker<'a, '_> {
     /// `args as { name?: string }`: `name` need not be given.
-    pub(super) fn typed(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
+    pub(super) fn note_optional_members(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
         if let Value::Parameter(path) = value {
             self.typed_at(path, annotation, 0);
         }
     }
 
-    fn typed_at(&mut self, path: &Path, annotation: &'a TSType<'a>, depth: u32) {
+    fn typed_at(&mut self, path: &MemberPath, annotation: &'a TSType<'a>, depth: u32) {
         let members = match annotation {
             TSType::TSTypeLiteral(literal) => literal.members.as_slice(),
             TSType::TSTypeReference(reference) => match &reference.type_name {
                 TSTypeName::IdentifierReference(name) => {
-                    self.types.get(name.name.as_str()).copied().unwrap_or_default()
+                    self.facts.types.get(name.name.as_str()).copied().unwrap_or_default()
                 }
                 _ => return,
             },
@@ -66,7 +66,7 @@ impl<'a> Walk<'a, '_> {
                 self.typed_at(&at, &inner.type_annotation, depth + 1);
             }
             if property.optional {
-                self.uses.said_optional(at);
+                self.uses.note_declared_optional(at);
             }
         }
     }

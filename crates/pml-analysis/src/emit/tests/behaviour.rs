@@ -1,6 +1,6 @@
 //! A program with probes does what it does without them.
 
-use super::{Place, emitted, mark_all, plain, run};
+use super::{ProbePlace, emitted, mark_all, plain, run};
 
 /// Runs `source` without probes, with all of them, and with many choices of them.
 #[track_caller]
@@ -10,13 +10,13 @@ fn check(source: &str, expected: &str) {
     assert_eq!(last, expected, "{source}\n{}", before.did);
     for choice in 0..24 {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(choice);
-        let wanted = |place: Place| {
+        let wanted = |place: ProbePlace| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match choice {
                 0 => true,
-                1 => place != Place::Operation,
-                2 => matches!(place, Place::Operation | Place::Optional),
-                3 => matches!(place, Place::Operation),
+                1 => place != ProbePlace::Operation,
+                2 => matches!(place, ProbePlace::Operation | ProbePlace::Optional),
+                3 => matches!(place, ProbePlace::Operation),
                 _ => state >> 62 != 0,
             }
         };

@@ -4,11 +4,11 @@ use oxc_ast::ast::*;
 use oxc_ast_visit::VisitJs;
 use oxc_span::GetSpan;
 
-use super::{Marks, emitted};
+use super::{ProbeMarks, emitted};
 
 /// Lifts the literals that are values of members, as the arguments of a tool are.
 #[derive(Default)]
-struct Lift(Marks);
+struct Lift(ProbeMarks);
 
 impl<'a> VisitJs<'a> for Lift {
     fn visit_object_property(&mut self, it: &ObjectProperty<'a>) {
@@ -21,7 +21,7 @@ impl<'a> VisitJs<'a> for Lift {
 }
 
 fn canonical(source: &str) -> String {
-    emitted(source, |_| Marks::default()).expect("it can be emitted").canonical
+    emitted(source, |_| ProbeMarks::default()).expect("it can be emitted").canonical
 }
 
 fn lifted(source: &str) -> String {

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use oxc_ast::ast::Program;
 use oxc_span::Span;
 
-use super::{Error, Marks, Place, emitted, mark_all, plain, run};
-use crate::marks::Table;
+use super::{Error, ProbeMarks, ProbePlace, emitted, mark_all, plain, run};
+use crate::marks::FunctionTable;
 
-fn marked(places: &'static [Place]) -> impl Fn(&Program<'_>) -> Marks {
+fn marked(places: &'static [ProbePlace]) -> impl Fn(&Program<'_>) -> ProbeMarks {
     move |program| {
         let mut marks = mark_all(program, |place| places.contains(&place));
         // Points from 1 without gaps are easier to read.
@@ -23,14 +23,14 @@ fn marked(places: &'static [Place]) -> impl Fn(&Program<'_>) -> Marks {
 
 /// Runs `source` with all places of some kinds marked; their points count from 1 in the order of the tree.
 #[track_caller]
-fn check(places: &'static [Place], source: &str, expected: &[&str]) {
+fn check(places: &'static [ProbePlace], source: &str, expected: &[&str]) {
     let emitted = emitted(source, marked(places)).expect("it can be emitted");
     assert_eq!(run(&emitted).reports, expected, "{source}\n\n{}", emitted.js);
 }
 
 #[test]
 fn conditions_report_their_truth() {
-    use Place::{Nullish, Test};
+    use ProbePlace::{Nullish, Test};
     check(
         &[Test],
         "if (args.n > 5) { return 1 } else if (args.n) { return 2 }",
@@ -44,7 +44,7 @@ fn conditions_report_their_truth() {
 
 #[test]
 fn a_switch_reports_once() {
-    use Place::Switch;
+    use ProbePlace::Switch;
     let source = |x: &str| {
         format!("switch ({x}) {{ case 1: log(1); case 2: log(2); break; default: log('d'); case 3: log(3) }}")
     };
@@ -65,10 +65,10 @@ fn a_switch_reports_once() {
 fn check_table(source: &str, optional: bool, expected: &[&str]) {
     let emitted = emitted(source, |program| {
         let at = program.source_text.find("t[k]").expect("it is called") as u32;
-        let (span, mut marks) = (Span::new(at, at + 4), Marks::default());
-        marks.points.insert((Place::Switch, span), 1);
+        let (span, mut marks) = (Span::new(at, at + 4), ProbeMarks::default());
+        marks.points.insert((ProbePlace::Switch, span), 1);
         let keys = vec!["a".to_owned(), "b c".to_owned()];
-        marks.tables.insert(span, Table { keys, optional });
+        marks.tables.insert(span, FunctionTable { keys, optional });
         marks
     })
     .expect("it can be emitted");
@@ -90,7 +90,7 @@ fn a_table_reports_the_key_that_is_asked_for() {
 
 #[test]
 fn optional_links_report_until_the_chain_ends() {
-    use Place::{Operation, Optional};
+    use ProbePlace::{Operation, Optional};
     check(&[Optional], "return args?.list", &["has 1 true 0"]);
     check(&[Optional], "return mcp.gone?.a?.b?.(1)", &["has 3 false 0"]);
     check(&[Optional], "return mcp?.gone?.b?.(1)", &["has 3 true 0", "has 2 false 0"]);
@@ -112,8 +112,8 @@ fn an_unmarked_link_ends_a_chain_too() {
     let emitted = emitted(source, |program| {
         let mut outermost = false;
         mark_all(program, |place| {
-            outermost ^= place == Place::Optional;
-            place == Place::Optional && outermost
+            outermost ^= place == ProbePlace::Optional;
+            place == ProbePlace::Optional && outermost
         })
     })
     .expect("it can be emitted");
@@ -122,7 +122,7 @@ fn an_unmarked_link_ends_a_chain_too() {
 
 #[test]
 fn loops_callbacks_and_handlers() {
-    use Place::{Catch, Fork, Loop, Turn};
+    use ProbePlace::{Catch, Fork, Loop, Turn};
     check(&[Loop], "for (const x of [1, 2]) log(x)", &["loop 1 0", "turn 1 0", "turn 1 0"]);
     check(
         &[Loop],
@@ -137,7 +137,7 @@ fn loops_callbacks_and_handlers() {
 #[test]
 fn tools_know_where_they_are_called() {
     check(
-        &[Place::Call],
+        &[ProbePlace::Call],
         "if (args.n) { await mcp.fs.read({ a: 1 }) } else { await mcp.fs.read({ a: 1 }) } await mcp.fs?.write?.()",
         &["call read 1@0", "call write 3@0"],
     );
@@ -145,7 +145,7 @@ fn tools_know_where_they_are_called() {
 
 #[test]
 fn followed_functions_take_their_context() {
-    use Place::{Call, Enter, Test};
+    use ProbePlace::{Call, Enter, Test};
     let entered = "const f = (x) => { if (x) g(1) }; function g() { if (0); } f(1); g()";
     let emitted_js = emitted(entered, marked(&[Enter, Test])).expect("it can be emitted");
     let reports = run(&emitted_js).reports;
@@ -198,7 +198,7 @@ fn followed_functions_take_their_context() {
 
 #[test]
 fn the_program_stays_readable() {
-    use Place::*;
+    use ProbePlace::*;
     let source = "// finds and reads
 const found: string[] = await mcp.fs.read({ name: 'x' });
 enum Level { Low, High }
@@ -262,7 +262,7 @@ const EXPECTED: &str = r#" 2 const found = await mcp.fs.read({ name: "x" });
 
 #[test]
 fn what_cannot_be_run_is_refused() {
-    let refused = |source: &str| match emitted(source, |_| Marks::default()) {
+    let refused = |source: &str| match emitted(source, |_| ProbeMarks::default()) {
         Err(Error::Unsupported { what, .. }) => what.to_owned(),
         Err(Error::Types { .. }) => "types".to_owned(),
         Ok(emitted) => panic!("{}", emitted.js),

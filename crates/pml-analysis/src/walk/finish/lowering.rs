@@ -3,6 +3,7 @@
 //! A value shares its parts, an argument is a tree that holds each of them as often as it occurs. What would be too large
 //! a tree is cut: further in, a part is told by its wording and by what it is made from.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use oxc_span::Span;
@@ -10,10 +11,10 @@ use pml_model::structure::{Argument, Field, Step};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::budget::Seen;
-use super::finish::key_name;
-use super::value::{Distinct, Kind, Path, Record, Value, Values};
-use super::{DraftKind, Walk};
+use super::super::memory::{Phi, ProgramMemory};
+use super::super::parts::graph::{DraftGraph, DraftKind, NodeDraft};
+use crate::budget::{VisitedParts, WorkBudget};
+use crate::value::{DistinctValues, MemberPath, ObjectRecord, RecordKind, Value, ValueList, key_name};
 
 /// How many loops within loops an item is followed through.
 const MAX_ITEMS_IN_ITEMS: u32 = 2;
@@ -22,7 +23,7 @@ const MAX_PARTS: usize = 2_000;
 
 /// How much room there is for an argument.
 #[derive(Clone, Copy)]
-enum Room {
+enum PartRoom {
     /// It is known to fit.
     Enough,
     /// So many parts.
@@ -31,21 +32,51 @@ enum Room {
 
 /// What has been gone through while the sources of a value are found.
 #[derive(Default)]
-struct Tracing<'a> {
+struct SourceTrace<'a> {
     phis: FxHashSet<(u32, bool)>,
-    seen: Seen,
+    seen: VisitedParts,
     /// Parts made on the way, kept so that nothing else comes to stand where they stood.
     made: Vec<Value<'a>>,
 }
 
-impl<'a> Walk<'a, '_> {
-    /// How many parts the argument of a call may have: what is written out once always fits.
-    pub(super) fn most_parts(&self) -> usize {
-        MAX_PARTS + self.source.len()
+/// How many parts the argument of a call may have: what is written out once always fits.
+pub(crate) fn max_parts(source: &str) -> usize {
+    MAX_PARTS + source.len()
+}
+
+/// What values are made into arguments with.
+pub(crate) struct Lowering<'w, 'a> {
+    source: &'a str,
+    nodes: &'w [NodeDraft<'a>],
+    phis: &'w [Phi<'a>],
+    pub(crate) budget: &'w WorkBudget,
+    max_parts: usize,
+    /// How deep in items of items we are.
+    inside_items: Cell<u32>,
+}
+
+impl<'w, 'a> Lowering<'w, 'a> {
+    pub(crate) fn new(
+        source: &'a str,
+        graph: &'w DraftGraph<'a>,
+        memory: &'w ProgramMemory<'a, '_>,
+    ) -> Lowering<'w, 'a> {
+        Lowering {
+            source,
+            nodes: &graph.nodes,
+            phis: &memory.phis,
+            budget: memory.budget(),
+            max_parts: max_parts(source),
+            inside_items: Cell::new(0),
+        }
     }
 
-    pub(super) fn arguments_of(&self, node: u32) -> Option<Argument> {
-        if self.too_much(self.nodes[node as usize].span) {
+    fn text(&self, span: Span) -> &'a str {
+        &self.source[span.start as usize..span.end as usize]
+    }
+
+    pub(crate) fn arguments_of(&self, node: u32) -> Option<Argument> {
+        if self.budget.is_spent_at(self.nodes[node as usize].span) {
             return None;
         }
         match &self.nodes[node as usize].kind {
@@ -69,17 +100,17 @@ impl<'a> Walk<'a, '_> {
 
     /// A value as an argument; `span` is where it was read.
     fn lower(&self, value: &Value<'a>, span: Span) -> Argument {
-        self.lower_into(value, span, Room::Parts(self.most_parts()))
+        self.lower_into(value, span, PartRoom::Parts(self.max_parts))
     }
 
-    fn lower_into(&self, value: &Value<'a>, span: Span, room: Room) -> Argument {
-        self.state.budget.spend(4);
-        if self.state.budget.is_spent() {
+    fn lower_into(&self, value: &Value<'a>, span: Span, room: PartRoom) -> Argument {
+        self.budget.spend(4);
+        if self.budget.is_spent() {
             return Argument::nothing();
         }
         match value {
             Value::Literal(literal) => {
-                self.state.budget.spend(value.text().map_or(0, str::len) / 16);
+                self.budget.spend(value.text().map_or(0, str::len) / 16);
                 Argument::Literal { value: literal.value.clone() }
             }
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => self.leaf(value),
@@ -113,15 +144,15 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The room each of the parts of `value` has; none when there is not enough for all of them.
-    fn room_inside(&self, value: &Value<'a>, room: Room, parts: usize) -> Option<Room> {
-        let Room::Parts(most) = room else { return Some(Room::Enough) };
+    fn room_inside(&self, value: &Value<'a>, room: PartRoom, parts: usize) -> Option<PartRoom> {
+        let PartRoom::Parts(most) = room else { return Some(PartRoom::Enough) };
         let mut left = most;
         let fits = fits(value, &mut left);
-        self.state.budget.spend(most - left);
+        self.budget.spend(most - left);
         match most / parts.max(1) {
-            _ if fits => Some(Room::Enough),
+            _ if fits => Some(PartRoom::Enough),
             0 => None,
-            each => Some(Room::Parts(each)),
+            each => Some(PartRoom::Parts(each)),
         }
     }
 
@@ -150,7 +181,7 @@ impl<'a> Walk<'a, '_> {
     fn lower_inside(&self, of: &Value<'a>, over: Span) -> Argument {
         if self.inside_items.get() >= MAX_ITEMS_IN_ITEMS {
             let source = self.text(over).to_owned();
-            self.state.budget.spend(source.len() / 16);
+            self.budget.spend(source.len() / 16);
             return Argument::Expression { source, reads: Vec::new() };
         }
         self.inside_items.set(self.inside_items.get() + 1);
@@ -171,16 +202,16 @@ impl<'a> Walk<'a, '_> {
             .sources_of(value)
             .iter()
             .map(|source| {
-                self.state.budget.spend(4);
+                self.budget.spend(4);
                 self.leaf(source)
             })
             .collect();
         let source = self.text(span).to_owned();
-        self.state.budget.spend(source.len() / 16);
+        self.budget.spend(source.len() / 16);
         Argument::Expression { source, reads }
     }
 
-    fn lower_record(&self, record: &Record<'a>, span: Span, room: Room) -> Argument {
+    fn lower_record(&self, record: &ObjectRecord<'a>, span: Span, room: PartRoom) -> Argument {
         let more: Vec<Value<'a>> = record
             .extra
             .iter()
@@ -189,12 +220,12 @@ impl<'a> Walk<'a, '_> {
             .cloned()
             .collect();
         match record.kind {
-            Kind::Array if more.is_empty() && record.spreads.is_empty() => {
+            RecordKind::Array if more.is_empty() && record.spreads.is_empty() => {
                 let items =
                     record.fields.iter().map(|member| self.lower_into(&member.value, member.span, room));
                 Argument::Array { items: items.collect() }
             }
-            Kind::Object => {
+            RecordKind::Object => {
                 let fields = record.fields.iter().map(|member| Field {
                     name: key_name(&member.key).into_owned(),
                     value: self.lower_into(&member.value, member.span, room),
@@ -212,9 +243,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The results, parameters and items a value is made from.
-    pub(super) fn sources_of(&self, value: &Value<'a>) -> Values<'a> {
-        let mut found = Distinct::default();
-        self.each_source(value, None, &mut Tracing::default(), &mut |source, _| found.add(source));
+    pub(crate) fn sources_of(&self, value: &Value<'a>) -> ValueList<'a> {
+        let mut found = DistinctValues::default();
+        self.each_source(value, None, &mut SourceTrace::default(), &mut |source, _| found.add(source));
         found.into_values()
     }
 
@@ -236,30 +267,30 @@ impl<'a> Walk<'a, '_> {
         &self,
         value: &Value<'a>,
         around: Option<u32>,
-        tracing: &mut Tracing<'a>,
+        tracing: &mut SourceTrace<'a>,
         visit: &mut dyn FnMut(&Value<'a>, Option<u32>),
     ) {
-        self.state.budget.spend(1);
-        if self.state.budget.is_spent() {
+        self.budget.spend(1);
+        if self.budget.is_spent() {
             return;
         }
         let how = around.map_or(0, |node| node as usize + 1);
         match value {
             Value::Result(..) | Value::Parameter(_) | Value::Item(..) => visit(value, around),
-            Value::Record(record) if tracing.seen.is_new(Rc::as_ptr(record) as usize, how) => {
+            Value::Record(record) if tracing.seen.is_first_visit(Rc::as_ptr(record) as usize, how) => {
                 let fields = record.fields.iter().map(|member| &member.value);
                 let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
                 fields.chain(rest).for_each(|value| self.each_source(value, around, tracing, visit));
             }
-            Value::Template(parts) if tracing.seen.is_new(parts.as_ptr() as usize, how) => {
+            Value::Template(parts) if tracing.seen.is_first_visit(parts.as_ptr() as usize, how) => {
                 parts.iter().for_each(|(value, _)| self.each_source(value, around, tracing, visit));
             }
             Value::Computed(_, values) | Value::OneOf(values)
-                if tracing.seen.is_new(values.as_ptr() as usize, how) =>
+                if tracing.seen.is_first_visit(values.as_ptr() as usize, how) =>
             {
                 values.iter().for_each(|value| self.each_source(value, around, tracing, visit));
             }
-            Value::Promise(inner, _) if tracing.seen.is_new(Rc::as_ptr(inner) as usize, how) => {
+            Value::Promise(inner, _) if tracing.seen.is_first_visit(Rc::as_ptr(inner) as usize, how) => {
                 self.each_source(inner, around, tracing, visit);
             }
             Value::Phi(index, path) if tracing.phis.insert((*index, around.is_some())) => {
@@ -278,25 +309,30 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// The nodes whose results a value is made from, and the loop around which each comes.
-    pub(super) fn providers(&self, value: &Value<'a>) -> SmallVec<[(u32, Option<u32>); 4]> {
+    pub(crate) fn providers(&self, value: &Value<'a>) -> SmallVec<[(u32, Option<u32>); 4]> {
         let mut found: SmallVec<[(u32, Option<u32>); 4]> = SmallVec::new();
         let mut waiting: SmallVec<[(Value<'a>, Option<u32>); 2]> = SmallVec::new();
         // What items are taken from may be made from such items again.
         let mut gone_through: FxHashSet<(*const Value<'a>, bool)> = FxHashSet::default();
         let mut next = Some((value.clone(), None));
         while let Some((value, outer)) = next {
-            self.each_source(&value, outer, &mut Tracing::default(), &mut |source, around| match source {
-                Value::Result(node, _) => {
-                    self.state.budget.spend(found.len() / 32);
-                    if !found.contains(&(*node, around)) {
-                        found.push((*node, around));
+            self.each_source(
+                &value,
+                outer,
+                &mut SourceTrace::default(),
+                &mut |source, around| match source {
+                    Value::Result(node, _) => {
+                        self.budget.spend(found.len() / 32);
+                        if !found.contains(&(*node, around)) {
+                            found.push((*node, around));
+                        }
                     }
-                }
-                Value::Item(of, _, _) if gone_through.insert((Rc::as_ptr(of), around.is_some())) => {
-                    waiting.push(((**of).clone(), around));
-                }
-                _ => {}
-            });
+                    Value::Item(of, _, _) if gone_through.insert((Rc::as_ptr(of), around.is_some())) => {
+                        waiting.push(((**of).clone(), around));
+                    }
+                    _ => {}
+                },
+            );
             next = waiting.pop();
         }
         found
@@ -305,8 +341,8 @@ impl<'a> Walk<'a, '_> {
     /// The part of a frozen value at `path`.
     fn part_of(&self, value: &Value<'a>, path: &[Step]) -> Value<'a> {
         let Some((step, rest)) = path.split_first() else { return value.clone() };
-        self.state.budget.spend(1);
-        if self.state.budget.is_spent() {
+        self.budget.spend(1);
+        if self.budget.is_spent() {
             return Value::Unknown;
         }
         match value {
@@ -335,7 +371,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-fn extended(at: &Path, path: &[Step]) -> Path {
+fn extended(at: &MemberPath, path: &[Step]) -> MemberPath {
     if at.steps().len() + path.len() > 64 {
         return at.clone();
     }

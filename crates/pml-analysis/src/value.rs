@@ -1,5 +1,6 @@
 //! What is known of a value before the program runs: where it comes from.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -9,22 +10,22 @@ use pml_model::structure::Step;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use crate::roots::Root;
+use crate::roots::ToolRoot;
 use crate::survey::FunctionIndex;
 
 /// Steps from a whole to a part; empty for the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Path(Option<Rc<[Step]>>);
+pub(crate) struct MemberPath(Option<Rc<[Step]>>);
 
-impl From<Vec<Step>> for Path {
-    fn from(steps: Vec<Step>) -> Path {
-        Path(Some(steps.into()))
+impl From<Vec<Step>> for MemberPath {
+    fn from(steps: Vec<Step>) -> MemberPath {
+        MemberPath(Some(steps.into()))
     }
 }
 
-impl Path {
-    pub(crate) fn then(&self, step: Step) -> Path {
-        Path(Some(self.steps().iter().cloned().chain([step]).collect()))
+impl MemberPath {
+    pub(crate) fn then(&self, step: Step) -> MemberPath {
+        MemberPath(Some(self.steps().iter().cloned().chain([step]).collect()))
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -34,7 +35,7 @@ impl Path {
 
 /// A literal as written.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Literal {
+pub(crate) struct SourceLiteral {
     pub(crate) value: serde_json::Value,
     pub(crate) span: Span,
     /// It stands in the source as one expression, so another value could stand there.
@@ -47,17 +48,17 @@ pub(crate) enum Value<'a> {
     /// Nowhere of interest.
     Unknown,
     Undefined,
-    Literal(Rc<Literal>),
+    Literal(Rc<SourceLiteral>),
     /// (Part of) the result of a node, by index.
-    Result(u32, Path),
+    Result(u32, MemberPath),
     /// (Part of) `args`.
-    Parameter(Path),
+    Parameter(MemberPath),
     /// (Part of) what a loop is at.
-    Item(Rc<Value<'a>>, u32, Path),
+    Item(Rc<Value<'a>>, u32, MemberPath),
     /// An object or array of the program, by index.
     Object(u32),
     /// The same as it was at one moment.
-    Record(Rc<Record<'a>>),
+    Record(Rc<ObjectRecord<'a>>),
     /// A text put together: each part and where it is written.
     Template(Rc<[(Value<'a>, Span)]>),
     /// Computed, at this place, from these.
@@ -75,14 +76,14 @@ pub(crate) enum Value<'a> {
     Promise(Rc<Value<'a>>, Option<u32>),
     OneOf(Rc<[Value<'a>]>),
     /// (Part of) whatever a variable holds at the head of a loop, by index.
-    Phi(u32, Path),
+    Phi(u32, MemberPath),
 }
 
 /// An object or array at one moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record<'a> {
-    pub(crate) kind: Kind<'a>,
-    pub(crate) fields: Vec<Member<'a>>,
+pub(crate) struct ObjectRecord<'a> {
+    pub(crate) kind: RecordKind<'a>,
+    pub(crate) fields: Vec<ObjectMember<'a>>,
     /// Values that are in it somewhere: unknown keys, pushes in loops.
     pub(crate) extra: Vec<Value<'a>>,
     /// Names of such members.
@@ -97,7 +98,7 @@ pub(crate) struct Record<'a> {
 
 /// A member of a record.
 #[derive(Debug, Clone)]
-pub(crate) struct Member<'a> {
+pub(crate) struct ObjectMember<'a> {
     pub(crate) key: Step,
     pub(crate) value: Value<'a>,
     pub(crate) span: Span,
@@ -105,31 +106,31 @@ pub(crate) struct Member<'a> {
     pub(crate) getter: bool,
 }
 
-impl<'a> Member<'a> {
+impl<'a> ObjectMember<'a> {
     /// The same member with another value.
-    pub(crate) fn with(&self, value: Value<'a>) -> Member<'a> {
-        Member { key: self.key.clone(), value, span: self.span, getter: self.getter }
+    pub(crate) fn with_value(&self, value: Value<'a>) -> ObjectMember<'a> {
+        ObjectMember { key: self.key.clone(), value, span: self.span, getter: self.getter }
     }
 }
 
 /// What kind of record.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum RecordKind<'a> {
     #[default]
     Object,
     Array,
-    /// `Map`, `Set` and other holders of values.
-    Holder,
+    /// `Map`, `Set` and other collections of values.
+    Collection,
     Instance(Rc<ClassValue<'a>>),
 }
 
-impl<'a> Record<'a> {
-    pub(crate) fn field(&self, key: &Step) -> Option<&Member<'a>> {
+impl<'a> ObjectRecord<'a> {
+    pub(crate) fn field(&self, key: &Step) -> Option<&ObjectMember<'a>> {
         self.fields.iter().rev().find(|member| member.key == *key)
     }
 
     pub(crate) fn is_array(&self) -> bool {
-        matches!(self.kind, Kind::Array)
+        matches!(self.kind, RecordKind::Array)
     }
 
     /// How much there is to copy.
@@ -138,7 +139,7 @@ impl<'a> Record<'a> {
     }
 
     /// All its members are known.
-    pub(crate) fn closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.extra.is_empty() && self.spreads.is_empty()
     }
 }
@@ -205,26 +206,26 @@ pub(crate) struct ClassValue<'a> {
     pub(crate) statics: u32,
 }
 
-impl<'a> From<&Root> for Value<'a> {
-    fn from(root: &Root) -> Value<'a> {
+impl<'a> From<&ToolRoot> for Value<'a> {
+    fn from(root: &ToolRoot) -> Value<'a> {
         match root {
-            Root::Mcp => Value::Mcp,
-            Root::Server(server) => Value::Server(Rc::clone(server)),
-            Root::Tool(server, name) => Value::Tool(Rc::clone(server), Rc::clone(name)),
-            Root::Capabilities => Value::Capabilities,
-            Root::Capability(name) => Value::Capability(Rc::clone(name)),
-            Root::Global => Value::Global("globalThis".into()),
+            ToolRoot::Mcp => Value::Mcp,
+            ToolRoot::Server(server) => Value::Server(Rc::clone(server)),
+            ToolRoot::Tool(server, name) => Value::Tool(Rc::clone(server), Rc::clone(name)),
+            ToolRoot::Capabilities => Value::Capabilities,
+            ToolRoot::Capability(name) => Value::Capability(Rc::clone(name)),
+            ToolRoot::Global => Value::Global("globalThis".into()),
         }
     }
 }
 
 impl<'a> Value<'a> {
     pub(crate) fn literal(value: impl Into<serde_json::Value>, span: Span) -> Value<'a> {
-        Value::Literal(Rc::new(Literal { value: value.into(), span, whole: true }))
+        Value::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: true }))
     }
 
     pub(crate) fn folded(value: impl Into<serde_json::Value>, span: Span) -> Value<'a> {
-        Value::Literal(Rc::new(Literal { value: value.into(), span, whole: false }))
+        Value::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: false }))
     }
 
     /// The text of a string literal.
@@ -295,7 +296,7 @@ impl<'a> Value<'a> {
     }
 
     /// Equal for values that are the same; cheap.
-    fn print(&self) -> u64 {
+    fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         std::mem::discriminant(self).hash(&mut hasher);
         match self {
@@ -321,20 +322,20 @@ impl<'a> Value<'a> {
 }
 
 /// Some values; most of the time one or two, which need no memory of their own.
-pub(crate) type Values<'a> = SmallVec<[Value<'a>; 2]>;
+pub(crate) type ValueList<'a> = SmallVec<[Value<'a>; 2]>;
 
 /// Values, each once, in the order they came.
 #[derive(Debug, Default)]
-pub(crate) struct Distinct<'a> {
-    values: Values<'a>,
-    /// Where values with a print stand, once there are many.
+pub(crate) struct DistinctValues<'a> {
+    values: ValueList<'a>,
+    /// Where values with a fingerprint stand, once there are many.
     places: FxHashMap<u64, Vec<u32>>,
 }
 
 /// So many values are looked through one by one.
 const FEW: usize = 64;
 
-impl<'a> Distinct<'a> {
+impl<'a> DistinctValues<'a> {
     pub(crate) fn add(&mut self, value: &Value<'a>) {
         if self.values.len() < FEW {
             if !self.values.iter().any(|other| other.same(value)) {
@@ -344,10 +345,10 @@ impl<'a> Distinct<'a> {
         }
         if self.places.is_empty() {
             for (index, value) in self.values.iter().enumerate() {
-                self.places.entry(value.print()).or_default().push(index as u32);
+                self.places.entry(value.fingerprint()).or_default().push(index as u32);
             }
         }
-        let alike = self.places.entry(value.print()).or_default();
+        let alike = self.places.entry(value.fingerprint()).or_default();
         // Of many that differ deep inside, equal ones may stand twice.
         if !alike.iter().take(FEW).any(|index| self.values[*index as usize].same(value)) {
             alike.push(self.values.len() as u32);
@@ -355,7 +356,7 @@ impl<'a> Distinct<'a> {
         }
     }
 
-    pub(crate) fn into_values(self) -> Values<'a> {
+    pub(crate) fn into_values(self) -> ValueList<'a> {
         self.values
     }
 
@@ -394,7 +395,7 @@ pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'
             Some(_) => {}
         }
     };
-    let mut kept = Distinct::default();
+    let mut kept = DistinctValues::default();
     for value in [first, other].into_iter().chain(values) {
         match value {
             Value::OneOf(inner) if kept.values.is_empty() => kept.values.extend(inner.iter().cloned()),
@@ -403,4 +404,13 @@ pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'
         }
     }
     kept.one_of()
+}
+
+/// The name of a member as it is written.
+pub(crate) fn key_name(key: &Step) -> Cow<'_, str> {
+    match key {
+        Step::Key(name) => name.as_str().into(),
+        Step::Index(index) => index.to_string().into(),
+        Step::Any => "*".into(),
+    }
 }

@@ -8,54 +8,54 @@ use std::rc::Rc;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
-use super::budget::Budget;
-use super::value::{Kind, Member, Record, Value, Values, one_of};
+use crate::budget::WorkBudget;
+use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, ValueList, one_of};
 
 /// A variable of one activation: (activation, symbol).
-pub(crate) type Variable = (u32, u32);
+pub(crate) type VariableKey = (u32, u32);
 
 /// Everything that can change.
 #[derive(Debug, Default)]
-pub(crate) struct State<'a> {
-    variables: FxHashMap<Variable, Value<'a>>,
-    variable_log: Vec<(Variable, Option<Value<'a>>)>,
-    objects: Vec<Rc<Record<'a>>>,
-    object_log: Vec<(u32, Rc<Record<'a>>)>,
+pub(crate) struct ProgramState<'a> {
+    variables: FxHashMap<VariableKey, Value<'a>>,
+    variable_log: Vec<(VariableKey, Option<Value<'a>>)>,
+    objects: Vec<Rc<ObjectRecord<'a>>>,
+    object_log: Vec<(u32, Rc<ObjectRecord<'a>>)>,
     /// What following the program may still cost.
-    pub(crate) budget: Budget,
+    pub(crate) budget: WorkBudget,
 }
 
 /// A moment in the log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct StateMark {
     variables: usize,
     objects: usize,
 }
 
 /// What is different since a mark.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Changes<'a> {
-    pub(crate) variables: Changed<Variable, Value<'a>>,
-    pub(crate) objects: Changed<u32, Rc<Record<'a>>>,
+pub(crate) struct StateChanges<'a> {
+    pub(crate) variables: ChangeMap<VariableKey, Value<'a>>,
+    pub(crate) objects: ChangeMap<u32, Rc<ObjectRecord<'a>>>,
 }
 
 /// What each of some things became, in their order: on most ways next to nothing changes.
 #[derive(Debug, Clone)]
-pub(crate) struct Changed<K, V>(Vec<(K, V)>);
+pub(crate) struct ChangeMap<K, V>(Vec<(K, V)>);
 
-impl<K, V> Default for Changed<K, V> {
-    fn default() -> Changed<K, V> {
-        Changed(Vec::new())
+impl<K, V> Default for ChangeMap<K, V> {
+    fn default() -> ChangeMap<K, V> {
+        ChangeMap(Vec::new())
     }
 }
 
-impl<K: Ord + Copy, V> Changed<K, V> {
+impl<K: Ord + Copy, V> ChangeMap<K, V> {
     /// Each of `keys` once, with what `now` says of it.
-    fn of(keys: impl Iterator<Item = K>, mut now: impl FnMut(K) -> Option<V>) -> Changed<K, V> {
+    fn of(keys: impl Iterator<Item = K>, mut now: impl FnMut(K) -> Option<V>) -> ChangeMap<K, V> {
         let mut keys: SmallVec<[K; 8]> = keys.collect();
         keys.sort_unstable();
         keys.dedup();
-        Changed(keys.into_iter().filter_map(|key| Some((key, now(key)?))).collect())
+        ChangeMap(keys.into_iter().filter_map(|key| Some((key, now(key)?))).collect())
     }
 
     fn place(&self, key: K) -> Result<usize, usize> {
@@ -90,29 +90,29 @@ impl<K: Ord + Copy, V> Changed<K, V> {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> ProgramState<'a> {
     /// Nothing yet, with room for so many variables.
-    pub(crate) fn with_room_for(variables: usize) -> State<'a> {
+    pub(crate) fn with_room_for(variables: usize) -> ProgramState<'a> {
         let map = FxHashMap::with_capacity_and_hasher(variables, FxBuildHasher);
-        State {
+        ProgramState {
             variables: map,
             variable_log: Vec::with_capacity(2 * variables),
             objects: Vec::with_capacity(variables),
-            ..State::default()
+            ..ProgramState::default()
         }
     }
 
-    pub(crate) fn read(&self, variable: Variable) -> Option<&Value<'a>> {
+    pub(crate) fn read(&self, variable: VariableKey) -> Option<&Value<'a>> {
         self.variables.get(&variable)
     }
 
-    pub(crate) fn write(&mut self, variable: Variable, value: Value<'a>) {
+    pub(crate) fn write(&mut self, variable: VariableKey, value: Value<'a>) {
         self.budget.spend(1 + value.width());
         let old = self.variables.insert(variable, value);
         self.variable_log.push((variable, old));
     }
 
-    pub(crate) fn new_object(&mut self, record: Record<'a>) -> u32 {
+    pub(crate) fn new_object(&mut self, record: ObjectRecord<'a>) -> u32 {
         self.objects.push(Rc::new(record));
         (self.objects.len() - 1) as u32
     }
@@ -121,47 +121,48 @@ impl<'a> State<'a> {
         self.objects.len() as u32
     }
 
-    pub(crate) fn object(&self, index: u32) -> &Rc<Record<'a>> {
+    pub(crate) fn object(&self, index: u32) -> &Rc<ObjectRecord<'a>> {
         &self.objects[index as usize]
     }
 
-    pub(crate) fn change(&mut self, index: u32, change: impl FnOnce(&mut Record<'a>)) {
+    pub(crate) fn change(&mut self, index: u32, change: impl FnOnce(&mut ObjectRecord<'a>)) {
         let slot = &mut self.objects[index as usize];
         self.budget.spend(1 + slot.size());
         self.object_log.push((index, Rc::clone(slot)));
-        let mut record = Record::clone(slot);
+        let mut record = ObjectRecord::clone(slot);
         record.written = None;
         change(&mut record);
         *slot = Rc::new(record);
     }
 
-    fn replace(&mut self, index: u32, record: Rc<Record<'a>>) {
+    fn replace(&mut self, index: u32, record: Rc<ObjectRecord<'a>>) {
         let slot = &mut self.objects[index as usize];
         self.object_log.push((index, std::mem::replace(slot, record)));
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { variables: self.variable_log.len(), objects: self.object_log.len() }
+    pub(crate) fn mark(&self) -> StateMark {
+        StateMark { variables: self.variable_log.len(), objects: self.object_log.len() }
     }
 
     /// What is different since `mark`.
-    pub(crate) fn changes(&self, mark: Mark) -> Changes<'a> {
-        let mut changes = Changes::default();
+    pub(crate) fn changes(&self, mark: StateMark) -> StateChanges<'a> {
+        let mut changes = StateChanges::default();
         let (variables, objects) = (&self.variable_log[mark.variables..], &self.object_log[mark.objects..]);
         self.budget.spend(3 * (variables.len() + objects.len()));
         if self.budget.is_spent() {
             return changes;
         }
-        changes.variables = Changed::of(variables.iter().map(|(variable, _)| *variable), |variable| {
+        changes.variables = ChangeMap::of(variables.iter().map(|(variable, _)| *variable), |variable| {
             self.variables.get(&variable).cloned()
         });
-        changes.objects =
-            Changed::of(objects.iter().map(|(index, _)| *index), |index| Some(Rc::clone(self.object(index))));
+        changes.objects = ChangeMap::of(objects.iter().map(|(index, _)| *index), |index| {
+            Some(Rc::clone(self.object(index)))
+        });
         changes
     }
 
     /// Every value a variable or object had at some moment since `mark`, the first and last included.
-    pub(crate) fn ever(&self, mark: Mark) -> Changes<'a> {
+    pub(crate) fn all_values_since(&self, mark: StateMark) -> StateChanges<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {
             if let (Some(old), Some(now)) = (old, changes.variables.get_mut(*variable)) {
@@ -174,18 +175,18 @@ impl<'a> State<'a> {
         }
         for (index, old) in &self.object_log[mark.objects..] {
             if let Some(now) = changes.objects.get_mut(*index) {
-                self.budget.spend(cost(old, now));
+                self.budget.spend(merge_cost(old, now));
                 if self.budget.is_spent() {
                     break;
                 }
-                *now = Rc::new(both(old, now));
+                *now = Rc::new(merge_records(old, now));
             }
         }
         changes
     }
 
     /// Goes back to `mark`.
-    pub(crate) fn undo(&mut self, mark: Mark) {
+    pub(crate) fn undo(&mut self, mark: StateMark) {
         while self.variable_log.len() > mark.variables {
             if let Some((variable, old)) = self.variable_log.pop() {
                 match old {
@@ -202,7 +203,7 @@ impl<'a> State<'a> {
     }
 
     /// Goes on from several ways that lead here; each is what changed on it.
-    pub(crate) fn merge(&mut self, ways: &[Changes<'a>]) {
+    pub(crate) fn merge(&mut self, ways: &[StateChanges<'a>]) {
         match ways {
             [] => {}
             [only] => {
@@ -217,8 +218,8 @@ impl<'a> State<'a> {
         }
     }
 
-    fn merge_several(&mut self, ways: &[Changes<'a>]) {
-        let mut variables: Vec<Variable> =
+    fn merge_several(&mut self, ways: &[StateChanges<'a>]) {
+        let mut variables: Vec<VariableKey> =
             ways.iter().flat_map(|way| way.variables.iter().map(|(variable, _)| variable)).collect();
         variables.sort_unstable();
         variables.dedup();
@@ -226,7 +227,7 @@ impl<'a> State<'a> {
             let base = self.variables.get(&variable).cloned();
             let values =
                 ways.iter().filter_map(|way| way.variables.get(variable).cloned().or_else(|| base.clone()));
-            let value = one_of(values.collect::<Values<'_>>());
+            let value = one_of(values.collect::<ValueList<'_>>());
             self.write(variable, value);
         }
         let mut objects: Vec<u32> =
@@ -239,24 +240,27 @@ impl<'a> State<'a> {
                 return;
             }
             let mut records = ways.iter().map(|way| way.objects.get(index).unwrap_or(&base));
-            let first = records.next().map_or_else(|| Record::clone(&base), |record| Record::clone(record));
-            let merged = records.fold(first, |merged, record| both(&merged, record));
+            let first = records
+                .next()
+                .map_or_else(|| ObjectRecord::clone(&base), |record| ObjectRecord::clone(record));
+            let merged = records.fold(first, |merged, record| merge_records(&merged, record));
             self.replace(index, Rc::new(merged));
         }
     }
 
     /// Counts what putting together an object of several ways costs.
-    fn is_too_much(&self, base: &Record<'a>, ways: &[Changes<'a>], index: u32) -> bool {
-        let costs = ways.iter().map(|way| cost(base, way.objects.get(index).map_or(base, |record| record)));
+    fn is_too_much(&self, base: &ObjectRecord<'a>, ways: &[StateChanges<'a>], index: u32) -> bool {
+        let costs =
+            ways.iter().map(|way| merge_cost(base, way.objects.get(index).map_or(base, |record| record)));
         self.budget.spend(costs.sum());
         self.budget.is_spent()
     }
 }
 
 /// A list that may be either of two of different length: behind what they share, positions say nothing.
-fn lists<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
+fn merge_lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
     let shared = a.fields.iter().zip(&b.fields).take_while(|(a, b)| a.value.same(&b.value)).count();
-    let mut merged = Record { kind: Kind::Array, ..Record::default() };
+    let mut merged = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
     merged.fields.extend(a.fields[..shared].iter().cloned());
     let rest = a.fields[shared..].iter().chain(&b.fields[shared..]).map(|member| &member.value);
     for value in rest.chain(&a.extra).chain(&b.extra) {
@@ -268,35 +272,35 @@ fn lists<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
     merged
 }
 
-/// What [`both`] costs: each member of one is looked for in the other.
-pub(crate) fn cost(a: &Record<'_>, b: &Record<'_>) -> usize {
+/// What [`merge_records`] costs: each member of one is looked for in the other.
+pub(crate) fn merge_cost(a: &ObjectRecord<'_>, b: &ObjectRecord<'_>) -> usize {
     1 + a.size() + b.size() + a.fields.len() * b.fields.len() / 64 + a.extra.len() * b.extra.len() / 16
 }
 
 /// A record that may be either.
-pub(crate) fn both<'a>(a: &Record<'a>, b: &Record<'a>) -> Record<'a> {
-    let mut fields: Vec<Member<'a>> = Vec::new();
+pub(crate) fn merge_records<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
+    let mut fields: Vec<ObjectMember<'a>> = Vec::new();
     if a.is_array() && b.is_array() && a.fields.len() != b.fields.len() {
-        return lists(a, b);
+        return merge_lists(a, b);
     }
     for member in &a.fields {
         let value = match b.field(&member.key) {
             Some(other) => one_of([member.value.clone(), other.value.clone()]),
             None => one_of([member.value.clone(), Value::Undefined]),
         };
-        fields.push(member.with(value));
+        fields.push(member.with_value(value));
     }
     for member in b.fields.iter().filter(|member| a.field(&member.key).is_none()) {
-        fields.push(member.with(one_of([member.value.clone(), Value::Undefined])));
+        fields.push(member.with_value(one_of([member.value.clone(), Value::Undefined])));
     }
     let union = |a: &[Value<'a>], b: &[Value<'a>]| {
         let mut all = a.to_vec();
         all.extend(b.iter().filter(|value| !a.iter().any(|other| other.same(value))).cloned());
         all
     };
-    Record {
+    ObjectRecord {
         kind: match (&a.kind, &b.kind) {
-            (Kind::Array, _) => Kind::Array,
+            (RecordKind::Array, _) => RecordKind::Array,
             (kind, _) => kind.clone(),
         },
         fields,

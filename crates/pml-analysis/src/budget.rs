@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
 /// How many expressions, values and changes are looked at or copied for one program. The largest ordinary programs need
@@ -16,17 +17,19 @@ const UNREMEMBERED: u32 = 32;
 
 /// What an analysis may still do.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct WorkBudget {
     left: Cell<u32>,
+    /// Where the analysis was when it noticed that nothing is left.
+    gave_up_at: Cell<Option<Span>>,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { left: Cell::new(MAX_WORK) }
+impl Default for WorkBudget {
+    fn default() -> WorkBudget {
+        WorkBudget { left: Cell::new(MAX_WORK), gave_up_at: Cell::new(None) }
     }
 }
 
-impl Budget {
+impl WorkBudget {
     pub(crate) fn spend(&self, amount: usize) {
         let amount = u32::try_from(amount).unwrap_or(u32::MAX);
         self.left.set(self.left.get().saturating_sub(amount));
@@ -35,30 +38,44 @@ impl Budget {
     pub(crate) fn is_spent(&self) -> bool {
         self.left.get() == 0
     }
+
+    /// Whether the budget is spent; the first place this is asked for after that is remembered. Whoever asks returns at
+    /// once if it is.
+    pub(crate) fn is_spent_at(&self, at: Span) -> bool {
+        let spent = self.is_spent();
+        if spent && self.gave_up_at.get().is_none() {
+            self.gave_up_at.set(Some(at));
+        }
+        spent
+    }
+
+    pub(crate) fn gave_up_at(&self) -> Option<Span> {
+        self.gave_up_at.get()
+    }
 }
 
 /// The parts of a value that have been gone through, by their place in memory or their number. What is remembered must
 /// stay where it is.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    looked_at: u32,
+pub(crate) struct VisitedParts {
+    visits: u32,
     places: FxHashSet<(usize, usize)>,
 }
 
-impl Seen {
+impl VisitedParts {
     /// Whether a part has to be gone through. The first few always have: most values are small.
-    pub(crate) fn is_new(&mut self, place: usize, how: usize) -> bool {
-        self.looked_at = self.looked_at.saturating_add(1);
-        self.looked_at <= UNREMEMBERED || self.places.insert((place, how))
+    pub(crate) fn is_first_visit(&mut self, place: usize, how: usize) -> bool {
+        self.visits = self.visits.saturating_add(1);
+        self.visits <= UNREMEMBERED || self.places.insert((place, how))
     }
 
     /// One more value was looked at.
-    pub(crate) fn look(&mut self) {
-        self.looked_at = self.looked_at.saturating_add(1);
+    pub(crate) fn count_visit(&mut self) {
+        self.visits = self.visits.saturating_add(1);
     }
 
     /// How many values were looked at.
-    pub(crate) fn looked_at(&self) -> usize {
-        self.looked_at as usize
+    pub(crate) fn visit_count(&self) -> usize {
+        self.visits as usize
     }
 }

@@ -1,0 +1,167 @@
+//! The arguments of calls held against the schemas of what they call.
+
+use std::rc::Rc;
+
+use oxc_span::Span;
+use pml_model::structure::{Argument, Step};
+use serde_json::Value as Json;
+
+use super::super::parts::decided::DecidingLiterals;
+use super::super::parts::diagnostics::Diagnostics;
+use super::super::parts::graph::{DraftGraph, DraftKind};
+use super::callees::Callees;
+use super::lowering::Lowering;
+use crate::analysis::Code;
+use crate::budget::VisitedParts;
+use crate::schema;
+use crate::uses::ArgumentUses;
+use crate::value::{MemberPath, RecordKind, Value};
+
+/// Complains of arguments that the schema of what is called does not allow.
+pub(crate) fn check_arguments(
+    graph: &DraftGraph<'_>,
+    callees: &Callees<'_>,
+    arguments: &[Option<Argument>],
+    deciding: &mut DecidingLiterals,
+    diagnostics: &mut Diagnostics<'_, '_>,
+) {
+    for (node, argument) in arguments.iter().enumerate() {
+        let DraftKind::Call(call) = &graph.nodes[node].kind else { continue };
+        let (Some(argument), false) = (argument, call.as_value) else { continue };
+        let Some(input) = callees.input_schema(node as u32, call) else { continue };
+        let findings = schema::check_arguments(input, argument);
+        // A tool wins over a capability of its name.
+        let inferred = callees.tools[node].is_none() && callees.as_capability(&call.target).is_some();
+        let id = graph.nodes[node].id;
+        for finding in findings {
+            let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
+            let message = format!("`{}`: {}", callees.name_of(&call.target), finding.message);
+            if matches!(finding.code, Code::WrongType | Code::UnknownArgument) {
+                // What the tool refuses is no example of what it takes.
+                deciding.spans.insert(span);
+            }
+            let severity = if inferred { finding.inferred() } else { finding.severity };
+            diagnostics.complain_of_node(id, (severity, finding.code), span, message, finding.hint);
+        }
+    }
+}
+
+/// Where the member at `path` is written.
+fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
+    let mut at = value;
+    let mut span = None;
+    for step in path {
+        let Value::Record(record) = at else { break };
+        let Some(member) = record.field(step) else { break };
+        span = Some(member.span);
+        at = &member.value;
+    }
+    span
+}
+
+/// Arguments of the program that become inputs of this call are what the call wants.
+pub(crate) fn use_parameters<'a>(
+    graph: &DraftGraph<'a>,
+    callees: &Callees<'_>,
+    lowering: &Lowering<'_, 'a>,
+    uses: &mut ArgumentUses,
+) {
+    for (draft, node) in graph.nodes.iter().zip(0..) {
+        let DraftKind::Call(call) = &draft.kind else { continue };
+        let Some(input) = callees.input_schema(node, call) else { continue };
+        if call.as_value {
+            continue;
+        }
+        let mut finder =
+            ParameterFinder { root: input, lowering, found: Vec::new(), seen: VisitedParts::default() };
+        finder.find(input, &call.arguments);
+        for DeclaredUse { path, schema, required } in finder.found {
+            uses.note_tool_input(path.steps(), (input, schema), required);
+        }
+    }
+}
+
+/// What a tool wants where an argument of the program goes.
+struct DeclaredUse<'s> {
+    path: MemberPath,
+    schema: &'s Json,
+    required: bool,
+}
+
+/// Finds the parameters in the arguments of one call.
+struct ParameterFinder<'w, 'a, 'j> {
+    root: &'j Json,
+    lowering: &'w Lowering<'w, 'a>,
+    found: Vec<DeclaredUse<'j>>,
+    seen: VisitedParts,
+}
+
+impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
+    /// The parameters in the arguments of a call and what the tool says of their place.
+    fn find(&mut self, schema: &'j Json, value: &Value<'a>) {
+        self.lowering.budget.spend(1);
+        if self.lowering.budget.is_spent() {
+            return;
+        }
+        match value {
+            Value::Parameter(path) if path.steps().is_empty() => {
+                let required = schema::required(self.root, schema);
+                for property in schema::properties(self.root, schema) {
+                    if let schema::MemberLookup::Found(inner) = schema::property(self.root, schema, property)
+                    {
+                        self.found.push(DeclaredUse {
+                            path: vec![Step::Key(property.to_owned())].into(),
+                            schema: inner,
+                            required: required.contains(&property),
+                        });
+                    }
+                }
+            }
+            Value::Parameter(path) => {
+                self.found.push(DeclaredUse { path: path.clone(), schema, required: true });
+            }
+            Value::Item(of, _, path) => {
+                if let Value::Parameter(of) = &**of {
+                    let mut whole = of.steps().to_vec();
+                    whole.push(Step::Any);
+                    whole.extend(path.steps().iter().cloned());
+                    self.found.push(DeclaredUse { path: whole.into(), schema, required: true });
+                }
+            }
+            Value::OneOf(values) => {
+                values.iter().for_each(|value| self.find(schema, value));
+            }
+            Value::Phi(..) => {
+                for source in self.lowering.sources_of(value) {
+                    if !matches!(source, Value::Phi(..)) {
+                        self.find(schema, &source);
+                    }
+                }
+            }
+            // What is wanted of a record at a place is wanted of it once.
+            Value::Record(record)
+                if self
+                    .seen
+                    .is_first_visit(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
+            {
+                for member in &record.fields {
+                    if let schema::MemberLookup::Found(inner) =
+                        schema::step_into(self.root, schema, &member.key)
+                    {
+                        self.find(inner, &member.value);
+                    }
+                }
+                if record.is_array()
+                    && let schema::MemberLookup::Found(inner) =
+                        schema::step_into(self.root, schema, &Step::Any)
+                {
+                    record.extra.iter().for_each(|value| self.find(inner, value));
+                }
+                if matches!(record.kind, RecordKind::Object) {
+                    record.spreads.iter().for_each(|spread| self.find(schema, spread));
+                }
+            }
+            _ => {}
+        }
+    }
+}
