@@ -21,10 +21,35 @@ fn crates(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     Ok(all)
 }
 
-/// Writes the picture.
+/// Writes the picture, and names siblings that import each other in a circle.
 pub(crate) fn draw(root: &Path) -> Result<(), String> {
     let file = root.join(PICTURE);
-    std::fs::write(&file, picture(root)?).map_err(|error| format!("{}: {error}", file.display()))
+    std::fs::write(&file, picture(root)?).map_err(|error| format!("{}: {error}", file.display()))?;
+    match new_cycles(root)? {
+        found if found.is_empty() => Ok(()),
+        found => Err(found.join("\n")),
+    }
+}
+
+/// Circles that nobody has broken yet, by crate and parent module. The list only gets shorter.
+const KNOWN_CYCLES: &[&str] = &[];
+
+/// Circles that are not known, and known ones that are gone.
+fn new_cycles(root: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for (name, src) in crates(root)? {
+        let cycles = Modules::read(&src)?.cycles();
+        found.extend(cycles.into_iter().map(|cycle| format!("{name}, {cycle}")));
+    }
+    let is_known = |cycle: &str| KNOWN_CYCLES.iter().any(|known| cycle.starts_with(&format!("{known}: ")));
+    let gone = KNOWN_CYCLES
+        .iter()
+        .filter(|known| !found.iter().any(|cycle| cycle.starts_with(&format!("{known}: "))));
+    let gone: Vec<String> =
+        gone.map(|known| format!("no longer a circle, take it off the list: {known}")).collect();
+    found.retain(|cycle| !is_known(cycle));
+    found.extend(gone);
+    Ok(found)
 }
 
 fn picture(root: &Path) -> Result<String, String> {
@@ -83,11 +108,7 @@ mod tests {
 
     #[test]
     fn no_sibling_modules_import_each_other_in_a_circle() {
-        let mut found = Vec::new();
-        for (name, src) in crates(&root()).unwrap() {
-            let cycles = Modules::read(&src).unwrap().cycles();
-            found.extend(cycles.into_iter().map(|cycle| format!("{name}, {cycle}")));
-        }
+        let found = new_cycles(&root()).unwrap();
         assert!(
             found.is_empty(),
             "move what both sides need into a module below them, or pass a value:\n{}",

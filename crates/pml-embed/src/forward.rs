@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::code;
-use crate::container::{Config, Parts, Pooling};
+use crate::container::{Config, Pooling};
 use crate::kernel::{Level, UNIT, wide};
 use crate::linear::{Linear, Scratch, Then};
 use crate::math;
+use crate::parts::Parts;
 
 #[derive(Debug)]
 pub(crate) struct Network {

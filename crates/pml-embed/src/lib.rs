@@ -13,6 +13,7 @@ mod kernel;
 mod linear;
 mod math;
 mod pack;
+mod parts;
 mod safetensors;
 mod tokenizer;
 

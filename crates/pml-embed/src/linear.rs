@@ -7,9 +7,9 @@
 use std::ops::Range;
 
 use crate::code;
-use crate::container::Parts;
 use crate::kernel::{self, Level, UNIT, wide};
 use crate::math;
+use crate::parts::Parts;
 
 /// A matrix as it is kept.
 pub(crate) struct Rounded {

@@ -7,7 +7,7 @@ mod wordpiece;
 
 use serde::{Deserialize, Serialize};
 
-use crate::container::Parts;
+use crate::parts::Parts;
 use unigram::Unigram;
 pub(crate) use unigram::{Prepend, Rules, Step};
 use vocabulary::Vocabulary;

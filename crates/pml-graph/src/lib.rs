@@ -5,7 +5,6 @@
 //! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
 
 pub mod confidence;
-pub mod everyday;
 pub mod french;
 pub mod graph;
 mod kernel;
@@ -20,3 +19,5 @@ pub mod rank;
 pub mod request;
 pub mod tokens;
 pub mod vectors;
+
+pub use vectors::everyday;

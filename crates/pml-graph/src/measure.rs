@@ -4,8 +4,20 @@
 //! added up.
 
 use crate::lexical::Index;
-use crate::rank::Dense;
 use crate::request::Request;
+use crate::vectors::Vectors;
+
+/// What the items and the request mean, as vectors of one model.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a> {
+    /// One per item, in catalogue order, each of the item's
+    /// [`document_text`](crate::vectors::document_text).
+    pub items: &'a Vectors,
+    /// Of the whole request.
+    pub whole: &'a [f32],
+    /// Of its [`parts`](crate::request::parts), in that order.
+    pub parts: &'a [Vec<f32>],
+}
 
 /// The best part of the request counts this many times the whole of a request of one part. The more
 /// parts there are, the less the whole says about any one of them: it counts by the root of their number.

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::procedure::{Memory, Recall, Request, sigmoid};
+use crate::linear::sigmoid;
+use crate::procedure::{Memory, Recall, Request};
 
 /// What will come next.
 #[derive(Debug, Clone, PartialEq)]

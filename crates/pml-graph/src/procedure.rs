@@ -15,10 +15,11 @@ mod kernel;
 mod memory;
 mod order;
 mod recall;
+mod row;
 
 pub use compose::{Known, Neighbour, Suggestion, suggest};
 pub use memory::{Match, Memory, ToolText, Trace, matches};
-pub(crate) use recall::{Recall, sigmoid};
+pub(crate) use recall::Recall;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::confidence::{self, Signs};
 use crate::lexical::{Field, Index};
+pub use crate::measure::Dense;
 use crate::measure::{Measure, PART_WEIGHT, add_weighted, spread_of};
 use crate::past::{Advice, Hint};
 use crate::request::{MAX_BYTES, Request, Term};
@@ -30,18 +31,6 @@ impl<'a> Evidence<'a> {
     fn hints(&self) -> Option<&'a [Hint]> {
         self.past.map(|past| past.hints.as_slice())
     }
-}
-
-/// What the items and the request mean, as vectors of one model.
-#[derive(Debug, Clone, Copy)]
-pub struct Dense<'a> {
-    /// One per item, in catalogue order, each of the item's
-    /// [`document_text`](crate::vectors::document_text).
-    pub items: &'a Vectors,
-    /// Of the whole request.
-    pub whole: &'a [f32],
-    /// Of its [`parts`](crate::request::parts), in that order.
-    pub parts: &'a [Vec<f32>],
 }
 
 /// An item and how well it answers the request.

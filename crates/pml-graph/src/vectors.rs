@@ -4,11 +4,13 @@
 //! than 0.002) and lets a hundred thousand of them be compared in a few milliseconds. Nothing here knows
 //! where vectors come from; all of one table have to be of the same model.
 
+pub mod everyday;
+
 use std::sync::{Arc, OnceLock};
 
-use crate::everyday::Everyday;
 use crate::kernel;
 use crate::tokens;
+use everyday::Everyday;
 
 /// The text of a tool whose vector is compared with those of requests: its names as words, then what it
 /// does.

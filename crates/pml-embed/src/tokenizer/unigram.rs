@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::charsmap::Charsmap;
 use super::vocabulary::Vocabulary;
-use crate::container::Parts;
+use crate::parts::Parts;
 
 /// What stands for a space.
 const SPACE: char = '\u{2581}';

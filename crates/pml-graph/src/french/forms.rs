@@ -289,3 +289,18 @@ const IRREGULAR_PLURALS: &[(&str, &str)] = &[
     ("staff", "staff"), ("tooth", "teeth"), ("training", "training"), ("waste", "waste"), ("wife", "wives"),
     ("woman", "women"),
 ];
+
+/// What may stand before an apostrophe.
+const ELIDED: [&str; 14] =
+    ["l", "d", "qu", "j", "n", "s", "c", "m", "t", "jusqu", "lorsqu", "puisqu", "quelqu", "presqu"];
+/// Where an apostrophe after an elided word may stand at the latest.
+const ELIDED_BYTES: usize = 9;
+
+/// Cuts `l'eau` at its apostrophe; `aujourd'hui` is one word.
+pub(super) fn elision(core: &str) -> Option<(&str, &str)> {
+    let at = crate::tokens::beginning(core, ELIDED_BYTES).find(['\'', '’'])?;
+    let (before, after) = (&core[..at], core[at..].trim_start_matches(['\'', '’']));
+    let both_capital = before.starts_with(char::is_uppercase) && after.starts_with(char::is_uppercase);
+    let elided = ELIDED.contains(&before.to_lowercase().as_str()) && !after.is_empty();
+    (elided && !both_capital).then_some((before, after))
+}

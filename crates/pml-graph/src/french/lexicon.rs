@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
 
-use super::forms::{self, Conjugation, WordHasher, WordMap, fold};
-use super::scan::elision;
+use super::forms::{self, Conjugation, WordHasher, WordMap, elision, fold};
 
 /// What a word does in a sentence, as far as its place depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Quoted text, addresses, paths, numbers and names of code stay as they are. Elided words (`l'`, `d'`)
 //! and words joined by hyphens (`peux-tu`) come apart.
 
-use super::forms::fold;
+use super::forms::{elision, fold};
 use super::lexicon::{Senses, lexicon};
 
 /// A piece of a text.
@@ -47,13 +47,6 @@ const QUOTED_BYTES: usize = 400;
 
 /// Longer runs of letters are no words.
 const WORD_BYTES: usize = 40;
-
-/// Where an apostrophe after an elided word may stand at the latest.
-const ELIDED_BYTES: usize = 9;
-
-/// What may stand before an apostrophe.
-const ELIDED: [&str; 14] =
-    ["l", "d", "qu", "j", "n", "s", "c", "m", "t", "jusqu", "lorsqu", "puisqu", "quelqu", "presqu"];
 
 /// The pieces of `text` in order.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
@@ -224,13 +217,4 @@ fn is_literal(core: &str) -> bool {
     let sign = |c: char| c.is_numeric() || "_/\\@#=<>{}[].:&%$~+*|^€°".contains(c);
     let camel = || core.chars().zip(core.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
     core.contains(sign) || camel()
-}
-
-/// Cuts `l'eau` at its apostrophe; `aujourd'hui` is one word.
-pub(super) fn elision(core: &str) -> Option<(&str, &str)> {
-    let at = crate::tokens::beginning(core, ELIDED_BYTES).find(['\'', '’'])?;
-    let (before, after) = (&core[..at], core[at..].trim_start_matches(['\'', '’']));
-    let both_capital = before.starts_with(char::is_uppercase) && after.starts_with(char::is_uppercase);
-    let elided = ELIDED.contains(&before.to_lowercase().as_str()) && !after.is_empty();
-    (elided && !both_capital).then_some((before, after))
 }

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+pub use super::calls::{Calls, Order, Similar};
 use super::clauses;
 use super::fields::{Input, Kind, Output, Tool};
 use super::literals::{self, Literal};
@@ -17,33 +18,6 @@ use super::provides::Mapping;
 pub use super::reading::Given;
 use super::reading::{Reading, read};
 use crate::tokens;
-
-/// Whether the calls come in the order they are given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Yes: a call takes only from those before it.
-    Given,
-    /// No: any that makes sense.
-    Free,
-}
-
-/// How alike the descriptions of a result's field and of a parameter are, from 0 to 1.
-pub type Similar<'a> = &'a dyn Fn(&Output, &Input) -> f32;
-
-/// The calls of a plan.
-#[derive(Clone, Copy)]
-pub struct Calls<'a> {
-    /// The tool of each call; one tool may be called several times.
-    pub tools: &'a [&'a Tool],
-    /// Whether they are in order.
-    pub order: Order,
-    /// What was asked for, where it is known.
-    pub request: Option<&'a str>,
-    /// Arguments that are known already: the number of a call and the parameter.
-    pub known: &'a [(usize, &'a str)],
-    /// Compares descriptions; by their words where absent.
-    pub similar: Option<Similar<'a>>,
-}
 
 /// What the calls take from each other.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,6 +7,7 @@
 //! for ranking, for the next step and for people who look.
 
 pub mod adamic_adar;
+mod calls;
 mod clauses;
 pub mod closeness;
 pub mod csr;

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::calls::{Calls, Order};
 use super::clauses;
-use super::feeds::{Calls, Order};
 use super::fields::{Input, Tool};
 use super::literals::{self, Literal, Look};
 use super::names;

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::Request;
 use super::memory::{Graph, Memory};
-use super::recall::{Recall, sigmoid};
+use super::recall::Recall;
+use crate::linear::sigmoid;
 
 /// What is suggested for a request.
 #[derive(Debug, Clone, PartialEq)]

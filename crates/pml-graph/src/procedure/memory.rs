@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
-use super::kernel::Row;
+use super::row::Row;
+use crate::linear::sigmoid;
 use crate::tokens;
 
 /// The texts of a tool that a request may quote.
@@ -64,7 +65,7 @@ pub fn matches(scores: &[f32]) -> Vec<Match> {
         order.truncate(MATCHES);
     }
     order.sort_unstable_by(by_score);
-    let value = |tool: usize| super::sigmoid(STEEPNESS * (scores[tool].min(best) / best - EVEN));
+    let value = |tool: usize| sigmoid(STEEPNESS * (scores[tool].min(best) / best - EVEN));
     order.into_iter().map(|tool| Match { tool: number(tool), value: value(tool) }).collect()
 }
 

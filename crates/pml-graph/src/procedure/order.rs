@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::memory::Memory;
-use super::recall::sigmoid;
+use crate::linear::sigmoid;
 
 /// What is thought of two tools that were never used together counts as so many times that they were;
 /// it comes from how early tools with such words in their names come.

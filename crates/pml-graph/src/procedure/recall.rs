@@ -6,6 +6,7 @@ use super::Request;
 use super::kernel::{self, Near};
 use super::memory::{Match, Memory};
 use super::order::Order;
+use crate::linear::sigmoid;
 
 /// How far what the catalogue offers counts beside what traces say.
 const CATALOGUE: f32 = 0.7;
@@ -129,8 +130,4 @@ fn evidence(memory: &Memory, near: &[Near], offered: &[Match]) -> HashMap<u32, f
         }
     }
     evidence
-}
-
-pub(crate) fn sigmoid(value: f32) -> f32 {
-    1.0 / (1.0 + (-value).exp())
 }

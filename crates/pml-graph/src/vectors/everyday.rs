@@ -4,10 +4,10 @@
 //! says nothing of the one at hand. Past intents tell which tools are so; until there are some, requests
 //! that were made up tell it. They are of all kinds, short and long, and stand in a file, one on each line.
 
-use crate::vectors::Vectors;
+use super::Vectors;
 
 /// The requests, one on each line.
-const REQUESTS: &str = include_str!("everyday.txt");
+const REQUESTS: &str = include_str!("../everyday.txt");
 
 /// Which share of the requests counts for an item, those that are most like it: what it has in common with
 /// the others, every item has. Anything from a twentieth to a quarter ranks much the same.

@@ -1,0 +1,71 @@
+//! The tensors of a model, found by name.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::safetensors::Header;
+
+/// The tensors of a model, by name, in the bytes they came in.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) bytes: Cow<'static, [u8]>,
+    pub(crate) header: Header,
+    pub(crate) start: usize,
+}
+
+impl Parts {
+    /// Where a tensor is among all bytes.
+    pub(crate) fn place(&self, name: &str, dtype: &str, shape: &[usize]) -> Result<Range<usize>, String> {
+        let tensor = self.header.tensors.get(name).ok_or_else(|| format!("there is no tensor `{name}`"))?;
+        if tensor.dtype != dtype || tensor.shape != shape {
+            let (found, sides) = (&tensor.dtype, &tensor.shape);
+            return Err(format!("tensor `{name}` is {found} {sides:?} and should be {dtype} {shape:?}"));
+        }
+        let range = tensor.range();
+        Ok(self.start + range.start..self.start + range.end)
+    }
+
+    /// The bytes of a tensor that is a list of them.
+    pub(crate) fn bytes(&self, name: &str) -> Result<&[u8], String> {
+        Ok(&self.bytes[self.list(name)?])
+    }
+
+    /// The text of a tensor that is one.
+    pub(crate) fn text(&self, name: &str) -> Result<Cow<'static, str>, String> {
+        let range = self.list(name)?;
+        let broken = |_| format!("`{name}` is not text");
+        match &self.bytes {
+            Cow::Borrowed(bytes) => Ok(Cow::Borrowed(std::str::from_utf8(&bytes[range]).map_err(broken)?)),
+            Cow::Owned(bytes) => {
+                Ok(Cow::Owned(std::str::from_utf8(&bytes[range]).map_err(broken)?.to_owned()))
+            }
+        }
+    }
+
+    /// The numbers of a tensor.
+    pub(crate) fn floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
+        let bytes = &self.bytes[self.place(name, "F32", shape)?];
+        Ok(bytes.as_chunks::<4>().0.iter().map(|number| f32::from_le_bytes(*number)).collect())
+    }
+
+    /// The numbers of a tensor of twice the precision.
+    pub(crate) fn doubles(&self, name: &str, length: usize) -> Result<Vec<f64>, String> {
+        let bytes = &self.bytes[self.place(name, "F64", &[length])?];
+        Ok(bytes.as_chunks::<8>().0.iter().map(|number| f64::from_le_bytes(*number)).collect())
+    }
+
+    /// The length of the first side of a tensor.
+    pub(crate) fn rows(&self, name: &str) -> Result<usize, String> {
+        let tensor = self.header.tensors.get(name).and_then(|tensor| tensor.shape.first());
+        tensor.copied().ok_or_else(|| format!("there is no tensor `{name}`"))
+    }
+
+    /// All bytes, into which the places point.
+    pub(crate) fn into_bytes(self) -> Cow<'static, [u8]> {
+        self.bytes
+    }
+
+    fn list(&self, name: &str) -> Result<Range<usize>, String> {
+        self.place(name, "U8", &[self.rows(name)?])
+    }
+}
