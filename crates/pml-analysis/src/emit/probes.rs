@@ -69,7 +69,7 @@ impl<'a> Probes<'a, '_> {
     }
 
     /// Makes `P.did(point, f(…, P.does(point, x, ctx)), ctx)` of a call that is an operation, where `x` is what is evaluated
-    /// last before the operation begins: its last argument, else what it is a method of, else the function.
+    /// last before the operation begins: its last argument, else what it is a method of, else its name.
     fn operation(&self, it: &mut Expression<'a>) {
         let span = it.span();
         if let Expression::CallExpression(call) = it {
@@ -80,7 +80,9 @@ impl<'a> Probes<'a, '_> {
                     Expression::StaticMemberExpression(it) => Some(&mut it.object),
                     Expression::ComputedMemberExpression(it) => Some(&mut it.object),
                     Expression::PrivateFieldExpression(it) => Some(&mut it.object),
-                    callee => Some(callee),
+                    callee @ Expression::Identifier(_) => Some(callee),
+                    // `(a?.f)()` calls with `this`, which nothing may come between.
+                    _ => None,
                 },
             };
             if let Some(last) = last.filter(|last| !matches!(last, Expression::Super(_))) {

@@ -123,7 +123,7 @@ fn operations_begin_when_all_that_they_work_on_is_there() {
     check(
         &[Place::Operation],
         "for (const t of ['{', '1']) try { JSON.parse(t) } catch { } for (const l of [[1], null]) l?.at(0)",
-        &["did 2 0", "did 1 0", "got 1 0"],
+        &["did 1 0", "did 2 0", "got 2 0"],
     );
 }
 
