@@ -154,7 +154,9 @@ fn operations_are_in_the_graph_and_offered_nowhere() {
         view["nodes"].as_array().unwrap().iter().filter(|node| node["type"] == "tool").cloned().collect()
     };
     assert_eq!(tools_of(&before).len(), tools_of(&after).len());
-    let plain = "const parsed = await mcp.json.parse({ json: args.text }); return mcp.json.stringify({ data: parsed.data });";
+    let plain = "const parsed = await mcp.json.parse({ json: args.text }); let total = 0;\n\
+        for (const row of parsed.data) if (row.ok) total += row.n;\n\
+        return mcp.json.stringify({ data: { total } });";
     let mut other = Place::start(ALL);
     for _ in 0..3 {
         other.run("add the rows up", plain, &json!({ "text": ROWS }));
