@@ -11,6 +11,7 @@ mod frames;
 mod journal;
 mod keep;
 mod observe;
+mod operations;
 mod path;
 mod remember;
 pub mod replay;

@@ -61,6 +61,7 @@ impl Driver {
             | Seen::Hint { .. }
             | Seen::FrameBegan { .. }
             | Seen::FrameEnded { .. }
+            | Seen::Operation { .. }
             | Seen::Reached { .. } => {
                 return None;
             }
