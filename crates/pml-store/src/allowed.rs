@@ -7,7 +7,7 @@
 use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::seal::{Key, Words};
 use crate::{Error, Store, Urgency};
 

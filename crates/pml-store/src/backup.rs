@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use crate::check::complaints;
 use crate::lock::Lock;
 use crate::vouch::{self, Voucher};
-use crate::{Error, Store, database};
+use crate::{Error, Store, connection, database};
 
 /// The files beside the database that belong to it.
 const KEY: &str = "seal.key";
@@ -79,7 +79,7 @@ impl Store {
         // Before the copy: the file may lag behind the log and never be ahead of it.
         let head = read(&self.inner.path, HEAD)?;
         create(draft).map_err(|error| refuse(error.to_string()))?;
-        let source = database::open_unvouched(&self.inner.path)
+        let source = connection::open_unvouched(&self.inner.path)
             .map_err(|error| Error::sqlite(&self.inner.path, &error))?;
         let mut copy = plain(draft, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
         copy_all(&source, &mut copy).map_err(explain)?;

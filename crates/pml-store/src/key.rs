@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::Audit;
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::seal::{Marks, Words};
 use crate::writer::Failure;
 use crate::{Error, Store, Urgency};

@@ -32,7 +32,7 @@ pub use tool_use::CallCounts;
 pub use trace::{Order, Traces};
 
 pub(crate) use manage::{forget_plans, old_plans};
-pub(crate) use trace::{Remembered, TRACE_COLUMNS};
+pub(crate) use trace::Remembered;
 
 use crate::{Error, Store, Urgency};
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::{Audit, Log};
-use crate::catalogue::{digest, optional_digest};
+use crate::column::{digest, optional_digest};
 use crate::seal::{Marks, Words};
 use crate::vouch::vouched;
 use crate::writer::Failure;

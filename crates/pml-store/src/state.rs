@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use pml_model::{Principal, ServerName};
 use rusqlite::{Connection, Row, params};
 
-use crate::catalogue::server_name;
+use crate::column::server_name;
 use crate::{Error, Store};
 
 /// How long a row counts where the process table cannot be asked.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use pml_model::{Digest, Principal};
 use rusqlite::params;
 
-use crate::catalogue::{digest, unexpected};
+use crate::column::{digest, unexpected};
 use crate::{Error, Store, Urgency};
 
 /// Numbers of one text, each from −127 to 127 times the scale.

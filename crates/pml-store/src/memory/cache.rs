@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::capability::{cache_config, resolve};
-use crate::catalogue::unexpected;
+use crate::column::unexpected;
 use crate::vouch::vouched;
 use crate::{Error, Store, Urgency};
 

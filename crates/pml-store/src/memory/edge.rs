@@ -6,7 +6,7 @@ use pml_model::Principal;
 use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
-use crate::catalogue::unexpected;
+use crate::column::unexpected;
 use crate::vouch::vouched;
 use crate::{Error, Store};
 

@@ -8,10 +8,10 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::cache::{self, Dropped};
-use super::capability::{capability_id, resolve};
+use super::capability::resolve;
 use super::lesson::Lesson;
 use super::touch;
-use crate::catalogue::unexpected;
+use crate::column::{capability_id, unexpected};
 use crate::{Error, Store};
 
 /// How many runs of one intent are compared; those beyond were given much the same.

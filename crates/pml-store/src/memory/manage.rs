@@ -7,10 +7,11 @@ use pml_model::trace::Status;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cache::{self, Dropped};
-use super::capability::{NewProcedure, add_intent, capability_id, free_name, holder, resolve};
+use super::capability::{NewProcedure, add_intent, free_name, holder, resolve};
 use super::edge::move_edges;
 use super::learn::relearn_one;
 use super::{next_version, touch};
+use crate::column::capability_id;
 use crate::{Error, Store};
 
 /// How long a procedure that never worked is kept after it was last run.

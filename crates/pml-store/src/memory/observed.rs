@@ -8,8 +8,7 @@ use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::capability::json;
-use crate::catalogue::digest;
+use crate::column::{digest, json};
 use crate::vouch::vouched;
 use crate::{Error, Store};
 

@@ -6,11 +6,12 @@ use pml_model::question::{Answer, Onward, Question};
 use pml_model::{Digest, Principal, RunId, ToolId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::read::{ROW, answer_place, find, open_question, run_row, voided_by, wrapped_key};
+use super::place::{answer_place, seal};
+use super::read::{ROW, find, open_question, run_row, voided_by, wrapped_key};
 use super::{Answered, Asking, NewAnswer};
 use crate::allowed::Sealed;
 use crate::audit::Log;
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::rule;
 use crate::seal::Keys;
 use crate::writer::Failure;
@@ -79,7 +80,7 @@ impl Store {
         let given = Given {
             principal: principal.clone(),
             at: new.at,
-            body: super::append::seal(&key, &place, &text)?,
+            body: seal(&key, &place, &text)?,
             shows: new.shows,
             allowed: self.seal_allowed(principal, new.allowed, new.at)?,
             rules: self.new_rules(new.rules)?,

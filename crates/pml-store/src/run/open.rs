@@ -9,10 +9,11 @@ use pml_model::{Principal, RunId, RunState, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::append::{SealedChange, create, plan_place, seal};
-use super::read::run_id;
+use super::append::{SealedChange, create};
+use super::place::{plan_place, seal};
 use super::{Change, NewRun};
 use crate::audit::Audit;
+use crate::column::run_id;
 use crate::{Error, Store, Urgency};
 
 /// How many approvals may be open at a time.
@@ -180,17 +181,6 @@ fn open_questions(
         )?
         .query_map(params![principal.0, now], |row| Ok((run_id(row, 0)?, row.get(1)?)))?
         .collect()
-}
-
-/// Notes which tools the question of a run shows.
-pub(super) fn show(connection: &Connection, run: i64, tools: &[String]) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM question_tool WHERE run = ?1")?.execute([run])?;
-    for tool in tools {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO question_tool (run, tool) VALUES (?1, ?2)")?
-            .execute(params![run, tool])?;
-    }
-    Ok(())
 }
 
 /// Whether any question shows a tool of the server.

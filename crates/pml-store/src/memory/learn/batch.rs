@@ -8,14 +8,13 @@ use pml_model::{CapabilityId, Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::known::{Effect, Known};
-use crate::catalogue::unexpected;
+use crate::column::{trace_status, unexpected};
 use crate::memory::cache;
 use crate::memory::edge::Edges;
 use crate::memory::lesson::Lesson;
 use crate::memory::next_version;
 use crate::memory::observed::Seen;
 use crate::memory::tool_use::Uses;
-use crate::memory::trace::status;
 use crate::vouch::vouched;
 
 /// How long after a run another in the same session follows it.
@@ -99,7 +98,7 @@ fn trace_row(row: &Row<'_>) -> rusqlite::Result<TraceRow> {
         capability: row.get(4)?,
         own: row.get(5)?,
         intent: row.get(6)?,
-        status: status(row, 7)?,
+        status: trace_status(row, 7)?,
         error: row.get(8)?,
         duration_ms: row.get(9)?,
         created_at: row.get(10)?,

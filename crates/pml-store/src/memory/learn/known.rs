@@ -8,9 +8,9 @@ use pml_model::trace::{Failed, Status};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
-use super::super::capability::{capability_id, json};
 use super::super::lesson::{Lesson, tells_intent};
 use super::batch::TraceRow;
+use crate::column::{capability_id, json};
 use crate::vouch::vouched;
 
 /// How many different values of a parameter are kept.
