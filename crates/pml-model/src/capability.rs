@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 pub use crate::id::{CapabilityId, NoCapabilityId};
 pub use crate::keeping::{CacheChange, CacheConfig, Invalidation, KeyStrategy};
-use crate::learning::Learning;
+use crate::paths::Learning;
 use crate::structure::Structure;
 use crate::{Digest, Principal};
 

@@ -10,6 +10,7 @@ mod keeping;
 pub mod learning;
 pub mod name;
 pub mod observed;
+mod paths;
 pub mod question;
 pub mod run;
 pub mod structure;

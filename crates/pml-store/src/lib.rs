@@ -47,9 +47,8 @@ pub use check::Integrity;
 pub use error::Error;
 pub use key::{ClientKey, NewKey};
 pub use memory::{
-    CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
-    IntentFit, Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent,
-    Traces,
+    CacheDrop, CacheKey, CacheUse, CachedResult, Capabilities, CapabilityChanges, Dropped, IntentFit,
+    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent, Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, Maker, NewRule};
 pub use run::{

@@ -10,7 +10,6 @@ mod capability;
 mod edge;
 mod intents;
 mod learn;
-mod lesson;
 mod manage;
 mod observed;
 mod tool_use;
@@ -28,7 +27,6 @@ pub use intents::ServedIntent;
 pub use learn::Learned;
 pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
-pub use tool_use::CallCounts;
 pub use trace::{Order, Traces};
 
 pub(crate) use manage::{forget_plans, old_plans};

@@ -3,13 +3,13 @@
 //! An intent that is taken back also stops counting in the traces it came from, so that learning everything anew does
 //! not bring it back.
 
+use pml_model::learning::Lesson;
 use pml_model::{CapabilityId, Principal};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::cache::{self, Dropped};
 use super::capability::resolve;
-use super::lesson::Lesson;
 use super::touch;
 use crate::column::{capability_id, unexpected};
 use crate::{Error, Store};

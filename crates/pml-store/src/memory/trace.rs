@@ -1,12 +1,12 @@
 //! Stores traces with the procedures they are of, and gives them back.
 
 use pml_model::capability::{CapabilityId, ToolUse};
+use pml_model::learning::{Lesson, tells_intent};
 use pml_model::trace::{Body, Failed, Trace, TraceId};
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::capability::{self, NewProcedure};
-use super::lesson::{Lesson, tells_intent};
 use super::{IntentFit, Memory};
 use crate::column::{run_id, trace_status, unexpected};
 use crate::connection::MAX_BODY_BYTES;

@@ -12,8 +12,9 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 use pml_model::capability::State;
+use pml_model::learning::CallCounts;
 use pml_model::{CapabilityId, Digest, Principal};
-use pml_store::{CallCounts, ObservedSchema, Store};
+use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
 
 use super::embeddings::{self, Embeddings, Wanted};
