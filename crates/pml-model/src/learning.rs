@@ -289,9 +289,9 @@ impl LearnedCapability {
         }
         let Some(worked) = trace.evidence() else { return 0.0 };
         if worked {
-            self.count_success(trace)
+            self.count_success(trace);
         } else {
-            self.count_failure(trace)
+            self.count_failure(trace);
         }
         if trace.tells_intent() {
             self.add_examples(&trace.lesson.values);

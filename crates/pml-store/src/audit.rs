@@ -19,7 +19,7 @@ use crate::column::{run_id, unexpected};
 use crate::head::{BEFORE_THE_FIRST, Head};
 use crate::seal::Keys;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// An entry to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// Adds entries to the log, and waits until they would survive a loss of power.
     ///
     /// # Errors

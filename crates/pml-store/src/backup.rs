@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use crate::check::complaints;
 use crate::lock::Lock;
 use crate::vouch::{self, Voucher};
-use crate::{Error, Store, connection, database};
+use crate::{BlockingStore, Error, connection, database};
 
 /// The files beside the database that belong to it.
 const KEY: &str = "seal.key";
@@ -50,7 +50,7 @@ pub struct Restored {
     pub damaged_rows: Vec<String>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Copies the database to a new file, while others go on using it.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, 
         }
     }
     // Opening brings an older one to the present version.
-    let store = Store::open(&new)?;
+    let store = BlockingStore::open(&new)?;
     let voucher = Voucher::beside(&new);
     let checked = database::open_reader(&new, &voucher).and_then(|connection| vouch::check_all(&connection));
     let found = checked.map_err(|error| Error::sqlite(&new, &error))?;

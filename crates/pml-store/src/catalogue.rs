@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::column::{digest, optional_digest, server_name, unexpected};
 use crate::run::has_questions;
 use crate::vouch::vouched;
-use crate::{EndedRule, Error, Store, Urgency, VoidedQuestion};
+use crate::{BlockingStore, EndedRule, Error, Urgency, VoidedQuestion};
 
 /// What a server answered when it was asked for its tools.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ pub struct CatalogueChange {
     pub at: i64,
 }
 
-impl Store {
+impl BlockingStore {
     /// Takes a listing as the server's manifest and says what is different.
     ///
     /// # Errors

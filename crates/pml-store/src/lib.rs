@@ -6,14 +6,15 @@
 //! decides what a change means. What runs leave behind is sealed with keys that the file beside the
 //! database, `seal.key`, unlocks; the same file vouches for the audit log, for standing rules and for the keys of clients.
 //!
-//! Methods block, for as long as five seconds when another process holds the file: asynchronous
-//! callers put them on a thread that may wait. Those that take a `done` do not: they queue a change,
-//! and `done` is called exactly once with what became of it, on the thread that writes or, where
-//! nothing could be queued, on the caller's. It must neither block nor ask the store anything.
+//! [`Store`] is asynchronous and waits on threads of its own. [`BlockingStore`] asks the same questions on the caller's
+//! thread. Methods that take a `done` queue a change and return at once. `done` is called exactly once with what became
+//! of it, on the thread that writes or, where nothing could be queued, on the caller's. It must neither block nor ask
+//! the store anything.
 
 mod allowed;
 mod audit;
 mod backup;
+mod blocking;
 mod catalogue;
 mod check;
 mod column;
@@ -34,11 +35,13 @@ mod store;
 mod table;
 mod vector;
 mod vouch;
+mod watcher;
 mod writer;
 
 pub use allowed::Allowed;
 pub use audit::{Audit, AuditRow, Damage, Verified};
 pub use backup::{BackedUp, KeyInBackup, Restored, restore};
+pub use blocking::BlockingStore;
 pub use catalogue::{
     Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
@@ -57,6 +60,6 @@ pub use run::{
 };
 pub use sign_in::Attempt;
 pub use state::{Process, ServerState};
-pub use store::Store;
+pub use store::{Changes, Store};
 pub use vector::StoredVector;
 pub use writer::Urgency;

@@ -1,159 +1,172 @@
-//! The database as the rest of the package uses it: connections for reading, the thread that writes, and what vouches
-//! for rows. Other modules add the questions it answers.
+//! The questions that the program asks, asynchronously.
+//!
+//! Callers know nothing of what answers: it can be exchanged without touching one of them. Questions are asked on
+//! threads that may wait. A few methods are synchronous, and say why.
 
-use std::fmt;
+mod audit;
+mod capabilities;
+mod catalogue;
+mod changes;
+mod file;
+mod learning;
+mod people;
+mod runs;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rusqlite::Connection;
+use tokio::task::spawn_blocking;
 
-use crate::head::Head;
-use crate::lock::Lock;
-use crate::vouch::{self, Voucher};
-use crate::writer::{Failure, Urgency, Writer};
-use crate::{Error, connection, database};
+use crate::{
+    BlockingStore, CacheKey, Change, Entry, Error, Lease, Memory, NewResult, NewRun, Process, Urgency,
+};
+use changes::Feed;
 
-/// How many idle connections for reading are kept.
-const IDLE_READERS: usize = 2;
+pub use changes::Changes;
 
 /// The database; clones share it. The last clone to go stores what is queued before it returns.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Store {
-    pub(crate) inner: Arc<Inner>,
+    feed: Arc<Feed>,
+    blocking: BlockingStore,
 }
 
-pub(crate) struct Inner {
-    pub(crate) path: PathBuf,
-    // Before the writer, whose connection thus closes last and moves the log into the file.
-    readers: Mutex<Vec<Connection>>,
-    /// The connection that is asked whether anything changed: only its own answers can be compared.
-    watcher: Mutex<Option<Connection>>,
-    pub(crate) voucher: Arc<Voucher>,
-    pub(crate) head: Arc<Head>,
-    pub(crate) writer: Writer,
-    // Last to go: until then the file is used.
-    _used: Lock,
+impl From<BlockingStore> for Store {
+    fn from(blocking: BlockingStore) -> Store {
+        Store { feed: Arc::default(), blocking }
+    }
 }
 
 impl Store {
-    /// Opens the database at `path`, makes it where there is none (directory 0700, file 0600), and
-    /// brings an older one to the present version.
+    /// Opens the database at `path`, makes it where there is none, and brings an older one to the present version.
     ///
     /// # Errors
-    /// The file is of another program, of a later version, damaged or out of reach; it is left as
-    /// it was.
-    pub fn open(path: &Path) -> Result<Store, Error> {
-        // Absolute, so that no name is read as a URI or as SQLite's word for memory.
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        let head = Arc::new(Head::beside(&path));
-        let followed = Arc::clone(&head);
-        let follow = move |connection: &mut Connection| followed.follow(connection);
-        let voucher = Voucher::beside(&path);
-        let writer = Writer::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
-        let used = Lock::shared(&path)?;
-        let (readers, watcher) = (Mutex::default(), Mutex::default());
-        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, voucher, head, writer, _used: used }) })
+    /// Those of [`BlockingStore::open`].
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Store, Error> {
+        let path = path.into();
+        Ok(Store::from(waited_for(move || BlockingStore::open(&path)).await?))
+    }
+
+    /// The same questions for code that runs on a thread that may wait anyway, such as the one that computes a graph.
+    pub fn blocking(&self) -> &BlockingStore {
+        &self.blocking
     }
 
     /// Where the database is.
     pub fn path(&self) -> &Path {
-        &self.inner.path
+        self.blocking.path()
     }
 
-    /// A number that is another one whenever anything was committed, by whichever process, since this
-    /// store was last asked. Cheap enough to be asked many times a second.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub fn data_version(&self) -> Result<i64, Error> {
-        let mut watcher = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ask = || {
-            let connection = match watcher.take() {
-                Some(connection) => connection,
-                None => connection::open_unvouched(&self.inner.path)?,
-            };
-            let version =
-                connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-            *watcher = Some(connection);
-            Ok(version)
-        };
-        ask().map_err(|error| Error::sqlite(&self.inner.path, &error))
-    }
-
-    /// Waits until all that was given to be stored before is.
-    ///
-    /// # Errors
-    /// It cannot be stored.
-    pub fn flush(&self) -> Result<(), Error> {
-        self.write(|_| Ok(()))
-    }
-
-    /// How many bytes were given to be stored and are not yet. Beyond 64 MiB nothing more is queued
-    /// and [`Error::Backlog`] is the answer.
+    /// See [`BlockingStore::backlog`]; a look at a counter.
     pub fn backlog(&self) -> usize {
-        self.inner.writer.backlog()
+        self.blocking.backlog()
     }
 
-    /// Whether anything is stored that the key beside the database was used for.
-    pub(crate) fn uses_key(&self) -> Result<bool, Error> {
-        self.read(|connection| {
-            connection
-                .prepare(&format!(
-                    "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
-                     UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key UNION ALL {} LIMIT 1",
-                    vouch::any_marked()
-                ))?
-                .exists([])
-        })
+    /// Tells of changes by whichever process, at most 100 ms after they were committed. Must be called on a runtime.
+    pub fn changes(&self) -> Changes {
+        self.feed.subscribe(self.blocking.watcher())
     }
 
-    pub(crate) fn write<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
-        self.inner.writer.write(Urgency::Soon, work)
+    /// See [`BlockingStore::data_version`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::data_version`].
+    pub fn data_version(&self) -> Result<i64, Error> {
+        self.blocking.data_version()
     }
 
-    /// As `write`, for changes that may be refused for reasons of our own.
-    pub(crate) fn change<T, F>(&self, urgency: Urgency, work: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    {
-        self.inner.writer.write(urgency, work)
+    /// See [`BlockingStore::capability_version`]. Synchronous: it takes microseconds, and comes before every search.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::capability_version`].
+    pub fn capability_version(&self) -> Result<i64, Error> {
+        self.blocking.capability_version()
     }
 
-    /// Asks `question` of one moment of the database.
-    pub(crate) fn read<T>(
+    /// See [`BlockingStore::cache_drops`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::cache_drops`].
+    pub fn cache_drops(&self) -> Result<i64, Error> {
+        self.blocking.cache_drops()
+    }
+
+    /// See [`BlockingStore::writes_of_others`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::writes_of_others`].
+    pub fn writes_of_others(&self, process: &Process) -> Result<BTreeMap<String, i64>, Error> {
+        self.blocking.writes_of_others(process)
+    }
+
+    /// See [`BlockingStore::count_write`]. It queues the change and returns at once.
+    pub fn count_write(
         &self,
-        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
-        self.try_read(question).map_err(|error| {
-            self.inner.voucher.observe(&error);
-            Error::sqlite(&self.inner.path, &error)
-        })
+        process: &Process,
+        server: Option<&str>,
+        begun: impl FnOnce() + Send + 'static,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        self.blocking.count_write(process, server, begun, done);
     }
 
-    fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => database::open_reader(&self.inner.path, &self.inner.voucher)?,
-        };
-        let moment = connection.transaction()?;
-        let answer = question(&moment)?;
-        moment.commit()?;
-        let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < IDLE_READERS {
-            readers.push(connection);
-        }
-        Ok(answer)
+    /// See [`BlockingStore::create_run`]. It queues the run and returns at once, so that appends can follow.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::create_run`].
+    pub fn create_run(
+        &self,
+        run: NewRun,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<Lease, Error> {
+        self.blocking.create_run(run, urgency, done)
+    }
+
+    /// See [`BlockingStore::append`]. It queues entries in the order of the calls and returns at once.
+    pub fn append(
+        &self,
+        lease: &Lease,
+        entries: Vec<Entry>,
+        change: Option<Change>,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        self.blocking.append(lease, entries, change, urgency, done);
+    }
+
+    /// See [`BlockingStore::remember`]. It queues the trace and returns at once.
+    pub fn remember(
+        &self,
+        memory: Memory,
+        urgency: Urgency,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        self.blocking.remember(memory, urgency, done);
+    }
+
+    /// See [`BlockingStore::cache`]. It queues the result and returns at once.
+    pub fn cache(
+        &self,
+        key: &CacheKey,
+        new: &NewResult<'_>,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        self.blocking.cache(key, new, done);
+    }
+
+    async fn ask<T: Send + 'static>(&self, question: impl FnOnce(&BlockingStore) -> T + Send + 'static) -> T {
+        let store = self.blocking.clone();
+        waited_for(move || question(&store)).await
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
+async fn waited_for<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The program is ending, and nobody waits for this any more.
+        Err(_) => std::future::pending().await,
     }
 }

@@ -15,7 +15,7 @@ use crate::audit::{Audit, Log};
 use crate::column::{digest, server_name};
 use crate::vouch::vouched;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// The definitions that are accepted, by server and how it is started, then by tool.
 pub type AcceptedDefinitions = BTreeMap<(ServerName, Digest), BTreeMap<String, AcceptedDefinition>>;
@@ -44,7 +44,7 @@ pub struct Acceptance {
     pub now: i64,
 }
 
-impl Store {
+impl BlockingStore {
     /// The principal's accepted definitions.
     ///
     /// # Errors

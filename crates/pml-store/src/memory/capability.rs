@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{next_version, touch};
 use crate::column::{capability_id, json, unexpected};
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// How many of the things it was run for a capability is given with.
 const INTENTS: u32 = 50;
@@ -39,7 +39,7 @@ pub struct CapabilityChanges {
     pub gone: Vec<CapabilityId>,
 }
 
-impl Store {
+impl BlockingStore {
     /// A capability; one that was merged into another is that other.
     ///
     /// # Errors

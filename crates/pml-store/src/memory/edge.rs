@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::column::unexpected;
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// That one thing came after another: tools are `server:tool`, capabilities are given by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct LearnedEdge {
     pub count: u64,
 }
 
-impl Store {
+impl BlockingStore {
     /// What came after `item`, most frequent first.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use read::{Batch, TraceRow};
 use rusqlite::{Connection, params};
 use write::Target;
 
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// How many traces are held in memory at once.
 const CHUNK: usize = 500;
@@ -30,7 +30,7 @@ pub struct Learned {
     pub changed: Vec<CapabilityId>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Learns from up to `limit` traces that were not learned from, oldest first, of all principals.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Store {
         self.change(Urgency::Soon, move |connection| Ok(learn(connection, limit, now)?))
     }
 
-    /// Forgets all numbers; [`Store::learn`] makes them anew from all traces.
+    /// Forgets all numbers; [`BlockingStore::learn`] makes them anew from all traces.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
-    /// stopped in the middle, [`Store::learn`] goes on.
+    /// stopped in the middle, [`BlockingStore::learn`] goes on.
     ///
     /// # Errors
     /// A change could not be stored.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::column::{digest, json};
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// A schema that was inferred from results.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ impl From<Shape> for ObservedSchema {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// What a tool was seen to return while its definition was the one with this digest.
     ///
     /// # Errors

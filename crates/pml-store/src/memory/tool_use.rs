@@ -7,9 +7,9 @@ use pml_model::learning::CallCounts;
 use rusqlite::{Connection, params};
 
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
-impl Store {
+impl BlockingStore {
     /// How often each tool was called, and failed.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::column::{run_id, trace_status, unexpected};
 use crate::connection::MAX_BODY_BYTES;
 use crate::table::TRACE_COLUMNS;
 use crate::vouch::{mark_of_values, vouched};
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// Which traces are asked for.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub enum Order {
     Priority,
 }
 
-impl Store {
+impl BlockingStore {
     /// A trace.
     ///
     /// # Errors

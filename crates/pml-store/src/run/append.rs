@@ -16,12 +16,12 @@ use crate::column::{run_id, run_state};
 use crate::memory::Remembered;
 use crate::seal::Key;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// The fence of a run's first owner.
 const FIRST_FENCE: i64 = 1;
 
-impl Store {
+impl BlockingStore {
     /// Makes a run that its owner works on. Appends to it may follow at once: they are stored after
     /// it. With entries for the audit log it is always durable. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
     /// reads or makes the key file, and blocks for that.

@@ -15,7 +15,7 @@ use crate::column::digest;
 use crate::rule;
 use crate::seal::Keys;
 use crate::writer::Failure;
-use crate::{Error, NewRule, Store, Urgency};
+use crate::{BlockingStore, Error, NewRule, Urgency};
 
 /// The runs whose questions are open, each with its key and what it asks.
 pub(super) fn asking_statement() -> String {
@@ -27,7 +27,7 @@ pub(super) fn asking_statement() -> String {
     )
 }
 
-impl Store {
+impl BlockingStore {
     /// The runs of all principals that ask something nobody has answered, the one made first comes
     /// first. What cannot be opened is left out.
     ///

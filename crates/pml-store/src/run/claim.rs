@@ -10,7 +10,7 @@ use super::read::{find, owner, wrapped_key};
 use super::{Claim, Found, Lease};
 use crate::column::{run_id, run_state};
 use crate::state::may_run;
-use crate::{Error, Process, Store, Urgency};
+use crate::{BlockingStore, Error, Process, Urgency};
 
 /// The runs that can be worked on. Of those that wait, only those that need not are looked at.
 pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number IN (
@@ -42,7 +42,7 @@ pub(super) const OWNED: &str = "SELECT number, owner_pid, owner_started, lease_u
     FROM run INDEXED BY run_owned
     WHERE ended_at IS NULL AND owner_pid IS NOT NULL ORDER BY owner_pid, owner_started, number";
 
-impl Store {
+impl BlockingStore {
     /// Takes a run for `owner`, if nobody works on it: it was given up, its owner has ended, or the
     /// lease has lapsed. A run that is taken is running.
     ///

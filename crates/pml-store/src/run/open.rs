@@ -14,7 +14,7 @@ use super::place::{plan_place, seal};
 use super::{Change, NewRun};
 use crate::audit::Audit;
 use crate::column::run_id;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// How many approvals may be open at a time.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ fn client_of(session: &str) -> &str {
     session.rsplit_once('/').map_or(session, |(client, _)| client)
 }
 
-impl Store {
+impl BlockingStore {
     /// Makes a run that waits for the answer to `question` before it begins, unless the same request still waits for
     /// one or too many questions are open. All of that is one transaction, so that of several equal requests one makes
     /// a run, in whichever process.

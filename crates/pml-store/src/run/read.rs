@@ -8,7 +8,7 @@ use super::place::{answer_place, entry_place, outcome_place, plan_place, questio
 use super::{Entry, Filter, Heard, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
 use crate::column::{digest, optional_digest, run_id, run_state, unexpected};
 use crate::seal::{Key, Place};
-use crate::{Error, Process, Store};
+use crate::{BlockingStore, Error, Process};
 
 /// How long an idempotency key counts.
 pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -17,7 +17,7 @@ pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
     created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
 
-impl Store {
+impl BlockingStore {
     /// A run, without what is sealed.
     ///
     /// # Errors

@@ -36,7 +36,6 @@ use crate::plan::Pause;
 use crate::plan::Plan;
 use crate::problem::{Code, Problem, storage_code};
 use crate::report::{Failure, Report, Standing};
-use crate::runtime::blocking;
 use crate::tools::{self, Authority, Context, Mode, Outcome, Permit};
 
 /// How long calls that may have had an effect are waited for when the run is over.
@@ -779,8 +778,7 @@ impl Driver {
             return;
         }
         let definition = granted.digest.clone();
-        let (store, whose) = (self.runs.store.clone(), self.principal.clone());
-        let rules = blocking(move || store.matching_rules(&whose, now)).await.unwrap_or_else(|error| {
+        let rules = self.runs.store.matching_rules(&self.principal, now).await.unwrap_or_else(|error| {
             // A person is asked instead.
             tracing::warn!(%error, "standing approvals could not be read");
             Vec::new()
@@ -790,9 +788,8 @@ impl Driver {
         let code = self.plan.approved_hash();
         if let Some((rule, grant)) = by_rule(&rules, (&tool, &definition), &code, value.as_ref(), 1, now) {
             let audit = vec![ask::rule_audit(&self.principal, self.lease.run(), &grant, now)];
-            let (store, whose) = (self.runs.store.clone(), self.principal.clone());
             // It may have been taken back since it was read.
-            if let Ok(true) = blocking(move || store.use_rule(&whose, rule, now, audit)).await {
+            if let Ok(true) = self.runs.store.use_rule(&self.principal, rule, now, audit).await {
                 let grant = grant.bound_to(&self.runs.tools.snapshot());
                 self.pending.push_front(Event::Granted(grant));
                 return;
@@ -827,8 +824,7 @@ impl Driver {
 
     /// Makes room for a question, if the client has not too many open.
     async fn make_room(&mut self, now: i64) -> Result<(), Problem> {
-        let (store, whose) = (self.runs.store.clone(), self.principal.clone());
-        let open = blocking(move || store.open_approvals(&whose, now)).await.unwrap_or_else(|error| {
+        let open = self.runs.store.open_approvals(&self.principal, now).await.unwrap_or_else(|error| {
             // A question that cannot be stored either ends the run.
             tracing::warn!(%error, "the open questions could not be counted");
             Vec::new()
@@ -843,8 +839,8 @@ impl Driver {
         let snapshot = self.runs.tools.snapshot();
         let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
         let mut asked = ask::about(&self.plan, &self.observer, &calls, &self.results, says);
-        let (store, whose, tools) = (self.runs.store.clone(), self.principal.clone(), differs::tools(&asked));
-        match blocking(move || store.last_allowed(&whose, &tools)).await {
+        let tools = differs::tools(&asked);
+        match self.runs.store.last_allowed(&self.principal, &tools).await {
             Ok(last) => differs::fill(&mut asked, &last),
             // The question has all that is asked without it.
             Err(error) => tracing::warn!(%error, "what was allowed before could not be read"),
@@ -912,8 +908,7 @@ impl Driver {
         if self.plan.dag().is_none_or(|dag| dag.pause != Pause::Manual) {
             return;
         }
-        let (store, lease) = (self.runs.store.clone(), self.lease.clone());
-        match blocking(move || store.is_pause_wanted(&lease)).await {
+        match self.runs.store.is_pause_wanted(&self.lease).await {
             Ok(true) => {
                 self.look_for_pause_at = None;
                 self.pending.push_front(Event::Pause);
@@ -930,8 +925,7 @@ impl Driver {
     async fn look_for_answer(&mut self) {
         // Set anew each time, and not by each event: a busy run has events more often than this.
         self.look_at = self.asked.is_some().then(|| Instant::now() + LOOK);
-        let (store, lease) = (self.runs.store.clone(), self.lease.clone());
-        let decision = match blocking(move || store.heard(&lease)).await {
+        let decision = match self.runs.store.heard(&self.lease).await {
             Ok(Some(HeardAnswer::Answer(StoredAnswer { answer: Answer::Approval(decision), .. }))) => {
                 decision
             }
