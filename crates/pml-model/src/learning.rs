@@ -1,283 +1,366 @@
-//! What is learned of a procedure from its traces: which ways it goes, how often each works, and how
-//! surprising a new trace is.
+//! What is learned from traces: a fold over them, in the order in which they were stored.
 //!
-//! Numbers are folded from one trace after the other, so the same traces in the same order give the same numbers.
+//! [`fold`] takes what is known and the traces that are new, and gives what changes. It reads no clock and no store,
+//! and every number depends on the traces and their order alone: traces that come in several batches give the same
+//! numbers as all of them at once, and learning everything anew gives the same numbers again.
 
-use std::collections::BTreeMap;
+mod lesson;
 
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
 
-use crate::structure::NodeId;
-use crate::trace::Decision;
+use serde_json::{Map, Value};
 
-/// How much one trace counts.
+pub use crate::paths::{DecisionStats, Learning, OutcomeStats, PathStats};
+pub use lesson::{CallCounts, Lesson, tells_intent};
+
+use crate::capability::{DEGRADING_FAILURES, Statistics};
+use crate::observed::Shape;
+use crate::trace::{EdgeKind, Failed, Status};
+use crate::{CapabilityId, Digest, Principal};
+
+/// 30 min: a run that starts later in the same session no longer follows the one before.
+const FOLLOWS_MS: i64 = 30 * 60 * 1000;
+/// How many different values of a parameter are kept as examples.
+const MOST_EXAMPLES: usize = 5;
+/// How much of an error a reason quotes, in characters.
+const LONGEST_REASON: usize = 200;
+/// How much one duration counts in the mean.
 const RATE: f64 = 0.1;
-/// What is expected of a way nobody has gone.
-const PRIOR: f64 = 0.5;
-/// How often a way must have been gone to be the usual one.
-const USUAL: u64 = 3;
-/// Durations up to this many milliseconds say nothing by their ratio.
-const MEASURABLE_MS: f64 = 20.0;
-/// How many different ways are told apart; those found later are not kept.
-const MOST_PATHS: usize = 200;
-/// How many outcomes of one decision are told apart.
-const MOST_OUTCOMES: usize = 50;
 
-/// What is known of a procedure's ways.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Learning {
-    /// The ways it went, in the order they were first gone.
-    pub paths: Vec<PathStats>,
-    /// The way it usually goes.
-    pub dominant_path: Vec<NodeId>,
-    /// Its decisions, in the order they were first met.
-    pub decision_stats: Vec<DecisionStats>,
+/// A trace that was not learned from yet.
+#[derive(Debug, Clone)]
+pub struct NewTrace {
+    /// Its place in the order of learning.
+    pub seq: i64,
+    /// Whose it is.
+    pub principal: Principal,
+    /// The session it was run in.
+    pub session: String,
+    /// The capability it counts for, where there is one.
+    pub capability: Option<CapabilityId>,
+    /// The capability is the very one that was run, not one that it was merged into.
+    pub own: bool,
+    /// What it was run for.
+    pub intent: String,
+    /// How it ended.
+    pub status: Status,
+    /// Why it has no result.
+    pub error: Option<Failed>,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// When it ended.
+    pub created_at: i64,
+    /// It was called within another run.
+    pub is_part: bool,
+    /// The answer came from a cache.
+    pub cached: bool,
+    /// It was run to find something out.
+    pub exploratory: bool,
+    /// Its intent counts for its capability.
+    pub tells: bool,
+    /// The tool it called first.
+    pub first_tool: Option<String>,
+    /// The tool it called last.
+    pub last_tool: Option<String>,
+    /// The capability that called it, where the trace of that one was stored before.
+    pub called_by: Option<CapabilityId>,
+    /// The capabilities it called, as far as their traces were stored before.
+    pub called: Vec<CapabilityId>,
+    /// What it teaches.
+    pub lesson: Lesson,
 }
 
-/// One way a procedure went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PathStats {
-    /// The nodes it came to.
-    pub path: Vec<NodeId>,
+/// What is known before traces are folded in. Only what they touch has to be there; what is not there is new.
+#[derive(Debug, Clone, Default)]
+pub struct LearningState {
+    /// The capabilities of the traces. A trace of a capability that is missing here counts for none.
+    pub capabilities: HashMap<CapabilityId, LearnedCapability>,
+    /// The last trace of each session, by principal and session.
+    pub sessions: HashMap<(Principal, String), PreviousTrace>,
+    /// What tools were seen to return.
+    pub observed: HashMap<ObservedTool, Shape>,
+}
+
+/// A tool with one of its definitions: whose, `server:tool` and the digest of the definition.
+pub type ObservedTool = (Principal, String, Digest);
+
+/// What has been learned of a capability.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LearnedCapability {
+    /// How it does.
+    pub statistics: Statistics,
+    /// Why it is taken for broken.
+    pub failing: Option<String>,
+    /// The last trace in which it worked.
+    pub worked_seq: i64,
+    /// Its paths and decisions.
+    pub learning: Learning,
+    /// Values its parameters were given, by parameter.
+    pub examples: Map<String, Value>,
+}
+
+/// The trace that came last in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviousTrace {
+    /// The capability it counts for.
+    pub capability: Option<CapabilityId>,
+    /// When it ended.
+    pub created_at: i64,
+    /// The tool it called last.
+    pub last_tool: Option<String>,
+}
+
+/// What traces change.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LearningChanges {
+    /// How surprising each trace was, from 0 to 1, in the order of the traces.
+    pub priorities: Vec<f64>,
+    /// What is known now of the capabilities that were learned from.
+    pub capabilities: BTreeMap<CapabilityId, LearnedCapability>,
+    /// What capabilities were run for, to be added to what is known.
+    pub intents: BTreeMap<(CapabilityId, String), IntentCount>,
+    /// How much oftener one thing came after another: whose, from, kind, to.
+    pub edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
+    /// How much oftener tools were called, by principal and tool.
+    pub tool_uses: BTreeMap<(Principal, String), CallCounts>,
+    /// What is known now of what tools return.
+    pub observed: HashMap<ObservedTool, Shape>,
+    /// The capabilities that are taken for broken because of one of the traces.
+    pub degraded: Vec<Degraded>,
+}
+
+/// How often a capability worked for an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntentCount {
     /// How often.
     pub count: u64,
-    /// How likely it works.
-    pub success_rate: f64,
-    /// How long it takes.
-    pub avg_duration_ms: f64,
+    /// When it first did.
+    pub first_at: i64,
+    /// When it last did.
+    pub last_at: i64,
 }
 
-/// What a decision came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DecisionStats {
+/// A capability that failed so often that it is taken for broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Degraded {
+    /// The place of the trace with the decisive failure.
+    pub seq: i64,
+    /// Whose capability it is.
+    pub principal: Principal,
     /// Which.
-    pub node_id: NodeId,
-    /// What is tested.
-    pub condition: String,
-    /// By outcome.
-    pub outcomes: BTreeMap<String, OutcomeStats>,
+    pub capability: CapabilityId,
 }
 
-/// One outcome of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OutcomeStats {
-    /// In how many runs.
-    pub count: u64,
-    /// How likely those worked.
-    pub success_rate: f64,
-}
-
-impl OutcomeStats {
-    fn learn(&mut self, worked: bool) {
-        self.count += 1;
-        self.success_rate += RATE * (actual(worked) - self.success_rate);
+/// Learns from traces, which are given in the order in which they were stored.
+pub fn fold(state: LearningState, traces: Vec<NewTrace>) -> LearningChanges {
+    let mut fold = Fold { state, changes: LearningChanges::default() };
+    for trace in traces {
+        fold.learn_capability(&trace);
+        fold.learn_surroundings(trace);
     }
+    fold.changes
 }
 
-/// Whether a run took less than half or more than twice its usual time. Where either is shorter than
-/// [`MEASURABLE_MS`], scheduling and the resolution of the clock make up such a factor by themselves.
-fn is_unusual(duration_ms: f64, usual_ms: f64) -> bool {
-    let measurable = duration_ms > MEASURABLE_MS && usual_ms > MEASURABLE_MS;
-    measurable && (duration_ms > 2.0 * usual_ms || duration_ms < 0.5 * usual_ms)
-}
-
-fn actual(worked: bool) -> f64 {
-    f64::from(u8::from(worked))
-}
-
-impl Learning {
-    /// How surprising a run that went this way is, from 0 to 1.
-    pub fn priority(&self, path: &[NodeId], worked: bool, duration_ms: f64) -> f64 {
-        let Some(known) = self.paths.iter().find(|known| known.path == path) else { return 1.0 };
-        let mut priority = (known.success_rate - actual(worked)).abs();
-        if known.count > 5 && is_unusual(duration_ms, known.avg_duration_ms) {
-            priority += 0.2;
-        }
-        let all: u64 = self.paths.iter().map(|path| path.count).sum();
-        if (known.count as f64) < 0.1 * all as f64 {
-            priority += 0.1;
-        }
-        priority.min(1.0)
+/// Learns from traces what they tell of their capabilities, and nothing else.
+pub fn fold_capabilities(state: LearningState, traces: &[NewTrace]) -> LearningChanges {
+    let mut fold = Fold { state, changes: LearningChanges::default() };
+    for trace in traces {
+        fold.learn_capability(trace);
     }
+    fold.changes
+}
 
-    /// Takes in a run, and says how surprising it was before.
-    pub fn learn(&mut self, path: &[NodeId], decisions: &[Decision], worked: bool, duration_ms: f64) -> f64 {
-        let priority = self.priority(path, worked, duration_ms);
-        if let Some(known) = self.way(path, duration_ms) {
-            known.count += 1;
-            known.success_rate += RATE * (actual(worked) - known.success_rate);
-            known.avg_duration_ms += RATE * (duration_ms - known.avg_duration_ms);
-        }
-        for decision in decisions {
-            if let Some(outcome) = self.outcome(decision) {
-                outcome.learn(worked);
-            }
-        }
-        self.dominant_path = self.usual();
-        priority
-    }
+struct Fold {
+    state: LearningState,
+    changes: LearningChanges,
+}
 
-    fn way(&mut self, path: &[NodeId], duration_ms: f64) -> Option<&mut PathStats> {
-        let place = match self.paths.iter().position(|known| known.path == path) {
-            Some(place) => place,
-            None if self.paths.len() >= MOST_PATHS => return None,
-            None => {
-                self.paths.push(PathStats {
-                    path: path.to_vec(),
-                    count: 0,
-                    success_rate: PRIOR,
-                    avg_duration_ms: duration_ms,
-                });
-                self.paths.len() - 1
-            }
+impl Fold {
+    fn learn_capability(&mut self, trace: &NewTrace) {
+        let known = trace.capability.as_ref().filter(|id| self.state.capabilities.contains_key(*id));
+        let Some(id) = known else {
+            // Nothing is known of what has no capability, so all of it is new.
+            let tells = !trace.cached && trace.status.evidence().is_some();
+            self.changes.priorities.push(if tells { 1.0 } else { 0.0 });
+            return;
         };
-        self.paths.get_mut(place)
+        let before = &self.state.capabilities[id];
+        let capability = self.changes.capabilities.entry(id.clone()).or_insert_with(|| before.clone());
+        let priority = capability.learn(trace);
+        if capability.was_degraded_by(trace) {
+            let (seq, principal) = (trace.seq, trace.principal.clone());
+            self.changes.degraded.push(Degraded { seq, principal, capability: id.clone() });
+        }
+        self.changes.priorities.push(priority);
+        if trace.tells && !trace.intent.is_empty() && trace.tells_intent() {
+            self.add_intent(id.clone(), &trace.intent, trace.created_at);
+        }
     }
 
-    fn outcome(&mut self, decision: &Decision) -> Option<&mut OutcomeStats> {
-        let place = match self.decision_stats.iter().position(|known| known.node_id == decision.node_id) {
-            Some(place) => place,
-            None => {
-                self.decision_stats.push(DecisionStats {
-                    node_id: decision.node_id,
-                    condition: decision.condition.clone(),
-                    outcomes: BTreeMap::new(),
-                });
-                self.decision_stats.len() - 1
-            }
+    fn add_intent(&mut self, capability: CapabilityId, text: &str, at: i64) {
+        let fresh = IntentCount { count: 0, first_at: at, last_at: at };
+        let intent = self.changes.intents.entry((capability, text.to_owned())).or_insert(fresh);
+        intent.count += 1;
+        intent.first_at = intent.first_at.min(at);
+        intent.last_at = intent.last_at.max(at);
+    }
+
+    /// What a trace tells beside its capability: what came after what, how tools do and what they return.
+    fn learn_surroundings(&mut self, trace: NewTrace) {
+        self.follow(&trace);
+        if trace.cached {
+            return;
+        }
+        self.contain(&trace);
+        let NewTrace { principal, lesson, .. } = trace;
+        for (from, to, kind) in lesson.edges {
+            self.add_edge(&principal, from, kind, to);
+        }
+        for (tool, uses) in lesson.uses {
+            self.changes.tool_uses.entry((principal.clone(), tool)).or_default().add(uses);
+        }
+        for (tool, digest, shape) in lesson.seen {
+            let key = (principal.clone(), tool, digest);
+            let before = self.state.observed.remove(&key).unwrap_or_default();
+            self.changes.observed.entry(key).or_insert(before).merge(&shape);
+        }
+    }
+
+    /// Counts that this was asked for after what came before it in its session.
+    fn follow(&mut self, trace: &NewTrace) {
+        if trace.is_part {
+            return;
+        }
+        let present = PreviousTrace {
+            capability: trace.capability.clone(),
+            created_at: trace.created_at,
+            last_tool: trace.last_tool.clone(),
         };
-        let outcomes = &mut self.decision_stats.get_mut(place)?.outcomes;
-        if outcomes.len() >= MOST_OUTCOMES && !outcomes.contains_key(&decision.outcome) {
-            return None;
+        let session = (trace.principal.clone(), trace.session.clone());
+        let Some(previous) = self.state.sessions.insert(session, present) else { return };
+        if trace.created_at.saturating_sub(previous.created_at) > FOLLOWS_MS {
+            return;
         }
-        let fresh = OutcomeStats { count: 0, success_rate: PRIOR };
-        Some(outcomes.entry(decision.outcome.clone()).or_insert(fresh))
+        if let (Some(from), Some(to)) = (&previous.capability, &trace.capability) {
+            self.relate(&trace.principal, from, EdgeKind::Follows, to);
+        }
+        if let (Some(from), Some(to)) = (previous.last_tool, &trace.first_tool) {
+            self.add_edge(&trace.principal, from, EdgeKind::Follows, to.clone());
+        }
     }
 
-    /// The way with most successes to expect among those that were gone often enough; the first where none was.
-    fn usual(&self) -> Vec<NodeId> {
-        let mut best: Option<&PathStats> = None;
-        let worth = |path: &PathStats| path.count as f64 * path.success_rate;
-        for path in self.paths.iter().filter(|path| path.count >= USUAL) {
-            // Of equals the older one stays.
-            if best.is_none_or(|best| worth(path) > worth(best)) {
-                best = Some(path);
+    /// Counts that a capability was called within another: by whichever of the two traces is stored last.
+    fn contain(&mut self, trace: &NewTrace) {
+        let Some(capability) = &trace.capability else { return };
+        if let Some(outer) = &trace.called_by {
+            self.relate(&trace.principal, outer, EdgeKind::Contains, capability);
+        }
+        for inner in &trace.called {
+            self.relate(&trace.principal, capability, EdgeKind::Contains, inner);
+        }
+    }
+
+    fn relate(&mut self, principal: &Principal, from: &CapabilityId, kind: EdgeKind, to: &CapabilityId) {
+        self.add_edge(principal, from.as_str().to_owned(), kind, to.as_str().to_owned());
+    }
+
+    fn add_edge(&mut self, principal: &Principal, from: String, kind: EdgeKind, to: String) {
+        *self.changes.edges.entry((principal.clone(), from, kind, to)).or_default() += 1;
+    }
+}
+
+impl NewTrace {
+    fn tells_intent(&self) -> bool {
+        tells_intent(self.status, self.cached, self.exploratory)
+    }
+
+    /// Whether its capability worked; nothing where it says nothing of that.
+    fn evidence(&self) -> Option<bool> {
+        self.status.evidence().filter(|_| !self.cached)
+    }
+}
+
+impl LearnedCapability {
+    /// Takes in a trace; gives its priority.
+    fn learn(&mut self, trace: &NewTrace) -> f64 {
+        if !matches!(trace.status, Status::Blocked | Status::Cancelled | Status::Diverged) {
+            self.statistics.usage_count += 1;
+            self.statistics.last_used = self.statistics.last_used.max(Some(trace.created_at));
+        }
+        let Some(worked) = trace.evidence() else { return 0.0 };
+        if worked {
+            self.count_success(trace);
+        } else {
+            self.count_failure(trace);
+        }
+        if trace.tells_intent() {
+            self.add_examples(&trace.lesson.values);
+        }
+        self.learn_path(trace, worked)
+    }
+
+    fn count_success(&mut self, trace: &NewTrace) {
+        let (statistics, duration) = (&mut self.statistics, trace.duration_ms as f64);
+        if statistics.success_count == 0 {
+            statistics.avg_duration_ms = duration;
+        } else {
+            statistics.avg_duration_ms += RATE * (duration - statistics.avg_duration_ms);
+        }
+        statistics.success_count += 1;
+        statistics.failures_in_a_row = 0;
+        self.failing = None;
+        self.worked_seq = trace.seq;
+    }
+
+    fn count_failure(&mut self, trace: &NewTrace) {
+        let statistics = &mut self.statistics;
+        statistics.failure_count += 1;
+        statistics.failures_in_a_row += 1;
+        if statistics.failures_in_a_row >= DEGRADING_FAILURES {
+            self.failing = Some(reason(statistics.failures_in_a_row, trace.error.as_ref()));
+        }
+    }
+
+    /// Whether the trace that was just learned from is the failure that makes it degraded.
+    fn was_degraded_by(&self, trace: &NewTrace) -> bool {
+        trace.evidence() == Some(false) && self.statistics.failures_in_a_row == DEGRADING_FAILURES
+    }
+
+    /// Learns the way it went, and says how surprising that was.
+    fn learn_path(&mut self, trace: &NewTrace, worked: bool) -> f64 {
+        let (lesson, duration) = (&trace.lesson, trace.duration_ms as f64);
+        if !trace.own {
+            // The nodes are those of another structure.
+            0.0
+        } else if trace.exploratory {
+            self.learning.priority(&lesson.path, worked, duration)
+        } else {
+            self.learning.learn(&lesson.path, &lesson.decisions, worked, duration)
+        }
+    }
+
+    fn add_examples(&mut self, values: &Map<String, Value>) {
+        for (name, value) in values {
+            let known = self.examples.entry(name.as_str()).or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(known) = known
+                && known.len() < MOST_EXAMPLES
+                && !known.contains(value)
+            {
+                known.push(value.clone());
             }
         }
-        best.or(self.paths.first()).map(|path| path.path.clone()).unwrap_or_default()
+    }
+}
+
+fn reason(failures: u64, error: Option<&Failed>) -> String {
+    match error {
+        Some(Failed { message, .. }) => {
+            let message: String = message.chars().take(LONGEST_REASON).collect();
+            format!("{failures} failures in a row: {message}")
+        }
+        None => format!("{failures} failures in a row"),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(nodes: &str) -> Vec<NodeId> {
-        nodes.split(' ').map(|node| NodeId::try_from(node.to_owned()).unwrap()).collect()
-    }
-
-    fn stats(nodes: &str, count: u64, success_rate: f64) -> PathStats {
-        PathStats { path: path(nodes), count, success_rate, avg_duration_ms: 100.0 }
-    }
-
-    fn exists(outcome: &str) -> Decision {
-        Decision {
-            node_id: path("d1")[0],
-            condition: "file.exists".to_owned(),
-            value: None,
-            outcome: outcome.to_owned(),
-            times: 1,
-        }
-    }
-
-    fn close(one: f64, other: f64) -> bool {
-        (one - other).abs() < 1e-9
-    }
-
-    #[test]
-    fn what_was_expected_is_no_surprise() {
-        let paths = vec![stats("n1 d1 n2", 95, 0.95), stats("n1 d1 n3", 5, 0.5)];
-        let known = Learning { paths, ..Learning::default() };
-        assert!(close(known.priority(&path("n1 d1 n2"), true, 100.0), 0.05));
-        assert!(close(known.priority(&path("n1 d1 n2"), false, 100.0), 0.95));
-        assert!(close(known.priority(&path("n1 d1 n3"), true, 100.0), 0.60));
-        assert!(close(known.priority(&path("n1"), true, 100.0), 1.0));
-    }
-
-    #[test]
-    fn an_unusual_duration_is_a_surprise_once_the_usual_one_is_known() {
-        let at = |count, duration| {
-            let known = Learning { paths: vec![stats("n1", count, 0.95)], ..Learning::default() };
-            known.priority(&path("n1"), true, duration)
-        };
-        assert!(close(at(6, 201.0), 0.25));
-        assert!(close(at(6, 49.0), 0.25));
-        assert!(close(at(6, 200.0), 0.05));
-        assert!(close(at(5, 1_000.0), 0.05));
-        let short = |usual, duration| {
-            let path_stats = PathStats { avg_duration_ms: usual, ..stats("n1", 9, 0.95) };
-            let known = Learning { paths: vec![path_stats], ..Learning::default() };
-            known.priority(&path("n1"), true, duration)
-        };
-        assert!(close(short(1.0, 9.0), 0.05), "a few milliseconds are noise");
-        assert!(close(short(5.0, 60.0), 0.05) && close(short(60.0, 5.0), 0.05), "so they are on one side");
-        assert!(close(short(21.0, 43.0), 0.25) && close(short(43.0, 21.0), 0.25));
-        let known = Learning { paths: vec![stats("n1", 9, 0.1)], ..Learning::default() };
-        assert!(close(known.priority(&path("n1"), true, 1_000.0), 1.0), "never above 1");
-    }
-
-    #[test]
-    fn three_runs_the_same_way() {
-        let mut known = Learning::default();
-        let surprises: Vec<f64> = (0..3).map(|_| known.learn(&path("n1 n2"), &[], true, 100.0)).collect();
-        assert!(close(surprises[0], 1.0) && close(surprises[1], 0.45) && close(surprises[2], 0.405));
-        assert_eq!(known.paths.len(), 1);
-        assert_eq!(known.paths[0].count, 3);
-        assert!(close(known.paths[0].success_rate, 0.6355));
-        assert_eq!(known.dominant_path, path("n1 n2"));
-    }
-
-    #[test]
-    fn two_ways_through_one_decision() {
-        let mut known = Learning::default();
-        known.learn(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
-        known.learn(&path("n1 d1 n3"), &[exists("false")], true, 10.0);
-        known.learn(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
-        let ways: Vec<(u64, f64)> = known.paths.iter().map(|path| (path.count, path.success_rate)).collect();
-        assert!(ways[0].0 == 2 && close(ways[0].1, 0.595));
-        assert!(ways[1].0 == 1 && close(ways[1].1, 0.55));
-        let outcomes = &known.decision_stats[0].outcomes;
-        assert!(outcomes["true"].count == 2 && close(outcomes["true"].success_rate, 0.595));
-        assert!(outcomes["false"].count == 1 && close(outcomes["false"].success_rate, 0.55));
-        assert_eq!(known.dominant_path, path("n1 d1 n2"), "the first, while none was gone three times");
-    }
-
-    #[test]
-    fn the_usual_way_is_the_one_that_works_most_often() {
-        let mut known = Learning::default();
-        known.learn(&path("n1"), &[], true, 1.0);
-        for _ in 0..4 {
-            known.learn(&path("n2"), &[], false, 1.0);
-        }
-        for _ in 0..3 {
-            known.learn(&path("n3"), &[], true, 1.0);
-        }
-        assert_eq!(known.dominant_path, path("n3"));
-    }
-
-    #[test]
-    fn there_is_an_end_to_what_is_kept() {
-        let mut known = Learning::default();
-        for number in 1..=MOST_PATHS as u32 + 5 {
-            let node = NodeId { letter: crate::structure::Letter::N, number };
-            let decision = Decision { outcome: format!("case:{number}"), ..exists("") };
-            assert!(close(known.learn(&[node], &[decision], true, 1.0), 1.0));
-        }
-        assert_eq!(known.paths.len(), MOST_PATHS);
-        assert_eq!(known.decision_stats[0].outcomes.len(), MOST_OUTCOMES);
-    }
-}
+mod tests;

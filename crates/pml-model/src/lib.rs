@@ -4,18 +4,20 @@
 //! packages that hold the same value mean the same thing by it.
 
 pub mod capability;
+mod id;
 pub mod json;
 mod keeping;
 pub mod learning;
 pub mod name;
 pub mod observed;
+mod paths;
 pub mod question;
 pub mod run;
 pub mod structure;
 pub mod tool;
 pub mod trace;
 
-pub use capability::CapabilityId;
+pub use id::CapabilityId;
 pub use name::{ServerName, ToolId};
 pub use run::{RunId, RunState};
 pub use tool::{Annotations, Definition, Digest};

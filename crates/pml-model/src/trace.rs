@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::capability::CapabilityId;
+use crate::id::CapabilityId;
 use crate::structure::NodeId;
 use crate::{Digest, Principal, RunId};
 

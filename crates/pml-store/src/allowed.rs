@@ -7,9 +7,9 @@
 use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::seal::{Key, Words};
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// What a person allowed a tool to be called with, in one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Allowed {
     pub arguments: Vec<String>,
 }
 
-impl Store {
+impl BlockingStore {
     /// What was last allowed for each of `tools`; nothing of those for which nothing was.
     ///
     /// # Errors

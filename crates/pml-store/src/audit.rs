@@ -7,7 +7,6 @@
 //! stands in the open: nothing secret belongs there.
 
 mod chain;
-mod head;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +15,11 @@ use pml_model::{Principal, RunId};
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
 
-pub(crate) use head::Head;
-
-use crate::catalogue::unexpected;
-use crate::run::run_id;
+use crate::column::{run_id, unexpected};
+use crate::head::{BEFORE_THE_FIRST, Head};
 use crate::seal::Keys;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// An entry to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +116,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// Adds entries to the log, and waits until they would survive a loss of power.
     ///
     /// # Errors
@@ -156,7 +153,7 @@ impl Store {
         // Read before the entries: what is stored meanwhile can only be more than it names.
         let named = self.inner.head.read().map_err(|error| self.inner.head.complain(&error))?;
         if self.read(chain::is_empty)? {
-            return Ok(chain::end(0, chain::BEFORE_THE_FIRST.to_owned(), &named));
+            return Ok(chain::end(0, BEFORE_THE_FIRST.to_owned(), &named));
         }
         let keys = self.inner.voucher.master.keys(|| Ok(true))?;
         self.read(|connection| chain::verify(connection, &keys.audit, &named))

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use crate::check::complaints;
 use crate::lock::Lock;
 use crate::vouch::{self, Voucher};
-use crate::{Error, Store, database};
+use crate::{BlockingStore, Error, connection, database};
 
 /// The files beside the database that belong to it.
 const KEY: &str = "seal.key";
@@ -50,7 +50,7 @@ pub struct Restored {
     pub damaged_rows: Vec<String>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Copies the database to a new file, while others go on using it.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Store {
         // Before the copy: the file may lag behind the log and never be ahead of it.
         let head = read(&self.inner.path, HEAD)?;
         create(draft).map_err(|error| refuse(error.to_string()))?;
-        let source = database::open_unvouched(&self.inner.path)
+        let source = connection::open_unvouched(&self.inner.path)
             .map_err(|error| Error::sqlite(&self.inner.path, &error))?;
         let mut copy = plain(draft, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
         copy_all(&source, &mut copy).map_err(explain)?;
@@ -172,7 +172,7 @@ fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, 
         }
     }
     // Opening brings an older one to the present version.
-    let store = Store::open(&new)?;
+    let store = BlockingStore::open(&new)?;
     let voucher = Voucher::beside(&new);
     let checked = database::open_reader(&new, &voucher).and_then(|connection| vouch::check_all(&connection));
     let found = checked.map_err(|error| Error::sqlite(&new, &error))?;

@@ -7,17 +7,18 @@
 mod accept;
 mod record;
 mod restore;
+mod rows;
 
 pub use accept::{Acceptance, AcceptedDefinition, AcceptedDefinitions};
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use restore::restore;
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
+use crate::column::{digest, optional_digest, server_name, unexpected};
 use crate::run::has_questions;
 use crate::vouch::vouched;
-use crate::{EndedRule, Error, Store, Urgency, VoidedQuestion};
+use crate::{BlockingStore, EndedRule, Error, Urgency, VoidedQuestion};
 
 /// What a server answered when it was asked for its tools.
 #[derive(Debug, Clone)]
@@ -142,7 +143,7 @@ pub struct CatalogueChange {
     pub at: i64,
 }
 
-impl Store {
+impl BlockingStore {
     /// Takes a listing as the server's manifest and says what is different.
     ///
     /// # Errors
@@ -347,31 +348,7 @@ fn recent_changes(
     changes.query_map(params![principal.0, limit], change)?.collect()
 }
 
-pub(crate) fn server_name(row: &Row<'_>, column: usize) -> rusqlite::Result<ServerName> {
-    ServerName::new(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
-}
-
-pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
-    let text = row.get_ref(column)?.as_str()?;
-    Digest::from_hex(text).ok_or_else(|| unexpected(column, format!("`{text}` is no digest")))
-}
-
-pub(crate) fn optional_digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Digest>> {
-    match row.get_ref(column)?.as_str_or_null()? {
-        Some(_) => digest(row, column).map(Some),
-        None => Ok(None),
-    }
-}
-
 fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Box<RawValue>>> {
     let text: Option<String> = row.get(column)?;
     text.map(RawValue::from_string).transpose().map_err(|error| unexpected(column, error))
-}
-
-/// A column that does not hold what this package puts there.
-pub(crate) fn unexpected(
-    column: usize,
-    why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::state::{Process, may_run};
-use crate::{Error, Store, database, vouch};
+use crate::{BlockingStore, Error, database, vouch};
 
 /// How many complaints of SQLite are told.
 const TOLD: u32 = 20;
@@ -17,9 +17,9 @@ pub struct Integrity {
     pub rows: Vec<String>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Notes that a process keeps the database open, and gives those that did so and ended without
-    /// [`Store::leave`].
+    /// [`BlockingStore::leave`].
     ///
     /// # Errors
     /// The change could not be stored.

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
+use crate::connection::{BUSY_TIMEOUT, connect, open_unvouched};
 use crate::vouch::{self, Voucher};
 
 /// Forward only: a migration that was released is never edited, a later one is added after it.
@@ -39,18 +39,6 @@ const MARKS: &str = include_str!("../migrations/0014_marks.sql");
 
 /// `PML1`, which tells our files from those of other programs.
 const APPLICATION_ID: i64 = 0x504d_4c31;
-
-/// How long a statement waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The largest body taken in.
-pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
-
-/// The largest value or row SQLite takes: a body and what stands beside it.
-const MAX_ROW_BYTES: i32 = 16 * 1024 * 1024 + 64 * 1024;
-
-/// How many statements a connection keeps compiled: all that are asked again and again.
-const STATEMENTS: usize = 64;
 
 /// Makes the file where there is none, brings it to the present version, and gives the connection
 /// that writes.
@@ -79,14 +67,6 @@ pub(crate) fn open_reader(path: &Path, voucher: &Arc<Voucher>) -> rusqlite::Resu
     Ok(connection)
 }
 
-/// The same, for questions that no mark is needed for.
-pub(crate) fn open_unvouched(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = connect(path)?;
-    connection
-        .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1000; PRAGMA temp_store = MEMORY")?;
-    Ok(connection)
-}
-
 fn create(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         let mut builder = fs::DirBuilder::new();
@@ -103,21 +83,6 @@ fn create(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
-        path,
-        // Every connection has one user at a time, so SQLite need not lock within the process.
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)?;
-    Ok(connection)
 }
 
 /// The version of a file that is ours or empty.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use crate::state::may_run;
-use crate::{Error, Process, Store, Urgency};
+use crate::{BlockingStore, Error, Process, Urgency};
 
-impl Store {
+impl BlockingStore {
     /// Counts one more write of `process`: on every server, or on `server` alone. Returns at once; the
     /// change may wait some milliseconds for others. `begun` is called right before it is made: writes
     /// that come earlier can share it.

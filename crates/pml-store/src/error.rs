@@ -7,8 +7,6 @@ use std::sync::Arc;
 use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
 
-use crate::vouch;
-
 /// Why a question had no answer or a change was not stored. A change that failed left nothing behind.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -184,10 +182,10 @@ impl Error {
     }
 
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
-        if let Some(complaint) = vouch::key_complaint(path, error) {
+        if let Some(complaint) = key_complaint(path, error) {
             return complaint;
         }
-        let (path, detail) = (path.to_owned(), vouch::short(error));
+        let (path, detail) = (path.to_owned(), short(error));
         match error {
             // A column that does not hold what we put there, or a schema that is not ours any more.
             rusqlite::Error::FromSqlConversionFailure(..)
@@ -231,4 +229,36 @@ fn has_room(database: &Path) -> bool {
     let full =
         |error: io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     !written.is_err_and(full)
+}
+
+/// What SQLite says, without the statement it says it of.
+pub(crate) fn short(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        error => error.to_string(),
+    }
+}
+
+/// How complaints about the key get through SQLite, which passes on nothing but a text.
+const KEY_MISSING: &str = "pml: the key is missing";
+const KEY_UNUSABLE: &str = "pml: the key is unusable: ";
+
+/// How SQLite carries a complaint about the key out of a function that needs it.
+pub(crate) fn unusable(error: Error) -> rusqlite::Error {
+    let text = match error {
+        Error::KeyMissing { .. } => KEY_MISSING.to_owned(),
+        Error::Key { why, .. } => format!("{KEY_UNUSABLE}{why}"),
+        other => other.to_string(),
+    };
+    rusqlite::Error::UserFunctionError(text.into())
+}
+
+/// What an error of SQLite says about the key, if it is about the key.
+fn key_complaint(database: &Path, error: &rusqlite::Error) -> Option<Error> {
+    let rusqlite::Error::SqliteFailure(_, Some(text)) = error else { return None };
+    let path = database.with_file_name("seal.key");
+    if text == KEY_MISSING {
+        return Some(Error::KeyMissing { path });
+    }
+    text.strip_prefix(KEY_UNUSABLE).map(|why| Error::Key { path, why: why.to_owned() })
 }

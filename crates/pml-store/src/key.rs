@@ -8,10 +8,10 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::Audit;
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::seal::{Marks, Words};
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// A key to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl ClientKey {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// Stores a key, with an entry in the audit log.
     ///
     /// # Errors

@@ -6,19 +6,23 @@
 //! decides what a change means. What runs leave behind is sealed with keys that the file beside the
 //! database, `seal.key`, unlocks; the same file vouches for the audit log, for standing rules and for the keys of clients.
 //!
-//! Methods block, for as long as five seconds when another process holds the file: asynchronous
-//! callers put them on a thread that may wait. Those that take a `done` do not: they queue a change,
-//! and `done` is called exactly once with what became of it, on the thread that writes or, where
-//! nothing could be queued, on the caller's. It must neither block nor ask the store anything.
+//! [`Store`] is asynchronous and waits on threads of its own. [`BlockingStore`] asks the same questions on the caller's
+//! thread. Methods that take a `done` queue a change and return at once. `done` is called exactly once with what became
+//! of it, on the thread that writes or, where nothing could be queued, on the caller's. It must neither block nor ask
+//! the store anything.
 
 mod allowed;
 mod audit;
 mod backup;
+mod blocking;
 mod catalogue;
 mod check;
+mod column;
+mod connection;
 mod database;
 mod epoch;
 mod error;
+mod head;
 mod key;
 mod lock;
 mod memory;
@@ -27,19 +31,17 @@ mod run;
 mod seal;
 mod sign_in;
 mod state;
+mod store;
+mod table;
 mod vector;
 mod vouch;
+mod watcher;
 mod writer;
-
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use rusqlite::Connection;
 
 pub use allowed::Allowed;
 pub use audit::{Audit, AuditRow, Damage, Verified};
 pub use backup::{BackedUp, KeyInBackup, Restored, restore};
+pub use blocking::BlockingStore;
 pub use catalogue::{
     Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
     Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
@@ -48,9 +50,8 @@ pub use check::Integrity;
 pub use error::Error;
 pub use key::{ClientKey, NewKey};
 pub use memory::{
-    CacheDrop, CacheKey, CacheUse, CachedResult, CallCounts, Capabilities, CapabilityChanges, Dropped,
-    IntentFit, Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent,
-    Traces,
+    CacheDrop, CacheKey, CacheUse, CachedResult, Capabilities, CapabilityChanges, Dropped, IntentFit,
+    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent, Traces,
 };
 pub use rule::{ApprovalRule, EndedRule, Maker, NewRule};
 pub use run::{
@@ -59,152 +60,6 @@ pub use run::{
 };
 pub use sign_in::Attempt;
 pub use state::{Process, ServerState};
+pub use store::{Changes, Store};
 pub use vector::StoredVector;
 pub use writer::Urgency;
-
-use audit::Head;
-use lock::Lock;
-use vouch::Voucher;
-use writer::{Failure, Writer};
-
-/// How many idle connections for reading are kept.
-const IDLE_READERS: usize = 2;
-
-/// The database; clones share it. The last clone to go stores what is queued before it returns.
-#[derive(Clone)]
-pub struct Store {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    path: PathBuf,
-    // Before the writer, whose connection thus closes last and moves the log into the file.
-    readers: Mutex<Vec<Connection>>,
-    /// The connection that is asked whether anything changed: only its own answers can be compared.
-    watcher: Mutex<Option<Connection>>,
-    voucher: Arc<Voucher>,
-    head: Arc<Head>,
-    writer: Writer,
-    // Last to go: until then the file is used.
-    _used: Lock,
-}
-
-impl Store {
-    /// Opens the database at `path`, makes it where there is none (directory 0700, file 0600), and
-    /// brings an older one to the present version.
-    ///
-    /// # Errors
-    /// The file is of another program, of a later version, damaged or out of reach; it is left as
-    /// it was.
-    pub fn open(path: &Path) -> Result<Store, Error> {
-        // Absolute, so that no name is read as a URI or as SQLite's word for memory.
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        let head = Arc::new(Head::beside(&path));
-        let followed = Arc::clone(&head);
-        let follow = move |connection: &mut Connection| followed.follow(connection);
-        let voucher = Voucher::beside(&path);
-        let writer = Writer::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
-        let used = Lock::shared(&path)?;
-        let (readers, watcher) = (Mutex::default(), Mutex::default());
-        Ok(Store { inner: Arc::new(Inner { path, readers, watcher, voucher, head, writer, _used: used }) })
-    }
-
-    /// Where the database is.
-    pub fn path(&self) -> &Path {
-        &self.inner.path
-    }
-
-    /// A number that is another one whenever anything was committed, by whichever process, since this
-    /// store was last asked. Cheap enough to be asked many times a second.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub fn data_version(&self) -> Result<i64, Error> {
-        let mut watcher = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ask = || {
-            let connection = match watcher.take() {
-                Some(connection) => connection,
-                None => database::open_unvouched(&self.inner.path)?,
-            };
-            let version =
-                connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-            *watcher = Some(connection);
-            Ok(version)
-        };
-        ask().map_err(|error| Error::sqlite(&self.inner.path, &error))
-    }
-
-    /// Waits until all that was given to be stored before is.
-    ///
-    /// # Errors
-    /// It cannot be stored.
-    pub fn flush(&self) -> Result<(), Error> {
-        self.write(|_| Ok(()))
-    }
-
-    /// How many bytes were given to be stored and are not yet. Beyond 64 MiB nothing more is queued
-    /// and [`Error::Backlog`] is the answer.
-    pub fn backlog(&self) -> usize {
-        self.inner.writer.backlog()
-    }
-
-    /// Whether anything is stored that the key beside the database was used for.
-    fn uses_key(&self) -> Result<bool, Error> {
-        self.read(|connection| {
-            connection
-                .prepare(&format!(
-                    "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
-                     UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key UNION ALL {} LIMIT 1",
-                    vouch::any_marked()
-                ))?
-                .exists([])
-        })
-    }
-
-    fn write<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
-        self.inner.writer.write(Urgency::Soon, work)
-    }
-
-    /// As `write`, for changes that may be refused for reasons of our own.
-    fn change<T, F>(&self, urgency: Urgency, work: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    {
-        self.inner.writer.write(urgency, work)
-    }
-
-    /// Asks `question` of one moment of the database.
-    fn read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        self.try_read(question).map_err(|error| {
-            self.inner.voucher.observe(&error);
-            Error::sqlite(&self.inner.path, &error)
-        })
-    }
-
-    fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => database::open_reader(&self.inner.path, &self.inner.voucher)?,
-        };
-        let moment = connection.transaction()?;
-        let answer = question(&moment)?;
-        moment.commit()?;
-        let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < IDLE_READERS {
-            readers.push(connection);
-        }
-        Ok(answer)
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
-    }
-}

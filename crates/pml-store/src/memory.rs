@@ -10,7 +10,6 @@ mod capability;
 mod edge;
 mod intents;
 mod learn;
-mod lesson;
 mod manage;
 mod observed;
 mod tool_use;
@@ -28,13 +27,13 @@ pub use intents::ServedIntent;
 pub use learn::Learned;
 pub use manage::{Made, Renamed};
 pub use observed::ObservedSchema;
-pub use tool_use::CallCounts;
 pub use trace::{Order, Traces};
 
+pub(crate) use cache::OwnedDropped;
 pub(crate) use manage::{forget_plans, old_plans};
-pub(crate) use trace::{Remembered, TRACE_COLUMNS};
+pub(crate) use trace::Remembered;
 
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// What a finished run leaves behind.
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ pub enum IntentFit {
     Misfit,
 }
 
-impl Store {
+impl BlockingStore {
     /// Stores a trace that belongs to no lease: an answer from a cache, a part of a run, an imported one.
     /// Storing one that is there already changes nothing.
     pub fn remember(

@@ -9,11 +9,11 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::{Audit, Log};
-use crate::catalogue::{digest, optional_digest};
+use crate::column::{digest, optional_digest};
 use crate::seal::{Marks, Words};
 use crate::vouch::vouched;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// Who made a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl EndedRule {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// The mark of `words`, which nobody makes who does not have the key beside the database. It is the same for every
     /// process on it and after every start.
     ///
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_rule_of_an_earlier_version_is_kept_without_a_maker_and_cannot_be_given_one() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("pml.db")).unwrap();
+        let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
         let new = NewRule {
             principal: Principal::local(),
             tool: "a:b".to_owned(),

@@ -8,6 +8,7 @@ mod append;
 mod ask;
 mod claim;
 mod open;
+mod place;
 mod purge;
 mod read;
 
@@ -19,7 +20,6 @@ use pml_model::{Digest, Principal, RunId, RunState};
 
 pub use open::{OpenLimit, Opened, VoidedQuestion};
 pub(crate) use open::{has_questions, void_questions};
-pub(crate) use read::run_id;
 
 use crate::seal::Key;
 use crate::{Allowed, Audit, Memory, NewRule, Process};

@@ -2,18 +2,18 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// Whether a try is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is; it counts as wrong until [`Store::signed_in`] says otherwise.
+    /// It is; it counts as wrong until [`BlockingStore::signed_in`] says otherwise.
     Allowed,
     /// It is not, for so many milliseconds.
     Wait(i64),
 }
 
-impl Store {
+impl BlockingStore {
     /// Counts a try at `door` before it is looked at, so that many at once are counted too. `delay` says for how many
     /// milliseconds no other is looked at after so many wrong ones in a row.
     ///

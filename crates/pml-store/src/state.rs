@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use pml_model::{Principal, ServerName};
 use rusqlite::{Connection, Row, params};
 
-use crate::catalogue::server_name;
-use crate::{Error, Store};
+use crate::column::server_name;
+use crate::{BlockingStore, Error};
 
 /// How long a row counts where the process table cannot be asked.
 const LIFETIME_MS: i64 = 60_000;
@@ -55,7 +55,7 @@ impl Process {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// Says what state a server is in, in place of what this process said of it before, and forgets
     /// what processes that have ended said.
     ///

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use pml_model::{Digest, Principal};
 use rusqlite::params;
 
-use crate::catalogue::{digest, unexpected};
-use crate::{Error, Store, Urgency};
+use crate::column::{digest, unexpected};
+use crate::{BlockingStore, Error, Urgency};
 
 /// Numbers of one text, each from −127 to 127 times the scale.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub struct StoredVector {
     pub numbers: Vec<i8>,
 }
 
-impl Store {
+impl BlockingStore {
     /// All that `model` gave for texts of the principal.
     ///
     /// # Errors

@@ -15,182 +15,13 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
-use crate::memory::TRACE_COLUMNS;
+use crate::connection;
+use crate::error::{Error, short, unusable};
 use crate::seal::{Keys, Master};
-use crate::{Error, database};
+use crate::table::{TABLES, Table};
 
 /// How many damaged rows are remembered by name; more help nobody.
 const MOST_NAMED: usize = 100;
-
-/// A table with marks.
-struct Table {
-    name: &'static str,
-    /// The column with the mark.
-    mark: &'static str,
-    /// The columns that tell a row from the others.
-    key: &'static [&'static str],
-    /// The columns that count beside them.
-    columns: &'static [&'static str],
-    /// The key counts, too. Where it is given by SQLite it is not known before the row is there, and a statement that
-    /// inserts many rows could not mark them in passing.
-    key_counts: bool,
-}
-
-const TABLES: &[Table] = &[
-    Table {
-        name: "approval_rule",
-        mark: "row_mark",
-        key: &["number"],
-        columns: &[
-            "principal",
-            "tool",
-            "definition",
-            "code_hash",
-            "arguments",
-            "expires_at",
-            "given_by",
-            "created_at",
-            "revoked_at",
-            "uses",
-            "used_at",
-            "maker",
-            "mark",
-        ],
-        key_counts: true,
-    },
-    Table {
-        name: "definition",
-        mark: "mark",
-        key: &["id"],
-        columns: &["principal", "content", "digest", "raw"],
-        key_counts: true,
-    },
-    Table {
-        name: "tool",
-        mark: "mark",
-        key: &["principal", "server", "tool"],
-        columns: &["identifier", "offered", "definition", "defined_at", "first_seen_at"],
-        key_counts: true,
-    },
-    Table {
-        name: "accepted_definition",
-        mark: "mark",
-        key: &["principal", "server", "launch", "tool"],
-        columns: &["definition", "digest", "accepted_at"],
-        key_counts: true,
-    },
-    Table {
-        name: "capability",
-        mark: "mark",
-        key: &["number"],
-        columns: &[
-            "id",
-            "principal",
-            "name",
-            "created_at",
-            "promoted_at",
-            "approved",
-            "outside_because",
-            "outside_seq",
-            "usage_count",
-            "success_count",
-            "failure_count",
-            "failures_in_a_row",
-            "avg_duration_ms",
-            "last_used",
-            "failing",
-            "worked_seq",
-            "learning",
-            "examples",
-        ],
-        key_counts: true,
-    },
-    Table {
-        name: "capability_procedure",
-        mark: "mark",
-        key: &["capability"],
-        columns: &["tools", "procedure", "cache"],
-        key_counts: true,
-    },
-    Table {
-        name: "capability_intent",
-        mark: "mark",
-        key: &["capability", "text"],
-        columns: &["count", "first_at", "last_at", "checked"],
-        key_counts: true,
-    },
-    Table {
-        name: "capability_alias",
-        mark: "mark",
-        key: &["id"],
-        columns: &["principal", "capability"],
-        key_counts: true,
-    },
-    Table { name: "trace", mark: "mark", key: &["seq"], columns: &TRACE_COLUMNS, key_counts: false },
-    // Of the body nothing is learned but the lesson.
-    Table { name: "trace_body", mark: "mark", key: &["seq"], columns: &["lesson"], key_counts: true },
-    Table {
-        name: "edge",
-        mark: "mark",
-        key: &["principal", "source", "kind", "target"],
-        columns: &["count"],
-        key_counts: true,
-    },
-    Table {
-        name: "tool_use",
-        mark: "mark",
-        key: &["principal", "tool"],
-        columns: &["calls", "failures"],
-        key_counts: true,
-    },
-    Table {
-        name: "observed",
-        mark: "mark",
-        key: &["principal", "tool", "digest"],
-        columns: &["shape"],
-        key_counts: true,
-    },
-    Table {
-        name: "cached_result",
-        mark: "mark",
-        key: &["principal", "capability", "parameters"],
-        columns: &["epoch", "result", "at", "expires_at", "intent", "stamps"],
-        key_counts: true,
-    },
-];
-
-impl Table {
-    /// The name and all columns that count, as arguments of a function.
-    fn arguments(&self, row: &str) -> String {
-        let columns = self.counted().map(|column| format!(", {row}.{column}"));
-        format!("'{}'{}", self.name, columns.collect::<String>())
-    }
-
-    fn counted(&self) -> impl Iterator<Item = &'static str> {
-        let key = if self.key_counts { self.key } else { &[] };
-        key.iter().chain(self.columns).copied()
-    }
-
-    fn vouched(&self, row: &str) -> String {
-        format!("row_is_vouched({row}.{}, {})", self.mark, self.arguments(row))
-    }
-
-    fn triggers(&self) -> String {
-        let Table { name, mark, key, .. } = self;
-        let same = key.iter().map(|column| format!("{column} = new.{column}")).collect::<Vec<_>>();
-        let same = same.join(" AND ");
-        let counted = self.counted().collect::<Vec<_>>().join(", ");
-        let (old, new) = (self.vouched("old"), self.arguments("new"));
-        format!(
-            "CREATE TEMP TRIGGER {name}_is_sound BEFORE UPDATE OF {counted} ON main.{name} WHEN NOT {old}
-             BEGIN SELECT raise(IGNORE); END;
-             CREATE TEMP TRIGGER {name}_is_marked AFTER INSERT ON main.{name} WHEN new.{mark} IS NULL
-             BEGIN UPDATE {name} SET {mark} = row_mark({new}) WHERE {same}; END;
-             CREATE TEMP TRIGGER {name}_is_marked_anew AFTER UPDATE OF {counted} ON main.{name}
-             BEGIN UPDATE {name} SET {mark} = row_mark({new}) WHERE {same}; END;"
-        )
-    }
-}
 
 /// The condition that the row `row` of table `table` is as it was stored. Rows that are not are reported.
 pub(crate) fn vouched(table: &str, row: &str) -> String {
@@ -324,7 +155,7 @@ impl Voucher {
 
     fn key_is_used(self: &Voucher) -> Result<bool, Error> {
         let used = || {
-            let connection = database::open_unvouched(&self.database)?;
+            let connection = connection::open_unvouched(&self.database)?;
             connection.prepare(&format!("{} LIMIT 1", any_marked()))?.exists([])
         };
         used().map_err(|error| Error::sqlite(&self.database, &error))
@@ -394,35 +225,4 @@ impl Voucher {
             None => Ok(()),
         }
     }
-}
-
-/// What SQLite says, without the statement it says it of.
-pub(crate) fn short(error: &rusqlite::Error) -> String {
-    match error {
-        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-        error => error.to_string(),
-    }
-}
-
-/// How complaints about the key get through SQLite, which passes on nothing but a text.
-const KEY_MISSING: &str = "pml: the key is missing";
-const KEY_UNUSABLE: &str = "pml: the key is unusable: ";
-
-fn unusable(error: Error) -> rusqlite::Error {
-    let text = match error {
-        Error::KeyMissing { .. } => KEY_MISSING.to_owned(),
-        Error::Key { why, .. } => format!("{KEY_UNUSABLE}{why}"),
-        other => other.to_string(),
-    };
-    rusqlite::Error::UserFunctionError(text.into())
-}
-
-/// What an error of SQLite says about the key, if it is about the key.
-pub(crate) fn key_complaint(database: &Path, error: &rusqlite::Error) -> Option<Error> {
-    let rusqlite::Error::SqliteFailure(_, Some(text)) = error else { return None };
-    let path = database.with_file_name("seal.key");
-    if text == KEY_MISSING {
-        return Some(Error::KeyMissing { path });
-    }
-    text.strip_prefix(KEY_UNUSABLE).map(|why| Error::Key { path, why: why.to_owned() })
 }

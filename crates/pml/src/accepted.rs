@@ -16,7 +16,6 @@ use crate::catalogue::{HeldBack, Why};
 use crate::clock::now_ms;
 use crate::config::{self, Paths};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 use crate::tools::Toolset;
 
 /// The list, in a file of its own.
@@ -123,8 +122,7 @@ pub async fn definitions(
         .collect();
     let body = json!({ "server": server.name, "tools": tools, "by": by });
     let audit = Audit { at: now, principal: principal.clone(), run: None, kind: "accepted", body };
-    let store = store.clone();
-    let other = blocking(move || store.accept_definitions(acceptance, vec![audit])).await?;
+    let other = store.accept_definitions(acceptance, vec![audit]).await?;
     toolset.refresh().await?;
     Ok(other)
 }

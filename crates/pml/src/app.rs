@@ -18,7 +18,6 @@ use crate::execute::{self, Runs};
 use crate::keys::{self, Keys};
 use crate::knowledge::{self, Knowledge};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 use crate::settings::Settings;
 use crate::tools::Toolset;
 
@@ -153,6 +152,5 @@ impl App {
 }
 
 async fn open_store(paths: &Paths) -> Result<Store, Problem> {
-    let path = paths.database();
-    Ok(blocking(move || Store::open(&path)).await?)
+    Ok(Store::open(paths.database()).await?)
 }

@@ -15,8 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pml_model::ServerName;
 use pml_store::{Process, Store};
 
-use crate::runtime::blocking;
-
 /// The epoch of all servers.
 pub struct Epoch {
     store: Store,
@@ -86,11 +84,9 @@ impl Epoch {
 
     /// Waits until other processes can see what this one wrote.
     pub async fn settle(&self) {
-        if lock(&self.queued).values().any(|queued| queued.load(Ordering::SeqCst)) {
-            let store = self.store.clone();
-            if let Err(error) = blocking(move || store.flush()).await {
-                tracing::warn!(%error, "other processes do not hear of a write");
-            }
+        let waits = lock(&self.queued).values().any(|queued| queued.load(Ordering::SeqCst));
+        if waits && let Err(error) = self.store.flush().await {
+            tracing::warn!(%error, "other processes do not hear of a write");
         }
     }
 
@@ -140,6 +136,10 @@ mod tests {
         ServerName::new(name).unwrap()
     }
 
+    fn open(path: &std::path::Path) -> Store {
+        Store::from(pml_store::BlockingStore::open(path).unwrap())
+    }
+
     fn epoch(store: &Store, pid: u32) -> Epoch {
         Epoch::new(store.clone(), Process { pid, started: "here".to_owned() })
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_write_counts_before_and_after_and_an_isolated_one_for_its_server_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let store = open(&dir.path().join("pml.db"));
         let epoch = epoch(&store, 1);
         let before = marks(&epoch);
         assert_eq!(marks(&epoch), before);
@@ -174,11 +174,11 @@ mod tests {
     fn own_writes_stay_counted_once_when_they_are_stored() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pml.db");
-        let store = Store::open(&path).unwrap();
+        let store = open(&path);
         let epoch = epoch(&store, 1);
         drop(epoch.writing(Reach::Everywhere));
         let mark = marks(&epoch);
-        store.flush().unwrap();
+        store.blocking().flush().unwrap();
         assert_eq!(marks(&epoch), mark);
     }
 
@@ -186,13 +186,13 @@ mod tests {
     fn the_writes_of_another_process_count_too() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pml.db");
-        let (ours, theirs) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+        let (ours, theirs) = (open(&path), open(&path));
         let (mine, other) = (epoch(&ours, 1), epoch(&theirs, 2));
         let before = marks(&mine);
         for reach in [Reach::Everywhere, Reach::Only(server("alone"))] {
             drop(other.writing(reach));
         }
-        theirs.flush().unwrap();
+        theirs.blocking().flush().unwrap();
         let after = marks(&mine);
         assert_ne!(after[0], before[0]);
         assert!(after[1].others > after[0].others, "{after:?}");

@@ -384,8 +384,7 @@ async fn asked_before(
     principal: &Principal,
     idempotency: &Idempotency,
 ) -> Result<Option<Executed>, Problem> {
-    let (store, whose, key) = (app.store.clone(), principal.clone(), idempotency.key.clone());
-    let known = blocking(move || store.by_idempotency_key(&whose, &key, now_ms())).await?;
+    let known = app.store.by_idempotency_key(principal, &idempotency.key, now_ms()).await?;
     let Some((id, request)) = known else { return Ok(None) };
     if request != idempotency.request {
         return Err(Problem::new(Code::InvalidRequest, "the idempotency key was used for another request")

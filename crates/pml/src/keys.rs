@@ -18,10 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::now_ms;
 use crate::config::{Secret, disk};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 
-/// How often it is looked whether keys were made or revoked.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// How soon keys that could not be read are read again: a revoked one must not count for a second longer.
+const AGAIN: Duration = Duration::from_millis(250);
 /// How a key begins, so that people and scanners for secrets recognise one.
 const PREFIX: &str = "pmlk_";
 const KEY_BYTES: usize = 32;
@@ -58,8 +57,7 @@ impl Keys {
 
     /// Takes over the keys that are stored.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), Problem> {
-        let store = store.clone();
-        let stored = blocking(move || store.keys()).await?;
+        let stored = store.keys().await?;
         let counting = stored.into_iter().filter(|key| key.revoked_at.is_none()).map(Arc::new);
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(counting.collect());
         Ok(())
@@ -74,19 +72,15 @@ fn is_same(one: &Digest, other: &Digest) -> bool {
 
 /// Keeps the keys in step with the database.
 pub(crate) async fn follow(keys: Arc<Keys>, store: Store, stop: CancellationToken) {
-    let mut seen = None;
+    let mut changes = store.changes();
     loop {
-        let read = store.clone();
-        match blocking(move || read.data_version()).await {
-            Ok(version) if seen == Some(version) => {}
-            Ok(version) => match keys.refresh(&store).await {
-                Ok(()) => seen = Some(version),
-                Err(problem) => tracing::warn!(%problem, "the keys of clients could not be read"),
-            },
-            Err(error) => tracing::warn!(%error, "the database does not answer"),
+        let read = keys.refresh(&store).await;
+        if let Err(problem) = &read {
+            tracing::warn!(%problem, "the keys of clients could not be read");
         }
         tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = changes.changed() => {}
+            () = tokio::time::sleep(AGAIN), if read.is_err() => {}
             () = stop.cancelled() => return,
         }
     }
@@ -126,8 +120,7 @@ pub async fn create(
         asks_itself: wanted.asks_itself,
         now: now_ms(),
     };
-    let store = store.clone();
-    let stored = blocking(move || store.add_key(new)).await?;
+    let stored = store.add_key(new).await?;
     Ok((key, stored))
 }
 
@@ -146,8 +139,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 /// # Errors
 /// There is no such key, it was revoked before, or the change cannot be stored.
 pub async fn revoke(store: &Store, principal: &Principal, id: KeyId) -> Result<ClientKey, Problem> {
-    let (store, principal) = (store.clone(), principal.clone());
-    let revoked = blocking(move || store.revoke_key(&principal, id, now_ms())).await?;
+    let revoked = store.revoke_key(principal, id, now_ms()).await?;
     revoked.ok_or_else(|| {
         Problem::new(Code::NotFound, format!("there is no key `{id}` that counts"))
             .hint("`pml keys list` shows the keys there are, by their numbers")
@@ -185,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_is_known_until_it_is_revoked_and_stands_nowhere() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let store = Store::open(dir.path().join("pml.db")).await.unwrap();
         let keys = Keys::default();
         let wanted =
             |client: &str| Wanted { client: client.to_owned(), interactive: true, asks_itself: false };
@@ -212,12 +204,12 @@ mod tests {
     #[tokio::test]
     async fn a_client_has_a_name_that_can_be_seen() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let store = Store::open(dir.path().join("pml.db")).await.unwrap();
         for bad in ["", " desk", "de\u{202e}sk", "a\nb", &"x".repeat(NAME_CHARACTERS + 1)] {
             let wanted = Wanted { client: bad.to_owned(), interactive: false, asks_itself: false };
             let refused = create(&store, Principal::local(), wanted).await.unwrap_err();
             assert_eq!(refused.code, Code::InvalidRequest, "{bad:?}");
         }
-        assert!(store.keys().unwrap().is_empty());
+        assert!(store.keys().await.unwrap().is_empty());
     }
 }

@@ -47,20 +47,20 @@ impl Door {
 /// None is set, its file cannot be used, or there were too many wrong ones just now.
 pub async fn verify(paths: &Paths, store: &Store, door: Door, given: &str) -> Result<bool, Problem> {
     let hash = stored(paths)?.ok_or_else(not_set)?;
-    let (counts, now) = (store.clone(), now_ms());
-    match blocking(move || counts.attempt_sign_in(door.name(), now, delay_ms)).await? {
+    let now = now_ms();
+    match store.attempt_sign_in(door.name(), now, delay_ms).await? {
         Attempt::Allowed => {}
         Attempt::Wait(wait_ms) => {
             let hint = format!("try again after {} s", (wait_ms + 999) / 1000);
             return Err(Problem::new(Code::RateLimited, "there were too many wrong passphrases").hint(hint));
         }
     }
-    let (given, store) = (given.to_owned(), store.clone());
-    let right = blocking(move || {
-        let right = matches(&hash, &given);
-        if right { store.signed_in(door.name()).map(|()| true) } else { Ok(false) }
-    });
-    Ok(right.await?)
+    let given = given.to_owned();
+    let right = blocking(move || matches(&hash, &given)).await;
+    if right {
+        store.signed_in(door.name()).await?;
+    }
+    Ok(right)
 }
 
 /// How many wrong ones in a row cost nothing: people mistype.
@@ -203,7 +203,7 @@ mod tests {
     }
 
     async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
-        let store = Store::open(&paths.database()).unwrap();
+        let store = Store::open(paths.database()).await.unwrap();
         super::verify(paths, &store, Door::Web, given).await
     }
 

@@ -1,15 +1,12 @@
 //! The chain of entries: adding to it, and going along it.
 
 use pml_model::RunId;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
-use super::head::Named;
-use super::{Damage, Head, Line, Verified};
+use super::{Damage, Line, Verified};
+use crate::head::{BEFORE_THE_FIRST, Head, Named, newest};
 use crate::seal::{Marks, Words};
 use crate::writer::Failure;
-
-/// Stands for the hash of the entry before the first.
-pub(super) const BEFORE_THE_FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Adds entries after the newest one. Whoever calls holds the only transaction that writes, so the
 /// processes on one file make one chain.
@@ -45,19 +42,6 @@ pub(super) fn append(
     }
     head.lags();
     Ok(())
-}
-
-/// Number and hash of the newest entry.
-pub(super) fn newest(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
-    connection
-        .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
-}
-
-/// Whether the entry with this number has this hash.
-pub(super) fn has(connection: &Connection, seq: i64, hash: &str) -> rusqlite::Result<bool> {
-    connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?.exists((seq, hash))
 }
 
 pub(super) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

@@ -10,11 +10,12 @@ use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::restore::restore;
-use super::{digest, record, server_name};
+use super::rows::{bump_version, drop_unused};
 use crate::audit::{Audit, Log};
+use crate::column::{digest, server_name};
 use crate::vouch::vouched;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// The definitions that are accepted, by server and how it is started, then by tool.
 pub type AcceptedDefinitions = BTreeMap<(ServerName, Digest), BTreeMap<String, AcceptedDefinition>>;
@@ -43,7 +44,7 @@ pub struct Acceptance {
     pub now: i64,
 }
 
-impl Store {
+impl BlockingStore {
     /// The principal's accepted definitions.
     ///
     /// # Errors
@@ -115,7 +116,7 @@ fn accept(connection: &Connection, acceptance: &Acceptance, log: &Log) -> Result
         }
     }
     if other.len() < tools.len() {
-        record::bump_version(connection, principal)?;
+        bump_version(connection, principal)?;
         log.store(connection)?;
     }
     Ok(other)
@@ -196,7 +197,7 @@ impl Put<'_> {
                 digest.as_str(),
                 self.now
             ])?;
-        before.map_or(Ok(()), |before| record::drop_unused(connection, before))?;
+        before.map_or(Ok(()), |before| drop_unused(connection, before))?;
         Ok(true)
     }
 }
@@ -215,5 +216,5 @@ pub(super) fn forget(
         .query_map(key, |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     connection.execute("DELETE FROM accepted_server WHERE principal = ?1 AND server = ?2", key)?;
-    definitions.into_iter().try_for_each(|id| record::drop_unused(connection, id))
+    definitions.into_iter().try_for_each(|id| drop_unused(connection, id))
 }

@@ -9,7 +9,9 @@ use pml_model::{Definition, Digest, Principal, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::accept::{self, Put};
-use super::{ChangedTool, Listing, ManifestChange, Welcome, digest};
+use super::rows::{bump_version, drop_unused};
+use super::{ChangedTool, Listing, ManifestChange, Welcome};
+use crate::column::digest;
 use crate::rule::{self, EndedRule};
 use crate::run::void_questions;
 
@@ -103,15 +105,6 @@ pub(super) fn remove(
         bump_version(connection, principal)?;
     }
     Ok(known)
-}
-
-pub(super) fn bump_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT INTO catalogue_version (principal, version) VALUES (?1, 1)
-         ON CONFLICT (principal) DO UPDATE SET version = version + 1",
-        [&principal.0],
-    )?;
-    Ok(())
 }
 
 fn differences<'a>(known: &'a HashMap<String, Known>, listed: &'a [Definition]) -> Vec<Difference<'a>> {
@@ -397,16 +390,4 @@ impl Catalogue<'_> {
         )?;
         Ok(())
     }
-}
-
-/// Deletes a definition that nothing refers to any more.
-pub(super) fn drop_unused(connection: &Connection, definition: i64) -> rusqlite::Result<()> {
-    connection.execute(
-        "DELETE FROM definition WHERE id = ?1
-         AND NOT EXISTS (SELECT 1 FROM tool WHERE definition = ?1)
-         AND NOT EXISTS (SELECT 1 FROM replaced_definition WHERE definition = ?1)
-         AND NOT EXISTS (SELECT 1 FROM accepted_definition WHERE definition = ?1)",
-        [definition],
-    )?;
-    Ok(())
 }

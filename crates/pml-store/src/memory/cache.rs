@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::capability::{cache_config, resolve};
-use crate::catalogue::unexpected;
+use crate::column::unexpected;
 use crate::vouch::vouched;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// What a result is kept under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub struct CacheKey {
 pub struct NewResult<'r> {
     /// What came out.
     pub result: &'r RawValue,
-    /// What was asked for, where it is found by that: by [`Store::cached_for_intents`] and not by its key.
+    /// What was asked for, where it is found by that: by [`BlockingStore::cached_for_intents`] and not by its key.
     pub intent: Option<&'r str>,
     /// JSON: what else has to be as it was for the result to count.
     pub stamps: &'r str,
@@ -89,7 +89,7 @@ pub struct CacheDrop {
     pub entries: u64,
 }
 
-impl Store {
+impl BlockingStore {
     /// The result kept under `key`, if it still counts. Counts the hit.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl Store {
 }
 
 /// As [`Dropped`], for the thread that writes.
-enum OwnedDropped {
+pub(crate) enum OwnedDropped {
     Capability(CapabilityId),
     Outdated(CapabilityId),
     All,
@@ -249,7 +249,7 @@ impl From<Dropped<'_>> for OwnedDropped {
 }
 
 impl OwnedDropped {
-    fn borrowed(&self) -> Dropped<'_> {
+    pub(crate) fn borrowed(&self) -> Dropped<'_> {
         match self {
             OwnedDropped::Capability(id) => Dropped::Capability(id),
             OwnedDropped::Outdated(id) => Dropped::Outdated(id),

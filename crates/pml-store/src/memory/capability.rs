@@ -5,13 +5,12 @@ use pml_model::capability::{
     CacheConfig, Capability, CapabilityId, Intent, Procedure, State, Statistics, ToolUse,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{next_version, touch};
-use crate::catalogue::unexpected;
+use crate::column::{capability_id, json, unexpected};
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// How many of the things it was run for a capability is given with.
 const INTENTS: u32 = 50;
@@ -40,7 +39,7 @@ pub struct CapabilityChanges {
     pub gone: Vec<CapabilityId>,
 }
 
-impl Store {
+impl BlockingStore {
     /// A capability; one that was merged into another is that other.
     ///
     /// # Errors
@@ -223,15 +222,6 @@ fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Int
         )?
         .query_map([capability, i64::from(INTENTS)], intent)?
         .collect()
-}
-
-pub(super) fn capability_id(row: &Row<'_>, column: usize) -> rusqlite::Result<CapabilityId> {
-    CapabilityId::parse(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
-}
-
-/// A column of JSON.
-pub(super) fn json<T: for<'a> Deserialize<'a>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
 }
 
 /// How results of a capability are kept.

@@ -1,14 +1,14 @@
 //! What was learned to come after what.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use pml_model::Principal;
 use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
-use crate::catalogue::unexpected;
+use crate::column::unexpected;
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// That one thing came after another: tools are `server:tool`, capabilities are given by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct LearnedEdge {
     pub count: u64,
 }
 
-impl Store {
+impl BlockingStore {
     /// What came after `item`, most frequent first.
     ///
     /// # Errors
@@ -74,30 +74,16 @@ fn edge(row: &Row<'_>) -> rusqlite::Result<LearnedEdge> {
     Ok(LearnedEdge { from: row.get(0)?, to: row.get(1)?, kind, count: row.get(3)? })
 }
 
-/// How much oftener things came after one another.
-#[derive(Default)]
-pub(super) struct Edges(HashMap<Principal, HashMap<(String, EdgeKind, String), u64>>);
-
-impl Edges {
-    pub(super) fn add(&mut self, principal: &Principal, from: String, to: String, kind: EdgeKind) {
-        let edge = (from, kind, to);
-        match self.0.get_mut(principal) {
-            Some(counts) => *counts.entry(edge).or_default() += 1,
-            None => drop(self.0.insert(principal.clone(), HashMap::from([(edge, 1)]))),
-        }
+/// Counts how much oftener things came after one another: whose, from, kind, to. Neighbours come one after the other,
+/// so that their page is still at hand.
+pub(super) fn add_edges(
+    connection: &Connection,
+    edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
+) -> rusqlite::Result<()> {
+    for ((principal, from, kind, to), count) in edges {
+        put(connection, &principal, (&from, &to, kind.as_str()), count)?;
     }
-
-    pub(super) fn store(self, connection: &Connection) -> rusqlite::Result<()> {
-        for (principal, counts) in self.0 {
-            // Neighbours are written one after the other: their page is still at hand.
-            let mut counts: Vec<_> = counts.into_iter().collect();
-            counts.sort_unstable();
-            for ((from, kind, to), count) in counts {
-                put(connection, &principal, (&from, &to, kind.as_str()), count)?;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn put(

@@ -3,16 +3,16 @@
 //! An intent that is taken back also stops counting in the traces it came from, so that learning everything anew does
 //! not bring it back.
 
+use pml_model::learning::Lesson;
 use pml_model::{CapabilityId, Principal};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::cache::{self, Dropped};
-use super::capability::{capability_id, resolve};
-use super::lesson::Lesson;
+use super::capability::resolve;
 use super::touch;
-use crate::catalogue::unexpected;
-use crate::{Error, Store};
+use crate::column::{capability_id, unexpected};
+use crate::{BlockingStore, Error};
 
 /// How many runs of one intent are compared; those beyond were given much the same.
 const RUNS: u32 = 20;
@@ -30,7 +30,7 @@ pub struct ServedIntent {
     pub values: Vec<Map<String, Value>>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Takes back that `text` is served by a capability: it is no longer found by it, and later runs for the same do not
     /// change that. Says whether it was found by it.
     ///

@@ -1,18 +1,20 @@
 //! Learns from traces, each once, in the order they were stored.
 //!
-//! What a batch of traces changes is held in memory and written once, in the transaction that moves the
-//! mark of what was learned. Every number depends on the traces alone and on their order, never on how
-//! they were divided into batches.
+//! The rules are those of [`pml_model::learning`]. Here the traces not yet learned are read with what is known of all
+//! they touch, folded, and what they change is written in the transaction that moves the mark of what was learned.
 
-mod batch;
-mod known;
+mod read;
+mod write;
+
+use std::collections::BTreeSet;
 
 use pml_model::CapabilityId;
+use pml_model::learning::{fold, fold_capabilities};
+use read::{Batch, TraceRow};
 use rusqlite::{Connection, params};
+use write::Target;
 
-use batch::Batch;
-
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
 /// How many traces are held in memory at once.
 const CHUNK: usize = 500;
@@ -28,7 +30,7 @@ pub struct Learned {
     pub changed: Vec<CapabilityId>,
 }
 
-impl Store {
+impl BlockingStore {
     /// Learns from up to `limit` traces that were not learned from, oldest first, of all principals.
     ///
     /// # Errors
@@ -41,7 +43,7 @@ impl Store {
         self.change(Urgency::Soon, move |connection| Ok(learn(connection, limit, now)?))
     }
 
-    /// Forgets all numbers; [`Store::learn`] makes them anew from all traces.
+    /// Forgets all numbers; [`BlockingStore::learn`] makes them anew from all traces.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -50,7 +52,7 @@ impl Store {
     }
 
     /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
-    /// stopped in the middle, [`Store::learn`] goes on.
+    /// stopped in the middle, [`BlockingStore::learn`] goes on.
     ///
     /// # Errors
     /// A change could not be stored.
@@ -81,41 +83,43 @@ fn is_left(connection: &Connection, learned_to: i64) -> rusqlite::Result<bool> {
 }
 
 fn learn(connection: &Connection, limit: usize, now: i64) -> rusqlite::Result<Learned> {
-    let mut mark = mark(connection)?;
-    let mut batch = Batch::new(connection, mark.effects_to, now);
-    let mut traces = 0;
+    let Mark { mut learned_to, effects_to } = mark(connection)?;
+    let (mut traces, mut changed) = (0, BTreeSet::new());
     while traces < limit {
-        let rows = batch::rows_after(connection, mark.learned_to, CHUNK.min(limit - traces))?;
-        let Some((last, _)) = rows.last() else { break };
-        mark.learned_to = *last;
-        traces += rows.len();
-        for row in rows.iter().filter_map(|(_, row)| row.as_ref()) {
-            batch.learn(row)?;
-        }
+        let Some(rows) = read::rows_after(connection, learned_to, CHUNK.min(limit - traces))? else { break };
+        (learned_to, traces) = (rows.last, traces + rows.count);
+        let places = places(&rows.sound);
+        let mut batch = Batch::new(connection);
+        rows.sound.into_iter().try_for_each(|row| batch.add_whole(row))?;
+        let target = Target { connection, numbers: batch.numbers(), effects_to, now };
+        changed.extend(target.store(&places, fold(batch.state, batch.traces))?);
     }
-    let changed = batch.store()?;
     connection
         .prepare_cached("UPDATE memory SET learned_to = ?1, effects_to = max(effects_to, ?1)")?
-        .execute([mark.learned_to])?;
-    Ok(Learned { traces, left: is_left(connection, mark.learned_to)?, changed })
+        .execute([learned_to])?;
+    let changed = changed.into_iter().collect();
+    Ok(Learned { traces, left: is_left(connection, learned_to)?, changed })
+}
+
+fn places(rows: &[TraceRow]) -> Vec<(i64, Option<f64>)> {
+    rows.iter().map(|row| (row.seq, row.priority)).collect()
 }
 
 /// Folds the traces of one capability anew, as far as they were learned from.
 pub(super) fn relearn_one(connection: &Connection, capability: i64, now: i64) -> rusqlite::Result<()> {
     let learned_to = mark(connection)?.learned_to;
     forget_capabilities(connection, "WHERE capability.number = ?1", "WHERE capability = ?1", &[capability])?;
-    // Nothing beyond the numbers happens for traces that were learned from before.
-    let mut batch = Batch::new(connection, learned_to, now);
     let mut seq = 0;
-    loop {
-        let rows = batch::rows_of(connection, capability, seq, learned_to, CHUNK)?;
-        let Some((last, _)) = rows.last() else { break };
-        seq = *last;
-        for row in rows.iter().filter_map(|(_, row)| row.as_ref()) {
-            batch.learn_capability(row)?;
-        }
+    while let Some(rows) = read::rows_of(connection, capability, seq, learned_to, CHUNK)? {
+        seq = rows.last;
+        let places = places(&rows.sound);
+        let mut batch = Batch::new(connection);
+        rows.sound.into_iter().try_for_each(|row| batch.add(row))?;
+        // Nothing beyond the numbers happens for traces that were learned from before.
+        let target = Target { connection, numbers: batch.numbers(), effects_to: learned_to, now };
+        target.store(&places, fold_capabilities(batch.state, &batch.traces))?;
     }
-    batch.store().map(drop)
+    Ok(())
 }
 
 /// Forgets everything that was learned. What has happened because of it stays.

@@ -7,11 +7,12 @@ use pml_model::trace::Status;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cache::{self, Dropped};
-use super::capability::{NewProcedure, add_intent, capability_id, free_name, holder, resolve};
+use super::capability::{NewProcedure, add_intent, free_name, holder, resolve};
 use super::edge::move_edges;
 use super::learn::relearn_one;
 use super::{next_version, touch};
-use crate::{Error, Store};
+use crate::column::capability_id;
+use crate::{BlockingStore, Error};
 
 /// How long a procedure that never worked is kept after it was last run.
 const PLAN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -41,7 +42,7 @@ pub enum Renamed {
     Unknown,
 }
 
-impl Store {
+impl BlockingStore {
     /// Makes a capability that nobody has run. Where no name is given it gets the one it suggests.
     ///
     /// # Errors
@@ -201,7 +202,7 @@ impl Store {
         })
     }
 
-    /// What [`Store::degrade`] told of is over, and says whether that is news. It stays degraded, for the reason
+    /// What [`BlockingStore::degrade`] told of is over, and says whether that is news. It stays degraded, for the reason
     /// given here, until a run of it works: that its tools are there shows nothing.
     ///
     /// # Errors

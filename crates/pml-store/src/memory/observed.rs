@@ -1,17 +1,16 @@
 //! What tools were seen to return.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
+use pml_model::learning::ObservedTool;
 use pml_model::observed::Shape;
 use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::capability::json;
-use crate::catalogue::digest;
+use crate::column::{digest, json};
 use crate::vouch::vouched;
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// A schema that was inferred from results.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +27,7 @@ impl From<Shape> for ObservedSchema {
     }
 }
 
-impl Store {
+impl BlockingStore {
     /// What a tool was seen to return while its definition was the one with this digest.
     ///
     /// # Errors
@@ -65,10 +64,11 @@ impl Store {
     }
 }
 
-type Key = (Principal, String, Digest);
-
 /// What is known; `Some(None)` where that is damaged.
-fn find(connection: &Connection, (principal, tool, digest): &Key) -> rusqlite::Result<Option<Option<Shape>>> {
+pub(super) fn find(
+    connection: &Connection,
+    (principal, tool, digest): &ObservedTool,
+) -> rusqlite::Result<Option<Option<Shape>>> {
     connection
         .prepare_cached(&format!(
             "SELECT shape, {} FROM observed WHERE principal = ?1 AND tool = ?2 AND digest = ?3",
@@ -80,42 +80,17 @@ fn find(connection: &Connection, (principal, tool, digest): &Key) -> rusqlite::R
         .optional()
 }
 
-/// What tools were seen to return, with what was added.
-#[derive(Default)]
-pub(super) struct Seen(HashMap<Key, Option<Shape>>);
-
-impl Seen {
-    pub(super) fn add(
-        &mut self,
-        connection: &Connection,
-        principal: &Principal,
-        tool: String,
-        digest: Digest,
-        shape: &Shape,
-    ) -> rusqlite::Result<()> {
-        let known = match self.0.entry((principal.clone(), tool, digest)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => {
-                let known = find(connection, vacant.key())?.unwrap_or_else(|| Some(Shape::default()));
-                vacant.insert(known)
-            }
-        };
-        // Counting on from a damaged row would vouch for it.
-        if let Some(known) = known {
-            known.merge(shape);
-        }
-        Ok(())
+/// Stores what is known now of what tools return.
+pub(super) fn put_observed(
+    connection: &Connection,
+    observed: HashMap<ObservedTool, Shape>,
+) -> rusqlite::Result<()> {
+    let mut put = connection.prepare_cached(
+        "INSERT OR REPLACE INTO observed (principal, tool, digest, shape) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    for ((principal, tool, digest), shape) in observed {
+        let text = serde_json::to_string(&shape).expect("a shape is plain data");
+        put.execute(params![principal.0, tool, digest.as_str(), text])?;
     }
-
-    pub(super) fn store(self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut put = connection.prepare_cached(
-            "INSERT OR REPLACE INTO observed (principal, tool, digest, shape) VALUES (?1, ?2, ?3, ?4)",
-        )?;
-        for ((principal, tool, digest), shape) in self.0 {
-            let Some(shape) = shape else { continue };
-            let text = serde_json::to_string(&shape).expect("a shape is plain data");
-            put.execute(params![principal.0, tool, digest.as_str(), text])?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

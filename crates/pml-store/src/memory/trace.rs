@@ -1,18 +1,18 @@
 //! Stores traces with the procedures they are of, and gives them back.
 
 use pml_model::capability::{CapabilityId, ToolUse};
-use pml_model::trace::{Body, Failed, Status, Trace, TraceId};
+use pml_model::learning::{Lesson, tells_intent};
+use pml_model::trace::{Body, Failed, Trace, TraceId};
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::capability::{self, NewProcedure};
-use super::lesson::{Lesson, tells_intent};
 use super::{IntentFit, Memory};
-use crate::catalogue::unexpected;
-use crate::database::MAX_BODY_BYTES;
-use crate::run::run_id;
+use crate::column::{run_id, trace_status, unexpected};
+use crate::connection::MAX_BODY_BYTES;
+use crate::table::TRACE_COLUMNS;
 use crate::vouch::{mark_of_values, vouched};
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// Which traces are asked for.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub enum Order {
     Priority,
 }
 
-impl Store {
+impl BlockingStore {
     /// A trace.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ fn trace(row: &Row<'_>) -> rusqlite::Result<Trace> {
         capability_id: capability.map_err(|error| unexpected(4, error))?,
         plan_hash: row.get(5)?,
         intent: row.get(6)?,
-        status: status(row, 7)?,
+        status: trace_status(row, 7)?,
         error: error.map_err(|error| unexpected(8, error))?,
         duration_ms: row.get(9)?,
         created_at: row.get(10)?,
@@ -138,34 +138,6 @@ fn trace(row: &Row<'_>) -> rusqlite::Result<Trace> {
             .map_err(|error| unexpected(17, error))?,
     })
 }
-
-pub(super) fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
-    let word = row.get_ref(column)?.as_str()?;
-    Status::parse(word).ok_or_else(|| unexpected(column, format!("`{word}` is no status of a trace")))
-}
-
-/// The columns a trace is stored with; the mark of its row is of all of them.
-pub(crate) const TRACE_COLUMNS: [&str; 19] = [
-    "id",
-    "run",
-    "principal",
-    "session",
-    "capability",
-    "own",
-    "plan_hash",
-    "intent",
-    "status",
-    "error",
-    "duration_ms",
-    "created_at",
-    "parent",
-    "cached",
-    "exploratory",
-    "approved",
-    "first_tool",
-    "last_tool",
-    "tells",
-];
 
 /// What a run leaves behind, written out on the thread of whoever had it run.
 pub(crate) struct Remembered {

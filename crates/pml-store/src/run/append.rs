@@ -8,22 +8,20 @@ use pml_model::question::Question;
 use pml_model::{Digest, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::read::{run_id, state};
-use super::{Change, Entry, Lease, NewRun, open};
+use super::place::{entry_place, outcome_place, plan_place, question_place, seal, wish_place};
+use super::read::IDEMPOTENCY_MS;
+use super::{Change, Entry, Lease, NewRun};
 use crate::audit::Log;
-use crate::database::MAX_BODY_BYTES;
+use crate::column::{run_id, run_state};
 use crate::memory::Remembered;
-use crate::seal::{Key, Place};
+use crate::seal::Key;
 use crate::writer::Failure;
-use crate::{Error, Store, Urgency};
-
-/// How long an idempotency key counts.
-pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
+use crate::{BlockingStore, Error, Urgency};
 
 /// The fence of a run's first owner.
 const FIRST_FENCE: i64 = 1;
 
-impl Store {
+impl BlockingStore {
     /// Makes a run that its owner works on. Appends to it may follow at once: they are stored after
     /// it. With entries for the audit log it is always durable. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
     /// reads or makes the key file, and blocks for that.
@@ -159,7 +157,9 @@ impl Append {
              FROM run WHERE id = ?1",
         )?;
         let found = standing
-            .query_row([self.run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, state(row, 2)?, row.get(3)?)))
+            .query_row([self.run.as_str()], |row| {
+                Ok((row.get(0)?, row.get(1)?, run_state(row, 2)?, row.get(3)?))
+            })
             .optional()?;
         let run = self.run.clone();
         let Some((number, fence, state, last)) = found else { return Err(Error::NoRun { run }.into()) };
@@ -275,7 +275,7 @@ impl SealedChange {
             put_body(connection, number, "wish", wish)?;
         }
         if self.question.is_some() {
-            open::show(connection, number, &self.shows)?;
+            show(connection, number, &self.shows)?;
         }
         if change.pause_taken {
             connection
@@ -382,40 +382,13 @@ fn put_body(connection: &Connection, run: i64, part: &str, body: &[u8]) -> rusql
         .map(drop)
 }
 
-/// Seals a body that is not too large to be stored.
-pub(super) fn seal(key: &Key, place: &Place, body: &[u8]) -> Result<Vec<u8>, Error> {
-    if body.len() > MAX_BODY_BYTES {
-        let (what, run) = place.of();
-        return Err(Error::TooLarge { run, what, bytes: body.len(), limit: MAX_BODY_BYTES });
+/// Notes which tools the question of a run shows.
+fn show(connection: &Connection, run: i64, tools: &[String]) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM question_tool WHERE run = ?1")?.execute([run])?;
+    for tool in tools {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO question_tool (run, tool) VALUES (?1, ?2)")?
+            .execute(params![run, tool])?;
     }
-    key.seal(place, body)
-}
-
-pub(super) fn plan_place(run: &RunId) -> Place {
-    Place::new("the plan", run)
-}
-
-pub(super) fn outcome_place(run: &RunId) -> Place {
-    Place::new("the outcome", run)
-}
-
-pub(super) fn wish_place(run: &RunId) -> Place {
-    Place::new("the wish to end", run)
-}
-
-pub(super) fn question_place(run: &RunId, id: &str) -> Place {
-    Place::new("the question", run).word(id)
-}
-
-/// Everything that is stored of an entry beside its body belongs to the place of the body.
-pub(super) fn entry_place(run: &RunId, number: i64, entry: &Entry) -> Place {
-    Place::new("an entry", run)
-        .number(number)
-        .word(entry.kind.as_str())
-        .maybe(entry.call, |place, call| place.number(i64::from(call)))
-        .number(i64::from(entry.frame))
-        .maybe(entry.node.as_deref(), Place::word)
-        .maybe(entry.tool.as_deref(), Place::word)
-        .maybe(entry.digest.as_ref(), |place, digest| place.word(digest.as_str()))
-        .number(entry.at)
+    Ok(())
 }

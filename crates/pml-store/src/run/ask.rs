@@ -6,15 +6,16 @@ use pml_model::question::{Answer, Onward, Question};
 use pml_model::{Digest, Principal, RunId, ToolId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::read::{ROW, answer_place, find, open_question, run_row, voided_by, wrapped_key};
+use super::place::{answer_place, seal};
+use super::read::{ROW, find, open_question, run_row, voided_by, wrapped_key};
 use super::{Answered, Asking, NewAnswer};
 use crate::allowed::Sealed;
 use crate::audit::Log;
-use crate::catalogue::digest;
+use crate::column::digest;
 use crate::rule;
 use crate::seal::Keys;
 use crate::writer::Failure;
-use crate::{Error, NewRule, Store, Urgency};
+use crate::{BlockingStore, Error, NewRule, Urgency};
 
 /// The runs whose questions are open, each with its key and what it asks.
 pub(super) fn asking_statement() -> String {
@@ -26,7 +27,7 @@ pub(super) fn asking_statement() -> String {
     )
 }
 
-impl Store {
+impl BlockingStore {
     /// The runs of all principals that ask something nobody has answered, the one made first comes
     /// first. What cannot be opened is left out.
     ///
@@ -79,7 +80,7 @@ impl Store {
         let given = Given {
             principal: principal.clone(),
             at: new.at,
-            body: super::append::seal(&key, &place, &text)?,
+            body: seal(&key, &place, &text)?,
             shows: new.shows,
             allowed: self.seal_allowed(principal, new.allowed, new.at)?,
             rules: self.new_rules(new.rules)?,

@@ -6,10 +6,11 @@
 use pml_model::{Principal, RunId, RunState};
 use rusqlite::{Connection, Row, params};
 
-use super::read::{find, owner, run_id, state, wrapped_key};
+use super::read::{find, owner, wrapped_key};
 use super::{Claim, Found, Lease};
+use crate::column::{run_id, run_state};
 use crate::state::may_run;
-use crate::{Error, Process, Store, Urgency};
+use crate::{BlockingStore, Error, Process, Urgency};
 
 /// The runs that can be worked on. Of those that wait, only those that need not are looked at.
 pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number IN (
@@ -41,7 +42,7 @@ pub(super) const OWNED: &str = "SELECT number, owner_pid, owner_started, lease_u
     FROM run INDEXED BY run_owned
     WHERE ended_at IS NULL AND owner_pid IS NOT NULL ORDER BY owner_pid, owner_started, number";
 
-impl Store {
+impl BlockingStore {
     /// Takes a run for `owner`, if nobody works on it: it was given up, its owner has ended, or the
     /// lease has lapsed. A run that is taken is running.
     ///
@@ -184,7 +185,7 @@ fn take(
 ) -> rusqlite::Result<Taking> {
     let (state, owner) = connection
         .prepare_cached("SELECT state, owner_pid, owner_started, lease_until FROM run WHERE number = ?1")?
-        .query_row([run], |row| Ok((state(row, 0)?, owner(row, 1)?)))?;
+        .query_row([run], |row| Ok((run_state(row, 0)?, owner(row, 1)?)))?;
     if state.is_over() {
         return Ok(Taking::Over(state));
     }
@@ -228,5 +229,5 @@ fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
 }
 
 fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
-    Ok(Found { principal: Principal(row.get(0)?), run: run_id(row, 1)?, state: state(row, 2)? })
+    Ok(Found { principal: Principal(row.get(0)?), run: run_id(row, 1)?, state: run_state(row, 2)? })
 }

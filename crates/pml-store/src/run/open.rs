@@ -9,11 +9,12 @@ use pml_model::{Principal, RunId, RunState, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::append::{SealedChange, create, plan_place, seal};
-use super::read::run_id;
+use super::append::{SealedChange, create};
+use super::place::{plan_place, seal};
 use super::{Change, NewRun};
 use crate::audit::Audit;
-use crate::{Error, Store, Urgency};
+use crate::column::run_id;
+use crate::{BlockingStore, Error, Urgency};
 
 /// How many approvals may be open at a time.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,7 @@ fn client_of(session: &str) -> &str {
     session.rsplit_once('/').map_or(session, |(client, _)| client)
 }
 
-impl Store {
+impl BlockingStore {
     /// Makes a run that waits for the answer to `question` before it begins, unless the same request still waits for
     /// one or too many questions are open. All of that is one transaction, so that of several equal requests one makes
     /// a run, in whichever process.
@@ -180,17 +181,6 @@ fn open_questions(
         )?
         .query_map(params![principal.0, now], |row| Ok((run_id(row, 0)?, row.get(1)?)))?
         .collect()
-}
-
-/// Notes which tools the question of a run shows.
-pub(super) fn show(connection: &Connection, run: i64, tools: &[String]) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM question_tool WHERE run = ?1")?.execute([run])?;
-    for tool in tools {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO question_tool (run, tool) VALUES (?1, ?2)")?
-            .execute(params![run, tool])?;
-    }
-    Ok(())
 }
 
 /// Whether any question shows a tool of the server.

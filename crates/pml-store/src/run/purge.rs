@@ -3,12 +3,12 @@
 use rusqlite::{Connection, params};
 
 use crate::memory::{forget_plans, old_plans};
-use crate::{Error, Store};
+use crate::{BlockingStore, Error};
 
 /// How many runs go in one transaction, so that others are not kept waiting.
 const TOGETHER: u32 = 16;
 
-impl Store {
+impl BlockingStore {
     /// Destroys the keys of the runs that ended `keep_ms` ago or earlier, with all that they sealed,
     /// and says how many runs that were. Their rows stay. Procedures that never worked and were not run
     /// for 30 days go too.

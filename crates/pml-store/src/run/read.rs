@@ -4,17 +4,20 @@ use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::append::{IDEMPOTENCY_MS, entry_place, outcome_place, plan_place, question_place, wish_place};
+use super::place::{answer_place, entry_place, outcome_place, plan_place, question_place, wish_place};
 use super::{Entry, Filter, Heard, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
-use crate::catalogue::{digest, optional_digest, unexpected};
+use crate::column::{digest, optional_digest, run_id, run_state, unexpected};
 use crate::seal::{Key, Place};
-use crate::{Error, Process, Store};
+use crate::{BlockingStore, Error, Process};
+
+/// How long an idempotency key counts.
+pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The columns of [`run_row`].
 pub(super) const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
     created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
 
-impl Store {
+impl BlockingStore {
     /// A run, without what is sealed.
     ///
     /// # Errors
@@ -210,7 +213,7 @@ pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         kind: RunKind::parse(kind).ok_or_else(|| unexpected(3, format!("`{kind}` is no kind of run")))?,
         intent: row.get(4)?,
         code_hash: row.get(5)?,
-        state: state(row, 6)?,
+        state: run_state(row, 6)?,
         error_code: row.get(7)?,
         calls: row.get(8)?,
         question_id: row.get(9)?,
@@ -231,15 +234,6 @@ pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(Pr
         Some(pid) => Ok(Some((Process { pid, started: row.get(column + 1)? }, row.get(column + 2)?))),
         None => Ok(None),
     }
-}
-
-pub(crate) fn run_id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
-    RunId::parse(row.get_ref(column)?.as_str()?).map_err(|error| unexpected(column, error))
-}
-
-pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<RunState> {
-    let word = row.get_ref(column)?.as_str()?;
-    RunState::parse(word).ok_or_else(|| unexpected(column, format!("`{word}` is no state of a run")))
 }
 
 /// What is stored of a run beside its row and its journal, as it is stored.
@@ -335,10 +329,6 @@ impl SealedAnswer {
         let answer: Answer = serde_json::from_slice(&text).map_err(|_| key.unsealed(&place))?;
         Ok(StoredAnswer { question_id: self.question_id, answer, principal: self.principal, at: self.at })
     }
-}
-
-pub(super) fn answer_place(run: &RunId, question: &str, principal: &Principal, at: i64) -> Place {
-    Place::new("an answer", run).word(question).word(&principal.0).number(at)
 }
 
 fn open(key: &Key, place: &Place, sealed: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {

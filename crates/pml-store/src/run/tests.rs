@@ -5,9 +5,9 @@ use std::sync::mpsc::sync_channel;
 use rusqlite::StatementStatus;
 
 use super::*;
-use crate::{Error, Store, Urgency};
+use crate::{BlockingStore, Error, Urgency};
 
-fn append(store: &Store, lease: &Lease, body: &[u8], change: Option<Change>) -> Result<(), Error> {
+fn append(store: &BlockingStore, lease: &Lease, body: &[u8], change: Option<Change>) -> Result<(), Error> {
     let entry = |body: &[u8]| Entry {
         kind: Kind::Delivered,
         call: None,
@@ -25,7 +25,7 @@ fn append(store: &Store, lease: &Lease, body: &[u8], change: Option<Change>) -> 
 }
 
 /// Lets the file have no more than so many pages.
-fn limit_pages(store: &Store, pages: i64) {
+fn limit_pages(store: &BlockingStore, pages: i64) {
     store
         .write(move |connection| {
             connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
@@ -36,7 +36,7 @@ fn limit_pages(store: &Store, pages: i64) {
 #[test]
 fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&directory.path().join("pml.db")).unwrap();
+    let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
     let (run, principal, owner) = (RunId::new(1), Principal::local(), Process::current().unwrap());
     let new = NewRun {
         id: run.clone(),
@@ -78,7 +78,7 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
 #[test]
 fn runs_that_wait_cost_those_nothing_that_do_not() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&directory.path().join("pml.db")).unwrap();
+    let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
     store
         .write(|connection| {
             connection.execute_batch(

@@ -1,7 +1,7 @@
 //! Which definitions are accepted, and what accepts them.
 
 use pml_model::{Definition, Digest};
-use pml_store::{Acceptance, Store, Verified, Welcome};
+use pml_store::{Acceptance, BlockingStore, Verified, Welcome};
 
 use super::{ann, fixture, listing, me, server, told, tool};
 
@@ -11,7 +11,7 @@ fn launch() -> Digest {
 
 /// `tool=description` of what is accepted of the server `fs`; the description only where it is another one than the tool
 /// has now.
-fn accepted(store: &Store) -> Vec<String> {
+fn accepted(store: &BlockingStore) -> Vec<String> {
     let all = store.accepted_definitions(&me()).unwrap();
     let of = all.get(&(server("fs"), launch())).cloned().unwrap_or_default();
     of.into_iter()
@@ -22,11 +22,11 @@ fn accepted(store: &Store) -> Vec<String> {
         .collect()
 }
 
-fn record(store: &Store, tools: Vec<Definition>, now: i64) {
+fn record(store: &BlockingStore, tools: Vec<Definition>, now: i64) {
     store.record_manifest(&me(), listing("fs", tools), now).unwrap();
 }
 
-fn accept(store: &Store, tool: &Definition) -> Vec<String> {
+fn accept(store: &BlockingStore, tool: &Definition) -> Vec<String> {
     let acceptance = Acceptance {
         principal: me(),
         server: server("fs"),
@@ -49,7 +49,7 @@ fn the_first_manifest_is_accepted_and_what_comes_later_is_not() {
     assert_eq!(accepted(&fixture.store), ["read"], "it is what it was");
     record(&fixture.store, Vec::new(), 4);
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(accepted(&store), ["read"], "also while it is away, and after a restart");
     assert!(store.accepted_definitions(&ann()).unwrap().is_empty());
 }

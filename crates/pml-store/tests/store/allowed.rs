@@ -3,7 +3,7 @@
 use std::fs;
 
 use pml_model::Digest;
-use pml_store::{Allowed, Answered, NewAnswer, Store};
+use pml_store::{Allowed, Answered, BlockingStore, NewAnswer};
 use rusqlite::Connection;
 
 use super::{ann, append, create, fixture, id, me, new_run, park, said, told};
@@ -14,13 +14,13 @@ fn allowed(tool: &str, arguments: &[&str]) -> Allowed {
 }
 
 /// Answers the question `q` of a new run.
-fn answer(store: &Store, run: u128, at: i64, allowed: Vec<Allowed>) -> Answered {
+fn answer(store: &BlockingStore, run: u128, at: i64, allowed: Vec<Allowed>) -> Answered {
     let lease = create(store, new_run(run)).unwrap();
     append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
     store.answer(&me(), &id(run), NewAnswer { allowed, ..said("q", "1", at, Vec::new()) }).unwrap()
 }
 
-fn last(store: &Store, tools: &[&str]) -> Vec<Allowed> {
+fn last(store: &BlockingStore, tools: &[&str]) -> Vec<Allowed> {
     let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
     store.last_allowed(&me(), &tools).unwrap()
 }
@@ -46,7 +46,7 @@ fn the_last_that_was_allowed_for_each_tool_is_known_after_a_restart_and_without_
     }
     assert_eq!(fixture.store.purge(9000, 0).unwrap(), 2);
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(last(&store, &["fs:write", "fs:delete"]), [later, allowed("fs:delete", &["{}"])]);
     assert!(store.last_allowed(&ann(), &["fs:write".to_owned()]).unwrap().is_empty());
 }

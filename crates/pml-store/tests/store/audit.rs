@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pml_store::{Audit, Damage, Error, Store, Verified};
+use pml_store::{Audit, BlockingStore, Damage, Error, Verified};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -29,13 +29,13 @@ fn head(fixture: &Fixture) -> std::path::PathBuf {
 }
 
 #[track_caller]
-fn check_whole(store: &Store, expected: i64) {
+fn check_whole(store: &BlockingStore, expected: i64) {
     let verified = store.verify_audit().unwrap();
     assert!(matches!(verified, Verified::Whole { rows, .. } if rows == expected), "{verified:?}");
 }
 
 #[track_caller]
-fn check_broken(store: &Store, seq: i64, why: Damage) {
+fn check_broken(store: &BlockingStore, seq: i64, why: Damage) {
     assert_eq!(store.verify_audit().unwrap(), Verified::Broken { seq, why });
 }
 
@@ -55,7 +55,7 @@ fn entries_come_back_as_they_were_stored_also_after_a_restart() {
     fixture.store.audit(vec![entry(6)]).unwrap();
     drop(fixture.store);
 
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     let rows = store.audit_rows(2, 3).unwrap();
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [3, 4, 5]);
     for row in store.audit_rows(0, 100).unwrap() {
@@ -252,10 +252,10 @@ fn only_the_key_of_the_log_makes_entries_of_it() {
     let secret = fs::read(&key).unwrap();
     drop(fixture.store);
     fs::write(&key, [7; 32]).unwrap();
-    check_broken(&Store::open(&fixture.path).unwrap(), 1, Damage::Changed);
+    check_broken(&BlockingStore::open(&fixture.path).unwrap(), 1, Damage::Changed);
     // A key that is gone is never made anew.
     fs::remove_file(&key).unwrap();
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     for refused in [
         store.verify_audit().map(drop).unwrap_err(),
         store.audit(told("b")).unwrap_err(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pml_store::{Error, KeyInBackup, Store, Verified, restore};
+use pml_store::{BlockingStore, Error, KeyInBackup, Verified, restore};
 
 use super::memory::{get, learn, memory, remember, trace};
 use super::{create, fixture, id, listing, me, new_run, told, tool};
@@ -17,7 +17,7 @@ fn key_of(database: &Path) -> PathBuf {
 }
 
 /// Something of everything a backup has to bring back.
-fn fill(store: &Store) {
+fn fill(store: &BlockingStore) {
     store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
     create(store, new_run(1)).unwrap();
     store.audit(told("on")).unwrap();
@@ -26,7 +26,7 @@ fn fill(store: &Store) {
 }
 
 #[track_caller]
-fn assert_filled(store: &Store) {
+fn assert_filled(store: &BlockingStore) {
     assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
     assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
     assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { rows: 1, .. }));
@@ -68,7 +68,7 @@ fn a_backup_that_is_made_while_others_write_is_put_back_elsewhere() {
     let key = fs::read(key_of(&fixture.path)).unwrap();
     assert_eq!(fs::read(key_of(&database)).unwrap(), key);
     assert!(!holds(&fs::read(&database).unwrap(), &key), "the key stays out of the database");
-    assert_filled(&Store::open(&database).unwrap());
+    assert_filled(&BlockingStore::open(&database).unwrap());
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn what_was_there_is_kept_aside() {
     let restored = restore(&backup, &path, "2026-11-17").unwrap();
     let aside = restored.aside.unwrap();
     assert_eq!(aside, path.with_file_name("replaced-2026-11-17"));
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     assert_filled(&store);
     assert!(matches!(store.load(&me(), &id(2)), Err(Error::NoRun { .. })));
-    let old = Store::open(&aside.join("pml.db")).unwrap();
+    let old = BlockingStore::open(&aside.join("pml.db")).unwrap();
     assert!(old.load(&me(), &id(2)).is_ok(), "with all that belongs to it");
 }
 
@@ -114,16 +114,16 @@ fn without_its_key_a_backup_is_put_back_where_the_key_is() {
     let database = elsewhere.path().join("pml.db");
     let missing = restore(&backup, &database, "now").unwrap_err();
     assert!(matches!(missing, Error::KeyMissing { .. }), "{missing}");
-    let other = Store::open(&database).unwrap();
+    let other = BlockingStore::open(&database).unwrap();
     other.record_manifest(&me(), listing("git", vec![tool("log", "d")]), 1).unwrap();
     drop(other);
     let wrong = restore(&backup, &database, "now").unwrap_err();
     assert!(wrong.to_string().contains("another key"), "{wrong}");
-    assert_eq!(Store::open(&database).unwrap().manifests(&me()).unwrap()[0].server.as_str(), "git");
+    assert_eq!(BlockingStore::open(&database).unwrap().manifests(&me()).unwrap()[0].server.as_str(), "git");
     drop(fixture.store);
     let restored = restore(&backup, &fixture.path, "now").unwrap();
     assert_eq!(restored.key, KeyInBackup::LeftOut);
-    assert_filled(&Store::open(&fixture.path).unwrap());
+    assert_filled(&BlockingStore::open(&fixture.path).unwrap());
 }
 
 #[test]
@@ -151,5 +151,5 @@ fn what_is_no_sound_backup_changes_nothing() {
     assert!(matches!(missing, Error::Backup { .. }), "{missing}");
     assert!(!fixture.path.with_file_name("replaced-now").exists());
     assert!(!fixture.path.with_file_name(".restoring").exists());
-    assert_filled(&Store::open(&fixture.path).unwrap());
+    assert_filled(&BlockingStore::open(&fixture.path).unwrap());
 }

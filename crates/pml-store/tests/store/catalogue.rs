@@ -3,16 +3,16 @@
 use std::time::Instant;
 
 use pml_model::{Definition, Digest, Principal, ToolId};
-use pml_store::{CatalogueChange, ChangedTool, ManifestChange, ServerAbout, Store};
+use pml_store::{BlockingStore, CatalogueChange, ChangedTool, ManifestChange, ServerAbout};
 
 use super::{definition, fixture, listing, me, raw, server, tool};
 
-fn record(store: &Store, tools: Vec<Definition>, now: i64) -> ManifestChange {
+fn record(store: &BlockingStore, tools: Vec<Definition>, now: i64) -> ManifestChange {
     store.record_manifest(&me(), listing("fs", tools), now).unwrap()
 }
 
 /// `name=identifier` of every tool on offer.
-fn identifiers(store: &Store) -> Vec<String> {
+fn identifiers(store: &BlockingStore) -> Vec<String> {
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
     manifest.tools.iter().map(|tool| format!("{}={}", tool.definition.name, tool.identifier)).collect()
 }
@@ -22,7 +22,7 @@ fn id(tool: &str) -> ToolId {
 }
 
 /// `description seen_at..replaced_at` of every definition a tool had.
-fn history(store: &Store, tool: &str) -> Vec<String> {
+fn history(store: &BlockingStore, tool: &str) -> Vec<String> {
     let known = store.definition_history(&me(), &id(tool)).unwrap();
     let line = |known: &pml_store::KnownDefinition| {
         let definition = known.definition.as_ref().unwrap();
@@ -49,7 +49,7 @@ fn a_manifest_comes_back_as_it_was_told_also_after_a_restart() {
     };
     fixture.store.record_manifest(&me(), told, 7).unwrap();
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
     assert_eq!(manifest.seen_at, 7);
     assert_eq!(manifest.launch, Digest::of(b"launch"));
@@ -187,7 +187,7 @@ fn an_identifier_is_never_given_to_another_tool() {
     fixture.store.remove_server(&me(), &server("fs")).unwrap();
     assert!(fixture.store.manifests(&me()).unwrap().is_empty());
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     record(&store, vec![tool("get_sum", "d"), tool("get-sum", "d")], 3);
     assert_eq!(identifiers(&store), ["get-sum=get_sum", "get_sum=get_sum_2"]);
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
@@ -237,7 +237,7 @@ fn principals_do_not_see_each_other() {
 #[test]
 fn the_version_grows_with_changes_and_only_with_them() {
     let fixture = fixture();
-    let other = Store::open(&fixture.path).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
     let mut last = other.catalogue_version().unwrap();
     let mut step = |expected: u64, what: &str| {
         let version = other.catalogue_version().unwrap();
@@ -311,9 +311,9 @@ fn five_thousand_tools_are_recorded_and_read_back() {
             fixture.store.record_manifest(&me(), listing.clone(), 1).unwrap();
         }
     };
-    timed("open a file that exists", &|| drop(Store::open(&fixture.path).unwrap()));
+    timed("open a file that exists", &|| drop(BlockingStore::open(&fixture.path).unwrap()));
     let other = fixture.path.with_file_name("other.db");
-    timed("open a fresh file", &|| drop(Store::open(&other).unwrap()));
+    timed("open a fresh file", &|| drop(BlockingStore::open(&other).unwrap()));
     timed("record 5,000 tools of 20 servers", &record_all);
     timed("record them unchanged", &record_all);
     for _ in 0..2 {

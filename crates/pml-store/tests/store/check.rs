@@ -1,6 +1,6 @@
 //! Processes that did not end properly, and tries to sign in.
 
-use pml_store::{Attempt, Process, Store};
+use pml_store::{Attempt, BlockingStore, Process};
 
 use super::fixture;
 
@@ -12,7 +12,7 @@ fn a_process_that_ended_without_a_word_is_told_until_that_was_looked_into() {
     // The same number at another time is another process.
     let earlier = Process { pid: me.pid, started: "1".to_owned() };
     assert_eq!(fixture.store.enter(&earlier, 2).unwrap(), []);
-    let other = Store::open(&fixture.path).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
     for _ in 0..2 {
         assert_eq!(other.enter(&me, 3).unwrap(), std::slice::from_ref(&earlier));
     }
@@ -30,8 +30,8 @@ fn delay(wrong: u32) -> i64 {
 #[test]
 fn wrong_tries_make_all_processes_wait_at_that_door() {
     let fixture = fixture();
-    let other = Store::open(&fixture.path).unwrap();
-    let attempt = |store: &Store, door, now| store.attempt_sign_in(door, now, delay).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
+    let attempt = |store: &BlockingStore, door, now| store.attempt_sign_in(door, now, delay).unwrap();
     assert_eq!(attempt(&fixture.store, "web", 100), Attempt::Allowed);
     assert_eq!(attempt(&other, "web", 100), Attempt::Allowed);
     for store in [&fixture.store, &other] {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use pml_model::RunState;
-use pml_store::{Answered, Change, Claim, Found, Heard, Lease, NewRun, Process, Store, StoredAnswer};
+use pml_store::{Answered, BlockingStore, Change, Claim, Found, Heard, Lease, NewRun, Process, StoredAnswer};
 
 use super::{
     LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, said,
@@ -23,7 +23,7 @@ fn ids(found: Vec<Found>) -> Vec<String> {
 }
 
 /// The answer to what the run asks.
-fn heard(store: &Store, lease: &Lease) -> Option<StoredAnswer> {
+fn heard(store: &BlockingStore, lease: &Lease) -> Option<StoredAnswer> {
     match store.heard(lease).unwrap()? {
         Heard::Answer(answer) => Some(answer),
         Heard::Changed { tool } => panic!("`{tool}` did not change"),
@@ -66,7 +66,7 @@ fn what_is_released_ended_or_unknown_is_not_kept() {
 #[cfg(target_os = "linux")]
 fn runs_of_ended_processes_are_interrupted_once_and_can_be_claimed_before() {
     let fixture = fixture();
-    let other = Store::open(&fixture.path).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
     let orphan = |number| create(&fixture.store, NewRun { owner: ended(), ..new_run(number) }).unwrap();
     let stale = orphan(1);
     let waits = orphan(2);
@@ -120,7 +120,7 @@ fn runs_are_due_when_their_time_comes_or_their_question_is_answered() {
 #[test]
 fn a_question_is_answered_once() {
     let fixture = fixture();
-    let (store, other) = (&fixture.store, Store::open(&fixture.path).unwrap());
+    let (store, other) = (&fixture.store, BlockingStore::open(&fixture.path).unwrap());
     let lease = create(store, new_run(1)).unwrap();
     let answer = |question: &str, result: &str| {
         other.answer(&me(), &id(1), said(question, result, 2000, Vec::new())).unwrap()

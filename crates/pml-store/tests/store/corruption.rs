@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 use pml_model::Digest;
-use pml_store::{CacheKey, Capabilities, Error, NewResult, NewRule, Store};
+use pml_store::{BlockingStore, CacheKey, Capabilities, Error, NewResult, NewRule};
 
 use super::memory::{capability_id, learn, memory, remember, trace};
 use super::{Fixture, fixture, listing, me, raw, server, tool};
@@ -81,7 +81,7 @@ fn filled() -> Fixture {
 }
 
 /// All that is served of what decides, each thing in words of its own; and the questions that were refused.
-fn served(store: &Store) -> (BTreeSet<String>, Vec<Error>) {
+fn served(store: &BlockingStore) -> (BTreeSet<String>, Vec<Error>) {
     let (mut all, mut refused) = (BTreeSet::new(), Vec::new());
     let mut take = |what: &str, answer: Result<Vec<String>, Error>| match answer {
         Ok(rows) => all.extend(rows.into_iter().map(|row| format!("{what} {row}"))),
@@ -216,7 +216,7 @@ fn try_seed(
     fs::write(&path, &bytes).unwrap();
     fs::write(path.with_file_name("seal.key"), key).unwrap();
     private(&path.with_file_name("seal.key"));
-    let store = match Store::open(&path) {
+    let store = match BlockingStore::open(&path) {
         Ok(store) => store,
         Err(error) => {
             assert!(is_clear(&error), "seed {seed}, {what}: {error}");
@@ -336,7 +336,7 @@ fn a_row_that_was_altered_by_hand_is_left_out_and_named() {
         }
         let altered = rusqlite::Connection::open(&path).unwrap().execute(alteration, []).unwrap();
         assert!(altered > 0, "{alteration}");
-        let store = Store::open(&path).unwrap();
+        let store = BlockingStore::open(&path).unwrap();
         let (found, refused) = served(&store);
         assert!(refused.is_empty(), "{alteration}: {refused:?}");
         let wrong: Vec<&String> = found.difference(&truth).collect();
@@ -349,7 +349,7 @@ fn a_row_that_was_altered_by_hand_is_left_out_and_named() {
         remember(&store, memory("p8", trace(9000)));
         learn(&store);
         drop(store);
-        let reopened = Store::open(&path).unwrap();
+        let reopened = BlockingStore::open(&path).unwrap();
         assert!(!reopened.check().unwrap().rows.is_empty(), "{alteration}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
-use pml_store::{Process, Store};
+use pml_store::{BlockingStore, Process};
 
 use super::fixture;
 
@@ -12,13 +12,13 @@ fn process(pid: u32) -> Process {
 }
 
 /// Counts a write and waits until it is stored.
-fn write(store: &Store, process: &Process, server: Option<&str>) {
+fn write(store: &BlockingStore, process: &Process, server: Option<&str>) {
     let (reply, answer) = sync_channel(1);
     store.count_write(process, server, || (), move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
-fn seen(store: &Store, process: &Process) -> BTreeMap<String, i64> {
+fn seen(store: &BlockingStore, process: &Process) -> BTreeMap<String, i64> {
     store.writes_of_others(process).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Keys of clients: what is stored of them, and that nobody else makes one.
 
 use pml_model::{Digest, KeyId};
-use pml_store::{NewKey, Store};
+use pml_store::{BlockingStore, NewKey};
 use rusqlite::Connection;
 
 use super::{ann, fixture, me};
@@ -18,7 +18,7 @@ fn key(client: &str) -> NewKey {
 }
 
 /// The clients whose keys count.
-fn counting(store: &Store) -> Vec<String> {
+fn counting(store: &BlockingStore) -> Vec<String> {
     let keys = store.keys().unwrap().into_iter().filter(|key| key.revoked_at.is_none());
     keys.map(|key| key.client).collect()
 }
@@ -30,7 +30,7 @@ fn a_key_comes_back_as_it_was_made_until_it_is_revoked() {
     let made = fixture.store.add_key(key("desk")).unwrap();
     let other = fixture.store.add_key(NewKey { asks_itself: true, ..key("editor") }).unwrap();
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(store.keys().unwrap(), [other.clone(), made.clone()]);
     assert_eq!((made.id, &made.digest), (KeyId(1), &Digest::of(b"desk")));
     assert_eq!((made.interactive, made.asks_itself, made.revoked_at), (true, false, None));

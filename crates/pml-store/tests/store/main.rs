@@ -3,6 +3,7 @@
 
 mod accepted;
 mod allowed;
+mod asynchronous;
 mod audit;
 mod backup;
 mod catalogue;
@@ -27,14 +28,14 @@ use std::sync::mpsc::sync_channel;
 use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
-    Audit, Change, Claim, Entry, Error, Kind, Lease, Listing, NewAnswer, NewRun, Process, RunKind,
-    ServerAbout, Store, Urgency, Welcome,
+    Audit, BlockingStore, Change, Claim, Entry, Error, Kind, Lease, Listing, NewAnswer, NewRun, Process,
+    RunKind, ServerAbout, Urgency, Welcome,
 };
 use serde_json::value::RawValue;
 
 /// A store in a directory of its own, which goes with it.
 struct Fixture {
-    store: Store,
+    store: BlockingStore,
     path: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -42,7 +43,7 @@ struct Fixture {
 fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    Fixture { store: Store::open(&path).unwrap(), path, _directory: directory }
+    Fixture { store: BlockingStore::open(&path).unwrap(), path, _directory: directory }
 }
 
 fn me() -> Principal {
@@ -109,19 +110,24 @@ fn new_run(number: u128) -> NewRun {
 }
 
 /// Makes a run and waits until it is stored.
-fn create(store: &Store, run: NewRun) -> Result<Lease, Error> {
+fn create(store: &BlockingStore, run: NewRun) -> Result<Lease, Error> {
     let (reply, answer) = sync_channel(1);
     let lease = store.create_run(run, Urgency::Soon, move |stored| reply.send(stored).unwrap())?;
     answer.recv().unwrap().map(|()| lease)
 }
 
 /// Writes to a run and waits until that is stored.
-fn append(store: &Store, lease: &Lease, entries: Vec<Entry>, change: Option<Change>) -> Result<(), Error> {
+fn append(
+    store: &BlockingStore,
+    lease: &Lease,
+    entries: Vec<Entry>,
+    change: Option<Change>,
+) -> Result<(), Error> {
     append_with(store, lease, entries, change, Urgency::Soon)
 }
 
 fn append_with(
-    store: &Store,
+    store: &BlockingStore,
     lease: &Lease,
     entries: Vec<Entry>,
     change: Option<Change>,
@@ -191,14 +197,14 @@ fn told(word: &str) -> Vec<Audit> {
 }
 
 /// The words of the audit log.
-fn words(store: &Store) -> Vec<String> {
+fn words(store: &BlockingStore) -> Vec<String> {
     let word = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["word"].clone();
     let rows = store.audit_rows(0, u32::MAX).unwrap();
     rows.into_iter().map(|row| word(row.body.get()).as_str().unwrap().to_owned()).collect()
 }
 
 /// Claims a run for this process, at a time when only ended owners have lost theirs.
-fn claim(store: &Store, id: &RunId) -> Claim {
+fn claim(store: &BlockingStore, id: &RunId) -> Claim {
     store.claim(&me(), id, &Process::current().unwrap(), LATE, 1000).unwrap()
 }
 
@@ -211,7 +217,7 @@ fn taken(claim: Claim) -> Lease {
 }
 
 /// The bodies of a run's journal.
-fn bodies(store: &Store, id: &RunId) -> Vec<String> {
+fn bodies(store: &BlockingStore, id: &RunId) -> Vec<String> {
     let entries = store.load(&me(), id).unwrap().entries;
     entries.into_iter().map(|entry| String::from_utf8(entry.body).unwrap()).collect()
 }

@@ -13,7 +13,7 @@ use pml_model::capability::{CacheConfig, Capability, CapabilityId, Origin, Proce
 use pml_model::structure::{NodeId, Structure};
 use pml_model::trace::{Body, ErrorType, Failed, Status, TaskResult, Trace, TraceId};
 use pml_model::{Digest, Principal};
-use pml_store::{IntentFit, Memory, Order, Store, Traces, Urgency};
+use pml_store::{BlockingStore, IntentFit, Memory, Order, Traces, Urgency};
 use rusqlite::types::Value as Cell;
 use serde_json::{Map, json};
 
@@ -129,14 +129,14 @@ pub(crate) fn failed(number: u128, message: &str) -> Trace {
 
 /// Stores and waits until that is done.
 #[track_caller]
-pub(crate) fn remember(store: &Store, memory: Memory) {
+pub(crate) fn remember(store: &BlockingStore, memory: Memory) {
     let (reply, answer) = sync_channel(1);
     store.remember(memory, Urgency::Soon, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
 /// Learns from all there is.
-pub(crate) fn learn(store: &Store) -> usize {
+pub(crate) fn learn(store: &BlockingStore) -> usize {
     let mut traces = 0;
     loop {
         let learned = store.learn(7, 5000).unwrap();
@@ -148,12 +148,12 @@ pub(crate) fn learn(store: &Store) -> usize {
 }
 
 #[track_caller]
-pub(crate) fn get(store: &Store, identity: &str) -> Capability {
+pub(crate) fn get(store: &BlockingStore, identity: &str) -> Capability {
     store.capability(&me(), &capability_id(identity)).unwrap().unwrap()
 }
 
 /// The numbers of runs whose traces are listed.
-pub(crate) fn listed(store: &Store, order: Order, capability: Option<&str>) -> Vec<String> {
+pub(crate) fn listed(store: &BlockingStore, order: Order, capability: Option<&str>) -> Vec<String> {
     let wanted = Traces { capability: capability.map(capability_id), order, limit: 100, after: None };
     store.traces(&me(), &wanted).unwrap().iter().map(|trace| trace.id.to_string()).collect()
 }

@@ -2,7 +2,7 @@
 
 use pml_model::question::{Answer, Answerer, Approval, Arguments, Asked, Decision, Question};
 use pml_model::{Definition, Digest};
-use pml_store::{Answered, Heard, NewAnswer, NewRun, OpenLimit, Opened, Store};
+use pml_store::{Answered, BlockingStore, Heard, NewAnswer, NewRun, OpenLimit, Opened};
 
 use super::{ann, claim, fixture, id, listing, me, new_run, taken, told, tool};
 
@@ -49,11 +49,11 @@ fn yes(shows: Vec<(String, Digest)>) -> NewAnswer {
     }
 }
 
-fn record(store: &Store, tools: Vec<Definition>, now: i64) -> usize {
+fn record(store: &BlockingStore, tools: Vec<Definition>, now: i64) -> usize {
     store.record_manifest(&me(), listing("fs", tools), now).unwrap().voided_questions.len()
 }
 
-fn open(store: &Store, number: u128, tools: &[(&str, &Definition)]) -> Opened {
+fn open(store: &BlockingStore, number: u128, tools: &[(&str, &Definition)]) -> Opened {
     store.create_asking_run(new_run(number), asks(tools), ROOMY).unwrap()
 }
 

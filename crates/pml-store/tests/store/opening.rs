@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pml_store::{Error, Store, Verified};
+use pml_store::{BlockingStore, Error, Verified};
 
 use super::{append, create, fixture, id, listing, me, new_run, park, said, told, tool};
 
@@ -23,7 +23,7 @@ fn directory_and_files_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a/b/pml.db");
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(path.parent().unwrap()), 0o700);
@@ -38,7 +38,7 @@ fn opening_again_changes_nothing() {
     drop(fixture.store);
     let before = fs::read(&fixture.path).unwrap();
     for _ in 0..3 {
-        let store = Store::open(&fixture.path).unwrap();
+        let store = BlockingStore::open(&fixture.path).unwrap();
         assert_eq!(store.manifests(&me()).unwrap().len(), 1);
     }
     assert!(fs::read(&fixture.path).unwrap() == before, "the file is another one");
@@ -51,7 +51,7 @@ fn a_database_of_a_later_version_is_refused_and_left_alone() {
     let known = version_of(&fixture.path);
     rusqlite::Connection::open(&fixture.path).unwrap().pragma_update(None, "user_version", 4711).unwrap();
     let before = fs::read(&fixture.path).unwrap();
-    let error = Store::open(&fixture.path).unwrap_err();
+    let error = BlockingStore::open(&fixture.path).unwrap_err();
     assert!(matches!(error, Error::Newer { found: 4711, known: k, .. } if k == known), "{error}");
     assert_eq!(
         error.to_string(),
@@ -75,7 +75,7 @@ fn files_that_are_not_ours_are_named_and_left_alone() {
     rusqlite::Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE bookmark (url TEXT)").unwrap();
     for path in [text, note, page, foreign] {
         let before = fs::read(&path).unwrap();
-        let error = Store::open(&path).unwrap_err();
+        let error = BlockingStore::open(&path).unwrap_err();
         assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
         assert_eq!(
             error.to_string(),
@@ -91,7 +91,7 @@ fn files_that_are_not_ours_are_named_and_left_alone() {
 #[test]
 fn a_directory_in_place_of_the_file_is_an_io_error() {
     let directory = tempfile::tempdir().unwrap();
-    let error = Store::open(directory.path()).unwrap_err();
+    let error = BlockingStore::open(directory.path()).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
@@ -100,7 +100,7 @@ fn names_that_mean_something_to_sqlite_are_plain_files() {
     let directory = tempfile::tempdir().unwrap();
     for name in [":memory:", "file:x?mode=memory", "a b'; DROP TABLE tool; --.db", "ü.db"] {
         let path = directory.path().join(name);
-        drop(Store::open(&path).unwrap());
+        drop(BlockingStore::open(&path).unwrap());
         assert!(path.is_file(), "{name}");
     }
 }
@@ -116,7 +116,7 @@ fn a_damaged_page_is_told() {
     let start = bytes.len() / 2;
     bytes[start..].fill(0xA5);
     fs::write(&fixture.path, bytes).unwrap();
-    let answer = Store::open(&fixture.path).and_then(|store| store.manifests(&me()));
+    let answer = BlockingStore::open(&fixture.path).and_then(|store| store.manifests(&me()));
     assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
 }
 
@@ -142,7 +142,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
              PRAGMA user_version = 1",
         )
         .unwrap();
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
     let accepted = store.accepted_definitions(&me()).unwrap();
     let tools: Vec<&String> = accepted.values().flat_map(|tools| tools.keys()).collect();
@@ -182,7 +182,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
              PRAGMA user_version = 2",
         )
         .unwrap();
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(version_of(&fixture.path), present_version());
     let due: Vec<_> = store.due(1000).unwrap().into_iter().map(|found| found.run).collect();
     let asking: Vec<_> = store.asking().unwrap().into_iter().map(|asking| asking.run.id).collect();

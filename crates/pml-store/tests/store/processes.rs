@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use pml_model::{RunId, RunState, ToolId};
-use pml_store::{Claim, Process, Store, Urgency, Verified};
+use pml_store::{BlockingStore, Claim, Process, Urgency, Verified};
 
 use super::memory::{dump, get, learn, memory, remember, trace};
 use super::{
@@ -87,7 +87,7 @@ fn share(path: &Path, name: &str) {
     thread::scope(|scope| {
         for handle in 0..2 {
             scope.spawn(move || {
-                let store = Store::open(path).unwrap();
+                let store = BlockingStore::open(path).unwrap();
                 for turn in 0..TURNS / 2 {
                     let unique = format!("{name}_{handle}_{turn}");
                     store.record_manifest(&me(), listing(&unique, vec![tool("own", "d")]), 1).unwrap();
@@ -100,7 +100,7 @@ fn share(path: &Path, name: &str) {
 
 /// Writes from several threads and tells of each write once it is acknowledged, for ever.
 fn until_killed(path: &Path, name: &str) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     thread::scope(|scope| {
         for writer in 0..3 {
             let store = &store;
@@ -117,7 +117,7 @@ fn until_killed(path: &Path, name: &str) {
 
 /// Makes a run when told to, at the same time as others make the first ones of the file.
 fn create_one(path: &Path, name: &str) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     println!("\nready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     create(&store, new_run(name.parse().unwrap())).unwrap();
@@ -125,7 +125,7 @@ fn create_one(path: &Path, name: &str) {
 
 /// Claims every run there is when told to, and tells which it got.
 fn claim_all(path: &Path) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     println!("\nready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     for number in 0..RUNS {
@@ -146,7 +146,7 @@ fn claim_all(path: &Path) {
 /// Makes a run, adds entries to it for ever, and tells of each once it is durable. Of those in
 /// between, which can wait, nothing is told.
 fn journal(path: &Path, name: &str) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     let lease = create(&store, new_run(name.parse().unwrap())).unwrap();
     for number in 0.. {
         if number % 3 == 2 {
@@ -167,7 +167,7 @@ fn audit(path: &Path, name: &str) {
     thread::scope(|scope| {
         for handle in 0..2 {
             scope.spawn(move || {
-                let store = Store::open(path).unwrap();
+                let store = BlockingStore::open(path).unwrap();
                 for turn in 0..TURNS {
                     store.audit(told(&format!("{name}.{handle} {turn}"))).unwrap();
                 }
@@ -178,7 +178,7 @@ fn audit(path: &Path, name: &str) {
 
 /// Adds to the audit log and tells of each entry once it is acknowledged, for ever.
 fn audit_until_killed(path: &Path, name: &str) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     for number in 0.. {
         store.audit(told(&format!("{name} {number}"))).unwrap();
         println!("\nstored {name} {number}");
@@ -188,7 +188,7 @@ fn audit_until_killed(path: &Path, name: &str) {
 /// Stores traces and learns from them, in two threads, and tells of each trace once it is
 /// acknowledged, for ever.
 fn learn_until_killed(path: &Path, name: &str) {
-    let store = Store::open(path).unwrap();
+    let store = BlockingStore::open(path).unwrap();
     let round: u128 = name.parse().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -225,7 +225,7 @@ fn processes_that_open_a_fresh_file_together_lose_no_write() {
     for child in &mut children {
         assert!(child.child.wait().unwrap().success());
     }
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     assert_eq!(store.manifests(&me()).unwrap().len(), CHILDREN * TURNS + 1);
     // Every write changed the shared tool, so each has its place in the history.
     let shared = ToolId { server: server("shared"), tool: "t".to_owned() };
@@ -248,8 +248,11 @@ fn what_was_acknowledged_survives_kills() {
     let mut survivor = None;
     let mut stored = Vec::new();
     for round in 0..50_usize {
-        survivor =
-            if round / 5 % 2 == 1 { survivor.or_else(|| Some(Store::open(&path).unwrap())) } else { None };
+        survivor = if round / 5 % 2 == 1 {
+            survivor.or_else(|| Some(BlockingStore::open(&path).unwrap()))
+        } else {
+            None
+        };
         let mut running = Running::start(&path, "until_killed", &format!("r{round}"));
         for _ in 0..1 + round * 7 % 20 {
             stored.push(running.next("stored ").unwrap());
@@ -261,7 +264,7 @@ fn what_was_acknowledged_survives_kills() {
         assert_sound(&path);
     }
     drop(survivor);
-    let manifests = Store::open(&path).unwrap().manifests(&me()).unwrap();
+    let manifests = BlockingStore::open(&path).unwrap().manifests(&me()).unwrap();
     for server in &stored {
         let manifest = manifests.iter().find(|manifest| manifest.server.as_str() == server);
         let tools = &manifest.unwrap_or_else(|| panic!("{server} is lost")).tools;
@@ -284,7 +287,7 @@ fn processes_that_make_the_first_runs_together_agree_on_the_key() {
         for child in &mut children {
             assert!(child.child.wait().unwrap().success());
         }
-        let store = Store::open(&path).unwrap();
+        let store = BlockingStore::open(&path).unwrap();
         for number in 0..4 {
             assert_eq!(store.load(&me(), &id(number)).unwrap().plan, format!("plan of {number}").as_bytes());
         }
@@ -295,7 +298,7 @@ fn processes_that_make_the_first_runs_together_agree_on_the_key() {
 fn of_processes_that_claim_a_run_one_gets_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     for number in 0..RUNS {
         let lease = create(&store, new_run(number)).unwrap();
         append(&store, &lease, Vec::new(), park(None, None)).unwrap();
@@ -334,7 +337,7 @@ fn of_processes_that_claim_a_run_one_gets_it() {
 fn the_journal_of_a_killed_process_is_whole_and_goes_on_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     for round in 0..20_u32 {
         let run = id(u128::from(round));
         let mut running = Running::start(&path, "journal", &round.to_string());
@@ -352,7 +355,7 @@ fn the_journal_of_a_killed_process_is_whole_and_goes_on_elsewhere() {
             found.iter().map(|found| (&found.run, found.state)).collect::<Vec<_>>(),
             [(&run, RunState::Interrupted)]
         );
-        assert!(Store::open(&path).unwrap().interrupt_orphans(1000).unwrap().is_empty());
+        assert!(BlockingStore::open(&path).unwrap().interrupt_orphans(1000).unwrap().is_empty());
         let lease = taken(claim(&store, &run));
         let stored = bodies(&store, &run);
         assert!(stored.len() > acked, "{} entries, {acked} was acknowledged", stored.len());
@@ -375,7 +378,7 @@ fn processes_make_one_chain_of_the_audit_log() {
         child.next("ready").unwrap();
     }
     children.iter_mut().for_each(Running::release);
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     // Also while others add to it.
     for _ in 0..20 {
         assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { .. }));
@@ -414,7 +417,7 @@ fn the_audit_log_of_killed_processes_is_whole() {
         running.child.kill().unwrap();
         stored.extend(std::iter::from_fn(|| running.next("stored ")));
         running.child.wait().unwrap();
-        let store = Store::open(&path).unwrap();
+        let store = BlockingStore::open(&path).unwrap();
         let verified = store.verify_audit().unwrap();
         assert!(matches!(verified, Verified::Whole { .. }), "{verified:?}");
         let words = words(&store);
@@ -437,7 +440,7 @@ fn learning_that_is_killed_loses_and_doubles_nothing() {
         stored += std::iter::from_fn(|| running.next("stored ")).count();
         running.child.wait().unwrap();
     }
-    let store = Store::open(&path).unwrap();
+    let store = BlockingStore::open(&path).unwrap();
     learn(&store);
     let traces: u64 = rusqlite::Connection::open(&path)
         .unwrap()

@@ -1,7 +1,7 @@
 //! Standing rules: how long they count, and for whom.
 
 use pml_model::{Definition, Digest};
-use pml_store::{Error, NewRule, Store};
+use pml_store::{BlockingStore, Error, NewRule};
 use rusqlite::Connection;
 
 use super::{ann, fixture, listing, me, told, tool, words};
@@ -20,14 +20,14 @@ fn rule(tool: &str) -> NewRule {
 }
 
 /// What the audit log tells of rules: what happened, and to which.
-fn told_of_rules(store: &Store) -> Vec<(String, i64)> {
+fn told_of_rules(store: &BlockingStore) -> Vec<(String, i64)> {
     let number =
         |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["rule"].as_i64().unwrap();
     let rows = store.audit_rows(0, u32::MAX).unwrap();
     rows.into_iter().map(|row| (row.kind, number(row.body.get()))).collect()
 }
 
-fn in_force(store: &Store, now: i64) -> Vec<i64> {
+fn in_force(store: &BlockingStore, now: i64) -> Vec<i64> {
     store.matching_rules(&me(), now).unwrap().into_iter().map(|rule| rule.number).collect()
 }
 
@@ -39,7 +39,7 @@ fn a_rule_comes_back_as_it_was_given() {
     let any = NewRule { code_hash: None, arguments: None, ..rule("fs:write") };
     fixture.store.add_rule(any, Vec::new()).unwrap();
     drop(fixture.store);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     let [any, found] = &store.rules(&me()).unwrap()[..] else { panic!("two were given") };
     let given = rule("fs:delete");
     assert_eq!((found.number, &found.principal, &found.tool), (number, &given.principal, &given.tool));
@@ -129,7 +129,7 @@ fn without_the_key_no_rule_counts() {
     fixture.store.add_rule(rule("a:b"), Vec::new()).unwrap();
     drop(fixture.store);
     std::fs::remove_file(fixture.path.with_file_name("seal.key")).unwrap();
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert!(matches!(store.matching_rules(&me(), 2000), Err(Error::KeyMissing { .. })));
     assert!(matches!(store.add_rule(rule("a:b"), Vec::new()), Err(Error::KeyMissing { .. })));
 }

@@ -3,7 +3,9 @@
 use std::sync::mpsc::channel;
 
 use pml_model::{Digest, RunState};
-use pml_store::{Answered, Change, Claim, Entry, Error, Filter, Idempotency, Kind, Process, Store, Urgency};
+use pml_store::{
+    Answered, BlockingStore, Change, Claim, Entry, Error, Filter, Idempotency, Kind, Process, Urgency,
+};
 
 use super::{
     LATE, ann, append, append_with, bodies, claim, create, entry, fixture, id, in_doubt, it_was_done, me,
@@ -36,7 +38,7 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
     fixture.store.answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
     drop(fixture.store);
 
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     let recorded = store.load(&me(), &id(1)).unwrap();
     assert_eq!(recorded.plan, b"plan of 1");
     assert_eq!(recorded.entries, entries);
@@ -109,7 +111,7 @@ fn an_append_after_the_run_was_taken_leaves_nothing() {
     let fixture = fixture();
     let stale = create(&fixture.store, new_run(1)).unwrap();
     append(&fixture.store, &stale, vec![entry("first")], park(None, None)).unwrap();
-    let other = Store::open(&fixture.path).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
     let lease = taken(claim(&other, &id(1)));
     assert_eq!((stale.fence(), lease.fence()), (1, 2));
     let neighbour = create(&fixture.store, new_run(2)).unwrap();
@@ -246,7 +248,7 @@ fn a_run_does_not_exist_for_another_principal() {
 fn other_processes_are_seen_to_change_something() {
     let fixture = fixture();
     let lease = create(&fixture.store, new_run(1)).unwrap();
-    let watching = Store::open(&fixture.path).unwrap();
+    let watching = BlockingStore::open(&fixture.path).unwrap();
     let before = watching.data_version().unwrap();
     assert_eq!(watching.data_version().unwrap(), before);
     append(&fixture.store, &lease, vec![entry("a")], None).unwrap();

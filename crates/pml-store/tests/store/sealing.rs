@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pml_model::RunState;
-use pml_store::{Change, Entry, Error, NewRun, Store};
+use pml_store::{BlockingStore, Change, Entry, Error, NewRun};
 use rusqlite::Connection;
 
 use super::{ann, append, claim, create, entry, fixture, id, in_doubt, me, new_run, park, said, taken, to};
@@ -133,7 +133,7 @@ fn the_key_is_for_its_owner_alone_and_comes_with_the_first_run() {
     assert_eq!(left, ["seal.key"], "a draft of the key was left");
 
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(
         store.load(&me(), &id(1)).unwrap_err().to_string(),
         format!(
@@ -155,7 +155,7 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
     let key = key_of(&fixture.path);
     let secret = fs::read(&key).unwrap();
     let answers = || {
-        let store = Store::open(&fixture.path).unwrap();
+        let store = BlockingStore::open(&fixture.path).unwrap();
         let this = pml_store::Process::current().unwrap();
         [
             store.load(&me(), &id(1)).map(drop).unwrap_err(),
@@ -167,7 +167,7 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
     for error in answers() {
         assert!(matches!(error, Error::KeyMissing { .. }), "{error}");
     }
-    let error = create(&Store::open(&fixture.path).unwrap(), new_run(2)).unwrap_err();
+    let error = create(&BlockingStore::open(&fixture.path).unwrap(), new_run(2)).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -186,7 +186,7 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
         assert!(matches!(error, Error::Key { .. }), "{error}");
     }
     write_key(&key, &secret);
-    let store = Store::open(&fixture.path).unwrap();
+    let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(store.load(&me(), &id(1)).unwrap().entries.len(), 1);
     assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().fence, 1);
 }

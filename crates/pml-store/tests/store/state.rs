@@ -3,11 +3,11 @@
 use std::process::{Command, Stdio};
 
 use pml_model::Principal;
-use pml_store::{Process, Store};
+use pml_store::{BlockingStore, Process};
 
 use super::{fixture, me, server};
 
-fn shown(store: &Store) -> Vec<String> {
+fn shown(store: &BlockingStore) -> Vec<String> {
     let states = store.states(&me(), 1000).unwrap();
     states.iter().map(|state| format!("{} {} {}", state.server, state.state, state.at)).collect()
 }
@@ -15,7 +15,7 @@ fn shown(store: &Store) -> Vec<String> {
 #[test]
 fn another_handle_sees_the_latest_state_until_it_is_cleared() {
     let fixture = fixture();
-    let other = Store::open(&fixture.path).unwrap();
+    let other = BlockingStore::open(&fixture.path).unwrap();
     let process = Process::current().unwrap();
     fixture.store.publish_state(&me(), &process, &server("fs"), "starting", 999).unwrap();
     fixture.store.publish_state(&me(), &process, &server("fs"), r#"{"ready":true}"#, 1000).unwrap();

@@ -7,9 +7,8 @@ use super::App;
 use crate::accepted::Accepted;
 use crate::clock::now_ms;
 use crate::config::{Source, Watcher};
-use crate::runtime::blocking;
 
-/// How often another process's changes to the catalogue are looked for.
+/// How soon a database that did not answer is asked again.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long after the start servers that nobody knows are met: some clients start us only to ask for
@@ -45,20 +44,18 @@ pub(crate) async fn look_after_database(app: Arc<App>) {
         () = tokio::time::sleep(BEFORE_MEETING) => {}
         () = app.stopping().cancelled() => return,
     }
-    let (store, now) = (app.store.clone(), now_ms());
-    let ended = match blocking(move || store.enter(&process, now)).await {
+    let ended = match app.store.enter(&process, now_ms()).await {
         Ok(ended) => ended,
         Err(error) => return tracing::warn!(%error, "it is not known how others ended"),
     };
     if ended.is_empty() {
         return;
     }
-    let store = app.store.clone();
-    let checked = blocking(move || {
-        store.quick_check()?;
-        store.leave(ended)
-    });
-    match checked.await {
+    let checked = match app.store.quick_check().await {
+        Ok(()) => app.store.leave(ended).await,
+        Err(error) => Err(error),
+    };
+    match checked {
         Ok(()) => tracing::info!("a process did not end properly; the database was checked and is sound"),
         Err(error) => {
             tracing::error!(%error, "a process did not end properly, and the database needs attention");
@@ -100,10 +97,11 @@ pub(crate) async fn follow_config(app: Arc<App>) {
 
 /// Takes over what other processes learned about servers.
 pub(crate) async fn follow_store(app: Arc<App>) {
-    let mut seen = None;
+    let (mut changes, mut seen) = (app.store.changes(), None);
     loop {
-        let store = app.store.clone();
-        match blocking(move || store.catalogue_version()).await {
+        let version = app.store.catalogue_version().await;
+        let answers = version.is_ok();
+        match version {
             Ok(version) => {
                 if seen.is_some_and(|seen| seen != version)
                     && let Err(problem) = app.tools.refresh().await
@@ -115,7 +113,8 @@ pub(crate) async fn follow_store(app: Arc<App>) {
             Err(error) => tracing::warn!(%error, "the database does not answer"),
         }
         tokio::select! {
-            () = tokio::time::sleep(STORE_INTERVAL) => {}
+            () = changes.changed() => {}
+            () = tokio::time::sleep(STORE_INTERVAL), if !answers => {}
             () = app.stopping().cancelled() => return,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pml_model::{Definition, Digest, Principal, ServerName};
-use pml_store::{Listing as StoredListing, ServerAbout, Store, Welcome};
+use pml_store::{BlockingStore, Listing as StoredListing, ServerAbout, Welcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,7 +33,7 @@ pub(super) fn measure(data: &Path) -> Result<Vec<Figure>, Problem> {
     let (servers, refused) = definitions(&lines)?;
     let taken: usize = servers.values().map(Vec::len).sum();
     let store_home = tempfile::tempdir().map_err(failed)?;
-    let store = Store::open(&store_home.path().join("pml.db"))?;
+    let store = BlockingStore::open(&store_home.path().join("pml.db"))?;
     let started = Instant::now();
     for (server, tools) in &servers {
         store.record_manifest(&Principal::local(), stored(server, tools.clone()), 0)?;

@@ -9,7 +9,7 @@ use pml_model::json::raw;
 use pml_model::structure::{Letter, NodeId, Structure};
 use pml_model::trace::{Body, Decision, EdgeKind, Status, TaskResult, Trace, TraceEdge};
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
-use pml_store::{Memory as Stored, Order, Store, Traces, Urgency};
+use pml_store::{BlockingStore, Memory as Stored, Order, Store, Traces, Urgency};
 use serde_json::{Map, json};
 
 use super::{Figure, execution, failed, milliseconds, quantile};
@@ -73,8 +73,8 @@ pub(super) async fn measure(rounds: usize) -> Result<Vec<Figure>, Problem> {
     Ok(figures)
 }
 
-fn open(path: &Path) -> Result<Store, Problem> {
-    Store::open(path).map_err(failed)
+fn open(path: &Path) -> Result<BlockingStore, Problem> {
+    BlockingStore::open(path).map_err(failed)
 }
 
 fn node(number: u32) -> NodeId {
@@ -181,14 +181,14 @@ pub(super) fn trace(number: usize, capability: usize) -> Stored {
 }
 
 /// Stores a trace and waits until it is there.
-fn store_one(store: &Store, memory: Stored) -> Result<(), Problem> {
+fn store_one(store: &BlockingStore, memory: Stored) -> Result<(), Problem> {
     let (tell, told) = std::sync::mpsc::channel();
     store.remember(memory, Urgency::Soon, move |stored| drop(tell.send(stored)));
     told.recv().map_err(failed)?.map_err(failed)
 }
 
 /// Stores many traces without waiting for each.
-pub(super) fn store_many(store: &Store, traces: impl Iterator<Item = Stored>) -> Result<(), Problem> {
+pub(super) fn store_many(store: &BlockingStore, traces: impl Iterator<Item = Stored>) -> Result<(), Problem> {
     for (number, memory) in traces.enumerate() {
         store.remember(memory, Urgency::Soon, |stored| {
             if let Err(error) = stored {
@@ -239,7 +239,7 @@ async fn finding(path: &Path, rounds: usize) -> Result<Figure, Problem> {
     let store = open(path)?;
     store_many(&store, (0..CAPABILITIES).map(|number| trace(number, number)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
-    let memory = Arc::new(Memory::new(store, []));
+    let memory = Arc::new(Memory::new(Store::from(store), []));
     let principal = Principal::local();
     // The first one reads them all.
     memory.find(&principal, "anything", &Wanted::words("anything"), None).await.map_err(failed)?;
@@ -292,7 +292,7 @@ async fn from_caches(app: &Arc<App>, rounds: usize) -> Result<Vec<Figure>, Probl
         handle.wait(Duration::from_secs(30)).await;
     }
     // Nobody waits for a result to be kept.
-    app.store.flush().map_err(failed)?;
+    app.store.flush().await.map_err(failed)?;
     let second = hits(app, rounds, "capability", by_id, true).await?;
     Ok(vec![
         Figure::of("known from the same program, inside the flow", milliseconds(first))
@@ -348,7 +348,7 @@ fn growing(path: &Path, rounds: usize) -> Result<Vec<Figure>, Problem> {
     ])
 }
 
-fn few(path: &Path) -> Result<Store, Problem> {
+fn few(path: &Path) -> Result<BlockingStore, Problem> {
     let store = open(&path.with_extension("few"))?;
     store_many(&store, (0..1_000).map(|number| trace(number, number % 500)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
@@ -356,7 +356,7 @@ fn few(path: &Path) -> Result<Store, Problem> {
 }
 
 /// How long a few questions take together.
-fn asking(store: &Store, rounds: usize) -> Result<Duration, Problem> {
+fn asking(store: &BlockingStore, rounds: usize) -> Result<Duration, Problem> {
     let principal = Principal::local();
     let mut times = Vec::new();
     for round in 0..rounds {

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::runs::when;
 use super::{Here, out};
 use crate::problem::Problem;
-use crate::runtime::blocking;
 
 /// What to do with the audit log.
 #[derive(Debug, Subcommand)]
@@ -34,8 +33,7 @@ pub(super) struct List {
 
 pub(super) async fn run(here: &Here, audit: Audit) -> Result<ExitCode, Problem> {
     // Only the database is needed: a configuration that cannot be read is no reason not to look.
-    let path = here.paths.database();
-    let store = blocking(move || Store::open(&path)).await?;
+    let store = Store::open(here.paths.database()).await?;
     match audit {
         Audit::Verify => verify(here, store).await,
         Audit::List(list) => self::list(here, store, list).await,
@@ -43,7 +41,7 @@ pub(super) async fn run(here: &Here, audit: Audit) -> Result<ExitCode, Problem> 
 }
 
 async fn verify(here: &Here, store: Store) -> Result<ExitCode, Problem> {
-    let verified = blocking(move || store.verify_audit()).await?;
+    let verified = store.verify_audit().await?;
     match &verified {
         Verified::Whole { rows, head } if here.json => {
             out::json(&json!({ "whole": true, "entries": rows, "head": head }));
@@ -63,7 +61,7 @@ async fn verify(here: &Here, store: Store) -> Result<ExitCode, Problem> {
 }
 
 async fn list(here: &Here, store: Store, list: List) -> Result<ExitCode, Problem> {
-    let rows = blocking(move || store.audit_rows(list.after, list.limit)).await?;
+    let rows = store.audit_rows(list.after, list.limit).await?;
     if here.json {
         out::json(&rows.iter().map(row_json).collect::<Vec<_>>());
     } else if rows.is_empty() {

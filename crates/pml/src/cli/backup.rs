@@ -35,8 +35,7 @@ pub(super) async fn backup(here: &Here, backup: Backup) -> Result<ExitCode, Prob
         None => new_path(&here.paths.backups())?,
     };
     let key = if backup.without_key { KeyInBackup::LeftOut } else { KeyInBackup::Included };
-    let (database, path) = (here.paths.database(), to.clone());
-    let made = blocking(move || Store::open(&database)?.backup(&path, key)).await?;
+    let made = Store::open(here.paths.database()).await?.backup(&to, key).await?;
     let shown = to.display().to_string();
     if here.json {
         let included = key == KeyInBackup::Included;
@@ -68,20 +67,16 @@ pub(super) async fn backup(here: &Here, backup: Backup) -> Result<ExitCode, Prob
 pub(super) async fn restore(here: &Here, restore: Restore) -> Result<ExitCode, Problem> {
     let from = here.cwd.join(restore.path);
     let (database, backup, label) = (here.paths.database(), from.clone(), stamp());
-    let restored = blocking(move || {
-        let restored = pml_store::restore(&backup, &database, &label)?;
-        let body = json!({ "backup": backup.display().to_string() });
-        let entry = Audit {
-            at: now_ms(),
-            principal: pml_model::Principal::local(),
-            run: None,
-            kind: "database restored",
-            body,
-        };
-        Store::open(&database)?.audit(vec![entry])?;
-        Ok::<_, pml_store::Error>(restored)
-    });
-    let restored = restored.await?;
+    let put_back = database.clone();
+    let restored = blocking(move || pml_store::restore(&backup, &put_back, &label)).await?;
+    let entry = Audit {
+        at: now_ms(),
+        principal: pml_model::Principal::local(),
+        run: None,
+        kind: "database restored",
+        body: json!({ "backup": from.display().to_string() }),
+    };
+    Store::open(database).await?.audit(vec![entry]).await?;
     if here.json {
         out::json(&json!({
             "restored": from.display().to_string(),

@@ -15,7 +15,6 @@ use crate::config::{self, Declared};
 use crate::knowledge;
 use crate::passphrase;
 use crate::problem::Problem;
-use crate::runtime::blocking;
 use crate::servers::Slot;
 
 /// One thing that was looked at.
@@ -111,9 +110,9 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
 
 /// Whether the database is as it was written: every page, and every row that decides.
 async fn database(app: &Arc<App>) -> Vec<Finding> {
-    let (store, shown) = (app.store.clone(), app.store.path().display().to_string());
+    let shown = app.store.path().display().to_string();
     let restore = || Some("end PML, then put a backup in its place with `pml restore PATH`".to_owned());
-    let whole = match blocking(move || store.check()).await {
+    let whole = match app.store.check().await {
         Ok(whole) => whole,
         Err(error) => {
             let Problem { message, hint, .. } = error.into();

@@ -15,7 +15,6 @@ use super::{Here, out};
 use crate::config::disk::{self, Creation};
 use crate::keys::{self, Wanted};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
@@ -50,12 +49,11 @@ pub(super) struct Create {
 
 pub(super) async fn run(here: &Here, keys: Keys) -> Result<ExitCode, Problem> {
     // Only the database is needed: a configuration that cannot be read is no reason not to revoke.
-    let path = here.paths.database();
-    let store = blocking(move || Store::open(&path)).await?;
+    let store = Store::open(here.paths.database()).await?;
     match keys {
         Keys::Create(create) => self::create(here, &store, create).await,
         Keys::List => {
-            let keys = blocking(move || store.keys()).await?;
+            let keys = store.keys().await?;
             list(here, &keys);
             Ok(ExitCode::SUCCESS)
         }

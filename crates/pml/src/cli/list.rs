@@ -16,7 +16,6 @@ use crate::catalogue::{HeldBack, difference};
 use crate::clock::now_ms;
 use crate::config::{self, Declared, Transport};
 use crate::problem::{Problem, unknown_server};
-use crate::runtime::blocking;
 use crate::sanitise::Sanitiser;
 
 /// Arguments of `pml list`.
@@ -124,9 +123,9 @@ fn show_held(held: &HeldBack) {
 
 /// What running gateways say; the best state where several do.
 async fn live_states(app: &App) -> Result<BTreeMap<ServerName, ServerState>, Problem> {
-    let (store, principal, now) = (app.store.clone(), app.principal.clone(), now_ms());
+    let now = now_ms();
     let mut best: BTreeMap<ServerName, ServerState> = BTreeMap::new();
-    for state in blocking(move || store.states(&principal, now)).await? {
+    for state in app.store.states(&app.principal, now).await? {
         let better = best.get(&state.server).is_none_or(|known| !known.state.starts_with("ready"));
         if better {
             best.insert(state.server.clone(), state);
@@ -188,8 +187,7 @@ async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
 const SHOWN_CHANGES: u32 = 50;
 
 async fn changes(here: &Here, app: &App) -> Result<(), Problem> {
-    let (store, principal) = (app.store.clone(), app.principal.clone());
-    let changes = blocking(move || store.recent_changes(&principal, SHOWN_CHANGES)).await?;
+    let changes = app.store.recent_changes(&app.principal, SHOWN_CHANGES).await?;
     if here.json {
         let all: Vec<_> = changes
             .iter()
@@ -221,8 +219,7 @@ async fn show_change(app: &App, change: &CatalogueChange) -> Result<(), Problem>
         short(&change.before),
         short(&change.after)
     ));
-    let (store, principal, tool) = (app.store.clone(), app.principal.clone(), change.tool.clone());
-    let history = blocking(move || store.definition_history(&principal, &tool)).await?;
+    let history = app.store.definition_history(&app.principal, &change.tool).await?;
     let known = |digest: &Option<pml_model::Digest>| {
         let known = history.iter().find(|known| Some(&known.digest) == digest.as_ref())?;
         known.definition.as_ref()

@@ -8,7 +8,6 @@ use pml_store::Store;
 use super::{Here, out};
 use crate::passphrase::{self, Door};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 
 pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
     if !std::io::stdin().is_terminal() {
@@ -16,8 +15,7 @@ pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
         return Err(Problem::new(Code::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
     }
     if passphrase::is_set(&here.paths)? {
-        let database = here.paths.database();
-        let store = blocking(move || Store::open(&database)).await?;
+        let store = Store::open(here.paths.database()).await?;
         let old = passphrase::ask_on_terminal("Passphrase as it is now: ").await?;
         if !passphrase::verify(&here.paths, &store, Door::Terminal, old.reveal()).await? {
             let forgotten = here.paths.passphrase();

@@ -22,7 +22,6 @@ use crate::execute::replay::{Recording, Replayed};
 use crate::flow;
 use crate::problem::{Code, Problem};
 use crate::report::{Operated, Report, Standing, Task};
-use crate::runtime::blocking;
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
@@ -135,8 +134,7 @@ async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
         before: list.before.as_deref().map(run_id).transpose()?,
         limit: list.limit,
     };
-    let (store, principal) = (app.store.clone(), app.principal.clone());
-    let rows = blocking(move || store.runs(&principal, &filter)).await?;
+    let rows = app.store.runs(&app.principal, &filter).await?;
     if here.json {
         out::json(&rows.iter().map(row_json).collect::<Vec<_>>());
         return Ok(ExitCode::SUCCESS);
@@ -193,8 +191,7 @@ fn row_json(row: &RunRow) -> serde_json::Value {
 }
 
 async fn row(app: &App, id: &RunId) -> Result<RunRow, Problem> {
-    let (store, principal, run) = (app.store.clone(), app.principal.clone(), id.clone());
-    blocking(move || store.run(&principal, &run)).await?.ok_or_else(|| crate::execute::no_run(id))
+    app.store.run(&app.principal, id).await?.ok_or_else(|| crate::execute::no_run(id))
 }
 
 async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Problem> {

@@ -20,7 +20,6 @@ use crate::config::edit::{self, Existing, Init, NewRule, NewServer};
 use crate::config::trust::Project;
 use crate::config::{self, Approval, Declared};
 use crate::problem::{Code, Problem, unknown_server};
-use crate::runtime::blocking;
 
 /// Arguments of `pml add`.
 #[derive(Debug, Args)]
@@ -332,9 +331,9 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
         return Err(unknown_server(name, config.servers.iter().map(|server| server.name.as_str())));
     }
     if let Ok(server) = ServerName::new(name) {
-        let store = pml_store::Store::open(&here.paths.database())?;
+        let store = pml_store::Store::open(here.paths.database()).await?;
         let principal = pml_model::Principal::local();
-        blocking(move || store.remove_server(&principal, &server)).await?;
+        store.remove_server(&principal, &server).await?;
     }
     if here.json {
         out::json(&serde_json::json!({ "removed": name, "config": here.paths.config }));

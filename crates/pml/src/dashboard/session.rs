@@ -173,7 +173,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().to_owned() };
         passphrase::set(&paths, "correct horse").await.unwrap();
-        let store = Store::open(&paths.database()).unwrap();
+        let store = Store::open(paths.database()).await.unwrap();
         (dir, Sessions::new(paths, store, Principal::local()))
     }
 

@@ -11,7 +11,6 @@ use super::Runs;
 use super::{Handle, LEASE_MS, Resumed, resume};
 use crate::clock::now_ms;
 use crate::problem::Problem;
-use crate::runtime::blocking;
 
 /// How often a process says that its runs are its own.
 const RENEWAL: Duration = Duration::from_secs(4);
@@ -19,7 +18,7 @@ const RENEWAL: Duration = Duration::from_secs(4);
 /// Sees to the runs that somebody has to see to: keeps our own, takes up those that are due.
 pub(crate) async fn keep(runs: Arc<Runs>, resumes: bool) {
     let mut purged = None;
-    let mut seen = None;
+    let (mut changes, mut seen) = (runs.store.changes(), None);
     loop {
         if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
             purged = Some(tokio::time::Instant::now());
@@ -27,11 +26,13 @@ pub(crate) async fn keep(runs: Arc<Runs>, resumes: bool) {
         }
         if resumes
             && !runs.is_closing()
-            && let Err(problem) = see_to_due(&runs, &mut seen).await
+            && let Err(problem) = see_to_due(&runs, changes.version(), &mut seen).await
         {
             tracing::warn!(%problem, "runs that are due could not be looked for");
         }
         tokio::select! {
+            () = changes.changed() => {}
+            // Times come without anything being changed.
             () = tokio::time::sleep(LOOK) => {}
             () = runs.stop.cancelled() => return,
         }
@@ -57,9 +58,8 @@ async fn renew(runs: &Runs) {
     if handles.is_empty() {
         return;
     }
-    let (store, leases) =
-        (runs.store.clone(), handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>());
-    match blocking(move || store.renew(&leases, now_ms() + LEASE_MS)).await {
+    let leases = handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>();
+    match runs.store.renew(&leases, now_ms() + LEASE_MS).await {
         Ok(lost) => {
             handles
                 .iter()
@@ -75,28 +75,25 @@ const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
 
 async fn purge(runs: &Runs) {
     let keep = i64::try_from(runs.settings.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
-    let store = runs.store.clone();
-    if let Err(error) = blocking(move || {
-        store.forget_allowed(now_ms() - ALLOWED_KEPT_MS)?;
-        store.purge(now_ms(), keep)
-    })
-    .await
-    {
+    let purged = match runs.store.forget_allowed(now_ms() - ALLOWED_KEPT_MS).await {
+        Ok(()) => runs.store.purge(now_ms(), keep).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = purged {
         tracing::warn!(%error, "old results could not be removed");
     }
 }
 
 /// Takes up what is due. `seen` is when the database was last looked at in earnest, and its version then: most of the
 /// time nothing has changed and no time has come.
-async fn see_to_due(runs: &Arc<Runs>, seen: &mut Option<Seen>) -> Result<(), Problem> {
-    let store = runs.store.clone();
+async fn see_to_due(runs: &Arc<Runs>, version: i64, seen: &mut Option<Seen>) -> Result<(), Problem> {
     let now = now_ms();
     let before = *seen;
     // After a sleep of the machine our own leases have lapsed, and nobody has a better right to them.
     if before.is_some_and(|before| now - before.orphans_at > LEASE_MS / 2) {
         renew(runs).await;
     }
-    let (found, next) = blocking(move || look(&store, before, now)).await?;
+    let (found, next) = look(&runs.store, version, before, now).await?;
     *seen = Some(next);
     let automatic = runs.settings.config().runs.resume;
     for found in found {
@@ -124,7 +121,7 @@ async fn take_up(runs: &Arc<Runs>, found: &Found) {
 }
 
 /// Ends the runs that may not wait any longer.
-fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
+async fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
     let expired = |run: Found| Audit {
         at: now,
         principal: run.principal,
@@ -132,8 +129,8 @@ fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
         kind: "expired",
         body: serde_json::json!({}),
     };
-    let gone: Vec<Audit> = store.expire(now)?.into_iter().map(expired).collect();
-    if gone.is_empty() { Ok(()) } else { store.audit(gone) }
+    let gone: Vec<Audit> = store.expire(now).await?.into_iter().map(expired).collect();
+    if gone.is_empty() { Ok(()) } else { store.audit(gone).await }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -146,11 +143,15 @@ struct Seen {
 /// How often it is looked whether the owners of runs still live.
 const ORPHANS_MS: i64 = 1_000;
 
-fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen), pml_store::Error> {
-    let version = store.data_version()?;
+async fn look(
+    store: &Store,
+    version: i64,
+    seen: Option<Seen>,
+    now: i64,
+) -> Result<(Vec<Found>, Seen), pml_store::Error> {
     let orphans_due = seen.is_none_or(|seen| now - seen.orphans_at >= ORPHANS_MS);
     if orphans_due {
-        store.interrupt_orphans(now)?;
+        store.interrupt_orphans(now).await?;
     }
     let quiet = seen.filter(|seen| {
         seen.version == version && !orphans_due && seen.next_wake.is_none_or(|wake| wake > now)
@@ -158,9 +159,9 @@ fn look(store: &Store, seen: Option<Seen>, now: i64) -> Result<(Vec<Found>, Seen
     if let Some(seen) = quiet {
         return Ok((Vec::new(), seen));
     }
-    expire(store, now)?;
-    store.end_expired_rules(now)?;
-    let found = store.due(now)?;
+    expire(store, now).await?;
+    store.end_expired_rules(now).await?;
+    let found = store.due(now).await?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
-    Ok((found, Seen { version, next_wake: store.next_wake()?, orphans_at }))
+    Ok((found, Seen { version, next_wake: store.next_wake().await?, orphans_at }))
 }

@@ -40,7 +40,7 @@ use crate::knowledge::cache::Ticket;
 use crate::plan::Plan;
 use crate::problem::{Code, Problem};
 use crate::report::{Progress, Report, Standing};
-use crate::runtime::{blocking, this_program};
+use crate::runtime::this_program;
 use crate::settings::Settings;
 use crate::tools::Toolset;
 pub(crate) use dag::{rehearse, schedule};
@@ -404,8 +404,8 @@ pub async fn ask_first(runs: &Arc<Runs>, asked: Asked, question: Approval) -> Re
     let approvals = &runs.settings.config().approvals;
     new.expires_at = Some(now + approvals.expire_ms());
     let question = (id, Question::Approval(question));
-    let (store, limit, stored) = (runs.store.clone(), approvals.open_limit(), question.clone());
-    match blocking(move || store.create_asking_run(new, stored, limit)).await? {
+    let (limit, stored) = (approvals.open_limit(), question.clone());
+    match runs.store.create_asking_run(new, stored, limit).await? {
         Opened::Made => {
             Ok(First::Waits(run, Standing::Waiting { question: Some(question), wake_at: None, in_flight: 0 }))
         }
@@ -511,8 +511,7 @@ pub async fn standing(runs: &Runs, principal: &Principal, id: &RunId) -> Result<
     if let Some(handle) = runs.here(id).filter(|handle| handle.principal == *principal) {
         return Ok(handle.standing());
     }
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    let stored = blocking(move || store.standing(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
+    let stored = runs.store.standing(principal, id).await?.ok_or_else(|| no_run(id))?;
     Ok(match stored.run.state {
         RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),
         RunState::Interrupted => Standing::Interrupted,

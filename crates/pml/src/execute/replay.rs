@@ -17,7 +17,6 @@ use super::{PATIENCE, no_run, take_worker};
 use crate::plan::Plan;
 use crate::problem::{Code, Problem};
 use crate::report::{Failure, Report};
-use crate::runtime::blocking;
 
 /// All that was recorded of a run: enough to run it again anywhere.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,8 +89,7 @@ pub enum Replayed {
 /// # Errors
 /// There is no such run, or its records are no longer kept.
 pub async fn recording(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| match error {
+    let recorded = runs.store.load(principal, id).await.map_err(|error| match error {
         pml_store::Error::NoRun { .. } => no_run(id),
         other => Problem::from(other),
     })?;

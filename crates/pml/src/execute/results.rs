@@ -16,7 +16,6 @@ use super::resume::understood;
 use crate::plan::{Bounds, DagTask, Granted, Nested};
 use crate::problem::{Code, Problem};
 use crate::report::{Called, Report, Task, TaskStatus};
-use crate::runtime::blocking;
 
 /// A run in a few words.
 #[derive(Debug)]
@@ -74,8 +73,7 @@ pub struct Page {
 /// # Errors
 /// There is no such run, or its records are no longer kept.
 pub async fn overview(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
+    let recorded = runs.store.load(principal, id).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
     let plan = Arc::new(plan);
     let mut observer = Observer::new(Arc::clone(&plan));
@@ -132,8 +130,7 @@ pub async fn result(
     id: &RunId,
     wanted: &Wanted,
 ) -> Result<Page, Problem> {
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| told(id, error))?;
+    let recorded = runs.store.load(principal, id).await.map_err(|error| told(id, error))?;
     let (plan, history) = understood(&recorded)?;
     let plan = Arc::new(plan);
     let dag = Dag::as_it_stood(&plan, &history);

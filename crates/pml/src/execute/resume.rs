@@ -27,7 +27,6 @@ use crate::plan::Pause;
 use crate::plan::{Asks, DagTask, Granted, Plan, TaskWork};
 use crate::problem::{Code, Problem};
 use crate::report::{Failure, Progress, Standing};
-use crate::runtime::blocking;
 
 /// Takes a run up again where its journal ends.
 ///
@@ -88,21 +87,17 @@ pub async fn resume(
 
 /// Whether a program is run, and not tasks that get workers of their own when they need them.
 async fn needs_worker(runs: &Runs, principal: &Principal, id: &RunId) -> Result<bool, Problem> {
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    let row = blocking(move || store.run(&whose, &run)).await?.ok_or_else(|| no_run(id))?;
+    let row = runs.store.run(principal, id).await?.ok_or_else(|| no_run(id))?;
     Ok(row.kind == RunKind::Code)
 }
 
 async fn claim(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Claim, Problem> {
     let now = now_ms();
-    let (store, owner) = (runs.store.clone(), runs.process.clone());
-    let (whose, run) = (principal.clone(), id.clone());
-    Ok(blocking(move || store.claim(&whose, &run, &owner, now + LEASE_MS, now)).await?)
+    Ok(runs.store.claim(principal, id, &runs.process, now + LEASE_MS, now).await?)
 }
 
 async fn load(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Recorded, Problem> {
-    let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-    Ok(blocking(move || store.load(&whose, &run)).await?)
+    Ok(runs.store.load(principal, id).await?)
 }
 
 /// What was recorded, as its writer meant it.
@@ -440,8 +435,7 @@ pub async fn pause(runs: &Arc<Runs>, principal: &Principal, id: &RunId) -> Resul
     let (plan, _) = understood(&load(runs, principal, id).await?)?;
     let text = match plan.dag().map(|dag| dag.pause) {
         Some(Pause::Manual) => {
-            let (store, whose, run) = (runs.store.clone(), principal.clone(), id.clone());
-            return Ok(blocking(move || store.want_pause(&whose, &run)).await?);
+            return Ok(runs.store.want_pause(principal, id).await?);
         }
         // It waits there anyway.
         Some(Pause::PerLayer) => return Ok(()),

@@ -19,7 +19,6 @@ use crate::execute::{self, TOOL_CHANGED, no_run};
 use crate::plan::Plan;
 use crate::problem::{Code, Problem};
 use crate::report::Standing;
-use crate::runtime::blocking;
 
 /// A question that is open.
 #[derive(Debug)]
@@ -102,8 +101,7 @@ impl std::fmt::Display for By {
 /// # Errors
 /// The database cannot be read.
 pub async fn asking(app: &App) -> Result<Vec<Open>, Problem> {
-    let store = app.store.clone();
-    let asking = blocking(move || store.asking()).await?;
+    let asking = app.store.asking().await?;
     let open = |asking: pml_store::Asking| Open {
         run: asking.run.id,
         principal: asking.run.principal,
@@ -126,8 +124,7 @@ pub async fn open_question(
     principal: &Principal,
     run: &RunId,
 ) -> Result<Option<(String, Question)>, Problem> {
-    let (store, whose, id) = (app.store.clone(), principal.clone(), run.clone());
-    let standing = blocking(move || store.standing(&whose, &id)).await?.ok_or_else(|| no_run(run))?;
+    let standing = app.store.standing(principal, run).await?.ok_or_else(|| no_run(run))?;
     Ok(standing.question)
 }
 
@@ -144,8 +141,7 @@ pub async fn answer(
     answer: Answer,
     by: &By,
 ) -> Result<(), Problem> {
-    let (store, id) = (app.store.clone(), run.clone());
-    let whose = blocking(move || store.whose(&id)).await?.ok_or_else(|| no_run(run))?;
+    let whose = app.store.whose(run).await?.ok_or_else(|| no_run(run))?;
     let said = in_words(&answer);
     let taken = take(app, &whose, run, question_id, answer, by).await;
     if let Err(problem) = &taken
@@ -155,8 +151,7 @@ pub async fn answer(
             "why": problem.message });
         let entry =
             Audit { at: now_ms(), principal: whose, run: Some(run.clone()), kind: "answer refused", body };
-        let store = app.store.clone();
-        blocking(move || store.audit(vec![entry])).await?;
+        app.store.audit(vec![entry]).await?;
     }
     taken
 }
@@ -192,8 +187,7 @@ async fn take(
         rules,
         audit: vec![audit(whose, run, question_id, &answer, by, now)],
     };
-    let (store, principal, id) = (app.store.clone(), whose.clone(), run.clone());
-    match blocking(move || store.answer(&principal, &id, new)).await? {
+    match app.store.answer(whose, run, new).await? {
         Answered::Stored => Ok(()),
         Answered::AlreadyAnswered => Err(answered(run)),
         Answered::Gone => Err(gone(run)),
@@ -251,10 +245,8 @@ pub async fn asks_nothing(app: &App, principal: &Principal, run: &RunId) -> Resu
             Some(_) | None => gone(format!("run `{run}` asks nothing any more: it is {}", report.state)),
         },
         Standing::Running(_) | Standing::Waiting { .. } | Standing::Interrupted | Standing::Elsewhere => {
-            let (store, whose, id) = (app.store.clone(), principal.clone(), run.clone());
             // The run may be about to end because the tool it asked for has changed.
-            match blocking(move || store.load(&whose, &id)).await.ok().and_then(|recorded| recorded.voided_by)
-            {
+            match app.store.load(principal, run).await.ok().and_then(|recorded| recorded.voided_by) {
                 Some(tool) => {
                     Problem::new(Code::ToolChanged, execute::changed_since_asked(&tool)).hint("run it anew")
                 }
@@ -266,8 +258,7 @@ pub async fn asks_nothing(app: &App, principal: &Principal, run: &RunId) -> Resu
 
 /// Why a question is not open: it has its answer, or nobody asks it.
 async fn closed(app: &App, whose: &Principal, run: &RunId, question_id: &str) -> Problem {
-    let (store, principal, id) = (app.store.clone(), whose.clone(), run.clone());
-    match blocking(move || store.load(&principal, &id)).await {
+    match app.store.load(whose, run).await {
         Ok(recorded) if recorded.answers.iter().any(|answer| answer.question_id == question_id) => {
             answered(run)
         }
@@ -392,12 +383,8 @@ fn new_rules(
 /// # Errors
 /// The database cannot be read, or the key file not be used.
 pub async fn rules(app: &App, principal: &Principal) -> Result<Vec<ApprovalRule>, Problem> {
-    let (store, whose) = (app.store.clone(), principal.clone());
-    Ok(blocking(move || {
-        store.end_expired_rules(now_ms())?;
-        store.rules(&whose)
-    })
-    .await?)
+    app.store.end_expired_rules(now_ms()).await?;
+    Ok(app.store.rules(principal).await?)
 }
 
 /// A standing rule is taken back: what it allowed is asked for again. That needs nobody's word, for it allows nothing.
@@ -420,8 +407,7 @@ pub async fn revoke_rule(
     let body =
         json!({ "rule": number, "tool": rule.tool, "definition": rule.definition, "by": by.to_string() });
     let audit = Audit { at: now, principal: principal.clone(), run: None, kind: "rule revoked", body };
-    let (store, whose) = (app.store.clone(), principal.clone());
-    match blocking(move || store.revoke_rule(&whose, number, now, vec![audit])).await? {
+    match app.store.revoke_rule(principal, number, now, vec![audit]).await? {
         true => Ok(ApprovalRule { revoked_at: Some(now), ..rule }),
         false => Err(none(format!("rule `{number}` does not count any more"))),
     }
@@ -430,8 +416,8 @@ pub async fn revoke_rule(
 /// Has a plan's question tell what is different from what a person last allowed.
 pub(super) async fn compare(app: &App, whose: &Principal, plan: &mut Plan) -> Result<(), Problem> {
     let Some(question) = &mut plan.question else { return Ok(()) };
-    let (store, principal, tools) = (app.store.clone(), whose.clone(), differs::tools(question));
-    let last = blocking(move || store.last_allowed(&principal, &tools)).await?;
+    let tools = differs::tools(question);
+    let last = app.store.last_allowed(whose, &tools).await?;
     differs::fill(question, &last);
     Ok(())
 }
@@ -441,20 +427,17 @@ pub(super) async fn by_rules(app: &App, whose: &Principal, plan: &mut Plan) -> R
     if plan.question.is_none() {
         return Ok(());
     }
-    let (store, principal, now) = (app.store.clone(), whose.clone(), now_ms());
-    let rules = blocking(move || {
-        store.end_expired_rules(now)?;
-        store.matching_rules(&principal, now)
-    })
-    .await?;
+    let now = now_ms();
+    app.store.end_expired_rules(now).await?;
+    let rules = app.store.matching_rules(whose, now).await?;
     let mut rules = counting(rules, plan.by);
     loop {
         let mut question = plan.question.clone();
         let allowed = allowed_by_rules(&mut question, &rules, plan.limits.calls, now);
         let mut revoked = None;
         for (number, _) in &allowed {
-            let (store, principal, rule) = (app.store.clone(), whose.clone(), *number);
-            if !blocking(move || store.use_rule(&principal, rule, now, Vec::new())).await? {
+            let rule = *number;
+            if !app.store.use_rule(whose, rule, now, Vec::new()).await? {
                 revoked = Some(*number);
             }
         }

@@ -22,7 +22,6 @@ use crate::knowledge::cache;
 use crate::planning::{Asked, Execution, Refused};
 use crate::problem::{Code, Problem};
 use crate::reuse::Binding;
-use crate::runtime::blocking;
 
 /// How many of the capabilities within one are told.
 const MOST_CONTAINED: u32 = 64;
@@ -36,8 +35,7 @@ pub async fn capabilities(
     principal: &Principal,
     wanted: Capabilities,
 ) -> Result<Vec<Capability>, Problem> {
-    let (store, whose) = (app.store.clone(), principal.clone());
-    Ok(blocking(move || store.capabilities(&whose, &wanted)).await?)
+    Ok(app.store.capabilities(principal, &wanted).await?)
 }
 
 /// One, by name or id.
@@ -45,12 +43,10 @@ pub async fn capabilities(
 /// # Errors
 /// There is none, or the database cannot be read.
 pub async fn capability(app: &App, principal: &Principal, name: &str) -> Result<Capability, Problem> {
-    let (store, whose, wanted) = (app.store.clone(), principal.clone(), name.to_owned());
-    let found = blocking(move || match CapabilityId::parse(&wanted) {
-        Ok(id) => store.capability(&whose, &id),
-        Err(_) => store.capability_named(&whose, &wanted),
-    })
-    .await?;
+    let found = match CapabilityId::parse(name) {
+        Ok(id) => app.store.capability(principal, &id).await?,
+        Err(_) => app.store.capability_named(principal, name).await?,
+    };
     found.ok_or_else(|| {
         Problem::new(Code::NotFound, format!("there is no capability `{}`", printable(name)))
             .hint("`pml capabilities list` shows them")
@@ -89,20 +85,17 @@ pub struct Contained {
 /// There is none, or the database cannot be read.
 pub async fn record(app: &App, principal: &Principal, name: &str) -> Result<Record, Problem> {
     let capability = capability(app, principal, name).await?;
-    let (store, whose, id) = (app.store.clone(), principal.clone(), capability.procedure.id.clone());
-    let (contains, cache) = blocking(move || {
-        let edges = store.edges_from(&whose, id.as_str(), Some(EdgeKind::Contains), MOST_CONTAINED)?;
-        let mut contains = Vec::with_capacity(edges.len());
-        for edge in edges {
-            let known = match CapabilityId::parse(&edge.to) {
-                Ok(inner) => store.capability(&whose, &inner)?,
-                Err(_) => None,
-            };
-            contains.push(Contained { name: known.map(|known| known.name), id: edge.to, count: edge.count });
-        }
-        Ok::<_, pml_store::Error>((contains, store.cache_use(&whose, &id, now_ms())?))
-    })
-    .await?;
+    let (store, id) = (&app.store, &capability.procedure.id);
+    let edges = store.edges_from(principal, id.as_str(), Some(EdgeKind::Contains), MOST_CONTAINED).await?;
+    let mut contains = Vec::with_capacity(edges.len());
+    for edge in edges {
+        let known = match CapabilityId::parse(&edge.to) {
+            Ok(inner) => store.capability(principal, &inner).await?,
+            Err(_) => None,
+        };
+        contains.push(Contained { name: known.map(|known| known.name), id: edge.to, count: edge.count });
+    }
+    let cache = store.cache_use(principal, id, now_ms()).await?;
     Ok(Record { success_rate: capability.statistics.success_rate(), capability, contains, cache })
 }
 
@@ -123,18 +116,16 @@ pub async fn page_of_traces(
     principal: &Principal,
     wanted: Traces,
 ) -> Result<PageOfTraces, Problem> {
-    let (store, whose) = (app.store.clone(), principal.clone());
     let limit = wanted.limit;
     // One more than the page has tells whether there is another.
     let wanted = Traces { limit: limit.saturating_add(1), ..wanted };
-    let read = move || match &wanted.after {
-        Some(after) if store.trace(&whose, after)?.is_none() => Ok(None),
-        Some(_) | None => store.traces(&whose, &wanted).map(Some),
-    };
-    let Some(mut traces) = blocking(read).await? else {
+    if let Some(after) = &wanted.after
+        && app.store.trace(principal, after).await?.is_none()
+    {
         return Err(Problem::new(Code::InvalidRequest, "`cursor` is not of a page of these traces")
             .hint("give `nextCursor` of the page before, or leave it out to begin"));
-    };
+    }
+    let mut traces = app.store.traces(principal, &wanted).await?;
     let more = traces.len() > limit as usize;
     traces.truncate(limit as usize);
     let next = traces.last().filter(|_| more).map(|last| last.id.clone());
@@ -160,8 +151,7 @@ pub async fn recent_traces(
 /// # Errors
 /// There is none, or the database cannot be read.
 pub async fn trace(app: &App, principal: &Principal, id: &str) -> Result<Trace, Problem> {
-    let (store, whose, wanted) = (app.store.clone(), principal.clone(), TraceId::written(id));
-    let found = blocking(move || store.trace(&whose, &wanted)).await?;
+    let found = app.store.trace(principal, &TraceId::written(id)).await?;
     found.ok_or_else(|| Problem::new(Code::NotFound, format!("there is no trace `{}`", printable(id))))
 }
 
@@ -203,9 +193,9 @@ pub async fn make_capability(
     };
     procedure.origin = Origin::Manual;
     let id = procedure.id.clone();
-    let (store, intent, name) = (app.store.clone(), sanitiser.text(&new.intent).into_owned(), new.name);
+    let (intent, name) = (sanitiser.text(&new.intent).into_owned(), new.name);
     let wanted = name.clone().unwrap_or_default();
-    match blocking(move || store.make_capability(procedure, name, &intent, now_ms())).await? {
+    match app.store.make_capability(procedure, name, &intent, now_ms()).await? {
         Made::New => Ok(id),
         Made::Known(id) => {
             Err(Problem::new(Code::InvalidRequest, format!("the same procedure is there already: {id}"))
@@ -255,8 +245,7 @@ pub async fn keep_results(
     if change.cacheable == Some(true) {
         only_reads(app, principal, &before).await?;
     }
-    let (store, whose, of) = (app.store.clone(), principal.clone(), id.clone());
-    if !blocking(move || store.set_cache_config(&whose, &of, &config, now_ms())).await? {
+    if !app.store.set_cache_config(principal, &id, &config, now_ms()).await? {
         return Err(Problem::new(Code::NotFound, format!("capability `{id}` is gone")));
     }
     capability(app, principal, id.as_str()).await
@@ -296,8 +285,7 @@ pub async fn rename_capability(
 ) -> Result<CapabilityId, Problem> {
     check_name(name)?;
     let id = capability(app, principal, which).await?.procedure.id;
-    let (store, whose, of, new) = (app.store.clone(), principal.clone(), id.clone(), name.to_owned());
-    match blocking(move || store.rename_capability(&whose, &of, &new)).await? {
+    match app.store.rename_capability(principal, &id, name).await? {
         Renamed::Done => Ok(id),
         Renamed::NameTaken => Err(taken(name)),
         Renamed::Unknown => Err(Problem::new(Code::NotFound, format!("capability `{id}` is gone"))),
@@ -316,8 +304,7 @@ pub async fn forget_intent(
 ) -> Result<CapabilityId, Problem> {
     let found = capability(app, principal, which).await?;
     let id = found.procedure.id;
-    let (store, whose, of, text) = (app.store.clone(), principal.clone(), id.clone(), intent.to_owned());
-    if blocking(move || store.forget_intent(&whose, &of, &text, now_ms())).await? {
+    if app.store.forget_intent(principal, &id, intent, now_ms()).await? {
         return Ok(id);
     }
     let served: Vec<String> =
@@ -340,8 +327,7 @@ pub async fn delete_capability(
     which: &str,
 ) -> Result<CapabilityId, Problem> {
     let id = capability(app, principal, which).await?.procedure.id;
-    let (store, whose, of) = (app.store.clone(), principal.clone(), id.clone());
-    blocking(move || store.delete_capability(&whose, &of, now_ms())).await?;
+    app.store.delete_capability(principal, &id, now_ms()).await?;
     Ok(id)
 }
 
@@ -360,8 +346,7 @@ pub async fn merge_capabilities(
     if target == source {
         return Err(Problem::new(Code::InvalidRequest, "a capability cannot be merged with itself"));
     }
-    let (store, whose, of) = (app.store.clone(), principal.clone(), target.clone());
-    blocking(move || store.merge_capabilities(&whose, &of, &source, now_ms())).await?;
+    app.store.merge_capabilities(principal, &target, &source, now_ms()).await?;
     Ok(target)
 }
 
@@ -370,8 +355,7 @@ pub async fn merge_capabilities(
 /// # Errors
 /// The database cannot be written.
 pub async fn relearn(app: &App) -> Result<usize, Problem> {
-    let store = app.store.clone();
-    Ok(blocking(move || store.relearn(now_ms())).await?)
+    Ok(app.store.relearn(now_ms()).await?)
 }
 
 /// Which kept results were dropped, latest first.
@@ -383,8 +367,7 @@ pub async fn dropped_results(
     principal: &Principal,
     limit: u32,
 ) -> Result<Vec<CacheDrop>, Problem> {
-    let (store, whose) = (app.store.clone(), principal.clone());
-    Ok(blocking(move || store.cache_log(&whose, limit)).await?)
+    Ok(app.store.cache_log(principal, limit).await?)
 }
 
 /// Drops all kept results; says how many there were.
@@ -392,8 +375,7 @@ pub async fn dropped_results(
 /// # Errors
 /// The database cannot be written.
 pub async fn drop_results(app: &App, principal: &Principal) -> Result<u64, Problem> {
-    let (store, whose) = (app.store.clone(), principal.clone());
-    Ok(blocking(move || store.drop_cached(&whose, Dropped::All, "somebody wished it", now_ms())).await?)
+    Ok(app.store.drop_cached(principal, Dropped::All, "somebody wished it", now_ms()).await?)
 }
 
 /// Programs call it as `capabilities.<name>`.

@@ -16,7 +16,6 @@ use crate::approve::{Effect, Mode};
 use crate::catalogue::{Snapshot, Tool};
 use crate::discover;
 use crate::knowledge::graph::{fields_of, output_of};
-use crate::runtime::blocking;
 use crate::suggest::{self, Example, Step, SuggestedDag, deprecated, effect};
 
 /// How many tools are looked at for each step.
@@ -191,9 +190,8 @@ fn reads(app: &App, tool: &Tool) -> bool {
 async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Vec<Example> {
     let id = tool.to_string();
     let Some(known) = app.knowledge.memory.that_uses(principal, &id) else { return Vec::new() };
-    let (store, principal) = (app.store.clone(), principal.clone());
     let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: 1, after: None };
-    let traces = match blocking(move || store.traces(&principal, &wanted)).await {
+    let traces = match app.store.traces(principal, &wanted).await {
         Ok(traces) => traces,
         Err(error) => {
             tracing::debug!(%error, "calls that worked could not be read");

@@ -16,7 +16,6 @@ use crate::plan::Plan;
 use crate::planning::Execution;
 use crate::problem::Problem;
 use crate::report::Standing;
-use crate::runtime::blocking;
 
 /// Marks what is asked for, where a person may be asked about it.
 ///
@@ -43,8 +42,7 @@ pub(super) async fn mark(app: &App, asked: &Execution, plan: &Plan) -> Result<Op
     for tool in &plan.tools {
         words.extend([tool.id.to_string(), tool.digest.as_str().to_owned()]);
     }
-    let store = app.store.clone();
-    Ok(Some(blocking(move || store.mark_request(&words)).await?))
+    Ok(Some(app.store.mark_request(&words).await?))
 }
 
 /// The run of the same request whose question is open.
@@ -52,8 +50,7 @@ pub(super) async fn mark(app: &App, asked: &Execution, plan: &Plan) -> Result<Op
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn open(app: &App, principal: &Principal, mark: &str) -> Result<Option<Executed>, Problem> {
-    let (store, whose, mark) = (app.store.clone(), principal.clone(), mark.to_owned());
-    let Some(id) = blocking(move || store.asked_already(&whose, &mark, now_ms())).await? else {
+    let Some(id) = app.store.asked_already(principal, mark, now_ms()).await? else {
         return Ok(None);
     };
     Ok(match execute::standing(&app.runs, principal, &id).await? {

@@ -15,7 +15,6 @@ use crate::execute::{self, no_run};
 use crate::planning;
 use crate::planning::{Refused, Setting};
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 
 /// Answers a run that waits after a layer with other tasks; the name of its question.
 ///
@@ -34,8 +33,7 @@ pub async fn replan(
             .hint("start it with `options.perLayerValidation`, and replan when it answers `layer_complete`")
             .into());
     };
-    let (store, whose, run) = (app.store.clone(), principal.clone(), id.clone());
-    let recorded = blocking(move || store.load(&whose, &run)).await.map_err(|error| match error {
+    let recorded = app.store.load(principal, id).await.map_err(|error| match error {
         pml_store::Error::NoRun { .. } => no_run(id),
         other => other.into(),
     })?;

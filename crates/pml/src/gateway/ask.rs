@@ -21,7 +21,6 @@ use crate::approve::words;
 use crate::flow::{self, By};
 use crate::problem::{Code, Problem};
 use crate::report::Standing;
-use crate::runtime::blocking;
 
 /// The longest question a client is asked to show: nobody may allow what they have not seen, and what a client cuts
 /// off is not known.
@@ -166,8 +165,7 @@ pub(super) async fn retried(
 async fn is_of_ours(app: &App, state: &str) -> bool {
     let named = state.strip_prefix(OUR_STATE).and_then(|rest| rest.split('.').next());
     let Some(Ok(id)) = named.map(RunId::parse) else { return false };
-    let store = app.store.clone();
-    !matches!(blocking(move || store.whose(&id)).await, Ok(None))
+    !matches!(app.store.whose(&id).await, Ok(None))
 }
 
 /// By whom an answer of this client's is: its key says whether a person sits in front of it, and nothing else does.
@@ -273,6 +271,5 @@ async fn mark(app: &App, request: &Incoming, id: &RunId, name: &str) -> Result<S
     let asked = asked.to_raw();
     let asked = canonical(asked.get()).unwrap_or_else(|_| asked.get().to_owned());
     let words = [id.to_string(), name.to_owned(), request.client.principal.0.clone(), asked];
-    let store = app.store.clone();
-    Ok(blocking(move || store.mark_request(&words)).await?)
+    Ok(app.store.mark_request(&words).await?)
 }

@@ -255,8 +255,8 @@ impl Cache {
             }
             self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
         }
-        let (store, key) = (knowledge.store.clone(), ticket.stored()?);
-        match blocking(move || store.cached(&key, now_ms())).await {
+        let key = ticket.stored()?;
+        match knowledge.store.cached(&key, now_ms()).await {
             Ok(found) => {
                 let found = found?;
                 still_holds(knowledge, &found.stamps).await.then(|| Hit {
@@ -324,10 +324,8 @@ impl Cache {
         let (Some(capability), Some(asked)) = (ticket.capability.clone(), ticket.intent.clone()) else {
             return None;
         };
-        let (store, principal, epoch) =
-            (knowledge.store.clone(), ticket.principal.clone(), ticket.known_by());
-        let kept =
-            blocking(move || store.cached_for_intents(&principal, &capability, &epoch, now_ms())).await;
+        let epoch = ticket.known_by();
+        let kept = knowledge.store.cached_for_intents(&ticket.principal, &capability, &epoch, now_ms()).await;
         let kept = kept
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;

@@ -9,7 +9,6 @@ use pml_store::{Dropped, Order, Traces};
 use super::{Knowledge, Known};
 use crate::catalogue::Snapshot;
 use crate::clock::now_ms;
-use crate::runtime::blocking;
 
 /// How many runs of a capability are tried on a changed tool.
 const RUNS: usize = 5;
@@ -36,12 +35,11 @@ pub(crate) async fn check(knowledge: &Knowledge) {
         if because.is_none() && known.state == State::Active {
             continue;
         }
-        let (store, whose, id) = (knowledge.store.clone(), known.owner.clone(), known.id.clone());
-        let marked = blocking(move || match because {
-            Some(because) => store.degrade(&whose, &id, &because, now_ms()),
-            None => store.may_work_again(&whose, &id, BACK),
-        });
-        if let Err(error) = marked.await {
+        let marked = match because {
+            Some(because) => knowledge.store.degrade(&known.owner, &known.id, &because, now_ms()).await,
+            None => knowledge.store.may_work_again(&known.owner, &known.id, BACK).await,
+        };
+        if let Err(error) = marked {
             tracing::warn!(%error, capability = %known.id, "a capability could not be marked");
         }
     }
@@ -80,9 +78,12 @@ async fn problem(
 /// Results that another tool gave say nothing of this one. Those of other capabilities stay: they may have been got with the
 /// tool as it is now.
 async fn forget_results(knowledge: &Knowledge, known: &Known, tool: &str) -> Result<(), pml_store::Error> {
-    let (store, whose, id) = (knowledge.store.clone(), known.owner.clone(), known.id.clone());
     let because = format!("the definition of `{tool}` changed");
-    blocking(move || store.drop_cached(&whose, Dropped::Outdated(&id), &because, now_ms())).await.map(drop)
+    knowledge
+        .store
+        .drop_cached(&known.owner, Dropped::Outdated(&known.id), &because, now_ms())
+        .await
+        .map(drop)
 }
 
 /// Why a tool would not take what it was given in earlier runs.
@@ -104,9 +105,8 @@ async fn refused(
 async fn worked(knowledge: &Knowledge, known: &Known) -> Result<Vec<Trace>, pml_store::Error> {
     let (mut worked, mut after) = (Vec::new(), None);
     for _ in 0..PAGES {
-        let (store, whose) = (knowledge.store.clone(), known.owner.clone());
         let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: PAGE, after };
-        let page = blocking(move || store.traces(&whose, &wanted)).await?;
+        let page = knowledge.store.traces(&known.owner, &wanted).await?;
         after = page.last().map(|trace| trace.id.clone());
         let ran = |trace: &Trace| !trace.cached && trace.status.evidence() == Some(true);
         worked.extend(page.into_iter().filter(ran));

@@ -186,7 +186,9 @@ impl Embeddings {
         let reader = self.reader();
         if reader.model.is_there() {
             for principal in principals {
-                reader.take(self.store.vectors(principal, &reader.model.name())?.into_iter().collect());
+                reader.take(
+                    self.store.blocking().vectors(principal, &reader.model.name())?.into_iter().collect(),
+                );
             }
         }
         Ok(())

@@ -41,8 +41,7 @@ fn judge_beside(known: &Known, intents: &[&str], intent: &str, arguments: &Map<S
 /// Checks all intents that were not checked with this version of the analysis.
 pub(super) async fn check_all(knowledge: &Knowledge) {
     loop {
-        let store = knowledge.store.clone();
-        let left = match blocking(move || store.with_unchecked_intents(ANALYSIS_VERSION, TOGETHER)).await {
+        let left = match knowledge.store.with_unchecked_intents(ANALYSIS_VERSION, TOGETHER).await {
             Ok(left) => left,
             Err(error) => {
                 tracing::warn!(%error, "the intents of capabilities could not be checked");
@@ -67,20 +66,17 @@ async fn check(
     id: &CapabilityId,
 ) -> Result<(), pml_store::Error> {
     let known = knowledge.memory.named(principal, id.as_str()).await?;
-    let (store, whose, which) = (knowledge.store.clone(), principal.clone(), id.clone());
-    blocking(move || {
-        let served = store.served_intents(&whose, &which)?;
-        let (fit, unfit) = match &known {
-            Some(known) => sorted(known, &served),
-            // It is gone, or is another's by now.
-            None => (served.into_iter().map(|served| served.text).collect(), Vec::new()),
-        };
-        if !unfit.is_empty() {
-            tracing::info!(capability = %which, dropped = unfit.len(), "intents that contradict a capability are no longer served by it");
-        }
-        store.settle_intents(&whose, &which, ANALYSIS_VERSION, fit, unfit)
+    let served = knowledge.store.served_intents(principal, id).await?;
+    let (fit, unfit) = blocking(move || match &known {
+        Some(known) => sorted(known, &served),
+        // It is gone, or is another's by now.
+        None => (served.into_iter().map(|served| served.text).collect(), Vec::new()),
     })
-    .await
+    .await;
+    if !unfit.is_empty() {
+        tracing::info!(capability = %id, dropped = unfit.len(), "intents that contradict a capability are no longer served by it");
+    }
+    knowledge.store.settle_intents(principal, id, ANALYSIS_VERSION, fit, unfit).await
 }
 
 /// The intents that fit and those that do not, as if each had been compared when it was first served.

@@ -11,7 +11,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{Knowledge, Learned, Observed, check, intents};
 use crate::clock::now_ms;
-use crate::runtime::blocking;
 
 /// How many traces are learned from at a time.
 const TOGETHER: usize = 500;
@@ -27,6 +26,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Learns from what runs leave behind, as long as the program runs.
 pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
     let mut looks = tokio::time::interval(LOOK);
+    let mut changes = knowledge.store.changes();
     let (mut seen, mut observed) = (None, None);
     let mut expired = Instant::now();
     drop_expired(&knowledge).await;
@@ -39,7 +39,7 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
         let learned = learn_all(&knowledge).await;
         intents::check_all(&knowledge).await;
         // Another process may have learned it.
-        let changed = knowledge.store.data_version().ok().filter(|version| seen != Some(*version));
+        let changed = Some(changes.version()).filter(|version| seen != Some(*version));
         let fresh =
             knowledge.principals().iter().any(|(_, learned)| !learned.is_read.load(Ordering::Acquire));
         if (learned || changed.is_some() || fresh)
@@ -58,9 +58,9 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
 /// Drops results whose time is over; they are not given out anyway.
 async fn drop_expired(knowledge: &Knowledge) {
     for (principal, _) in knowledge.principals() {
-        let store = knowledge.store.clone();
-        let dropped = move || store.drop_cached(&principal, Dropped::Expired, "its time was over", now_ms());
-        if let Err(error) = blocking(dropped).await {
+        let because = "its time was over";
+        let dropped = knowledge.store.drop_cached(&principal, Dropped::Expired, because, now_ms()).await;
+        if let Err(error) = dropped {
             tracing::debug!(%error, "results whose time is over could not be dropped");
         }
     }
@@ -69,16 +69,20 @@ async fn drop_expired(knowledge: &Knowledge) {
 /// Reads again what became of the calls of tools, for everybody whose knowledge is held in memory.
 async fn observe(knowledge: &Knowledge) {
     for (principal, learned) in knowledge.principals() {
-        let store = knowledge.store.clone();
-        if let Err(error) = blocking(move || read_observed(&store, &principal, &learned)).await {
+        if let Err(error) = read_observed(&knowledge.store, &principal, &learned).await {
             tracing::debug!(%error, "what tools were seen to give could not be read");
         }
     }
 }
 
-fn read_observed(store: &Store, principal: &Principal, learned: &Learned) -> Result<(), pml_store::Error> {
-    *learned.uses.write() = Arc::new(store.tool_uses(principal)?.into_iter().collect());
-    let seen = store.observed_all(principal)?.into_iter();
+async fn read_observed(
+    store: &Store,
+    principal: &Principal,
+    learned: &Learned,
+) -> Result<(), pml_store::Error> {
+    let uses = store.tool_uses(principal).await?;
+    *learned.uses.write() = Arc::new(uses.into_iter().collect());
+    let seen = store.observed_all(principal).await?.into_iter();
     let seen: Observed = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
     learned.is_read.store(true, Ordering::Release);
     let mut observed = learned.observed.write();
@@ -112,8 +116,7 @@ pub(crate) async fn checking_task(knowledge: Arc<Knowledge>) {
 pub(crate) async fn learn_all(knowledge: &Knowledge) -> bool {
     let mut any = false;
     loop {
-        let store = knowledge.store.clone();
-        match blocking(move || store.learn(TOGETHER, now_ms())).await {
+        match knowledge.store.learn(TOGETHER, now_ms()).await {
             Ok(learned) => {
                 any |= learned.traces > 0;
                 if !learned.left {

@@ -12,8 +12,9 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 use pml_model::capability::State;
+use pml_model::learning::CallCounts;
 use pml_model::{CapabilityId, Digest, Principal};
-use pml_store::{CallCounts, ObservedSchema, Store};
+use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
 
 use super::embeddings::{self, Embeddings, Wanted};
@@ -208,16 +209,11 @@ impl Memory {
         let known = self.index.read().version();
         // One number, read in less time than another thread takes to begin.
         if self.store.capability_version()? != known {
-            let memory = Arc::clone(self);
-            blocking(move || memory.read_changes(known)).await?;
+            let (memory, changes) = (Arc::clone(self), self.store.capabilities_since(known).await?);
+            // After a start these are all capabilities.
+            blocking(move || memory.index.write().take(changes)).await;
         }
         *self.compared.write() = Some(now);
-        Ok(())
-    }
-
-    fn read_changes(&self, known: i64) -> Result<(), pml_store::Error> {
-        let changes = self.store.capabilities_since(known)?;
-        self.index.write().take(changes);
         Ok(())
     }
 }
@@ -230,7 +226,7 @@ mod tests {
     #[test]
     fn a_secret_that_was_replaced_stays_one() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("pml.db")).unwrap();
+        let store = Store::from(pml_store::BlockingStore::open(&dir.path().join("pml.db")).unwrap());
         let memory = Memory::new(store, [KnownSecret::new(Certainty::Certain, "first-Zq81kP")]);
         memory.also_secret([KnownSecret::new(Certainty::Certain, "second-Wm37xT")]);
         let text = memory.sanitiser().text("first-Zq81kP and second-Wm37xT").into_owned();

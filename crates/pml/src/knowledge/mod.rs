@@ -194,7 +194,7 @@ impl Knowledge {
         if let Some(graph) = learned.graph().filter(|graph| graph.is_of(&of)) {
             return Ok(graph);
         }
-        let edges = self.store.edges(principal)?;
+        let edges = self.store.blocking().edges(principal)?;
         let graph = Arc::new(ToolGraph::new(of, &self.memory.active(principal), edges));
         *learned.graph.write() = Some(Arc::clone(&graph));
         Ok(graph)

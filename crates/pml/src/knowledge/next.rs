@@ -59,7 +59,9 @@ impl Knowledge {
     ) -> Vec<Next> {
         // A few rows each, read in less time than another thread takes to begin.
         let read = |item: Option<&str>| match item {
-            Some(item) => self.store.edges_from(principal, item, Some(EdgeKind::Follows), LOOKED_AT),
+            Some(item) => {
+                self.store.blocking().edges_from(principal, item, Some(EdgeKind::Follows), LOOKED_AT)
+            }
             None => Ok(Vec::new()),
         };
         let after_run = read(capability.map(CapabilityId::as_str));

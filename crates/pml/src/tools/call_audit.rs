@@ -137,8 +137,7 @@ impl CallAudit {
     /// The log cannot be written, or the program is about to end; then the call must not be made.
     pub(crate) async fn note(&self, call: DirectCall) -> Result<(), Problem> {
         if let Decision::Denied(_) = call.decision {
-            let store = self.store.clone();
-            return Ok(blocking(move || store.audit(vec![call.entry()])).await?);
+            return Ok(self.store.audit(vec![call.entry()]).await?);
         }
         let call = match self.queue.try_send(call) {
             Ok(()) => return Ok(()),
@@ -187,17 +186,10 @@ async fn keep(store: Store, mut entries: mpsc::Receiver<DirectCall>, closing: Ca
 
 /// Stores a batch, again and again until it is stored or the program ends.
 async fn write(store: &Store, batch: Vec<DirectCall>, closing: &CancellationToken) {
-    let mut rows: Vec<Audit> = Vec::new();
-    let mut batch = Some(batch);
+    // A batch is large enough to be written out on a thread that serves no requests.
+    let rows: Vec<Audit> = blocking(move || batch.iter().map(DirectCall::entry).collect()).await;
     loop {
-        let (store, given, known) = (store.clone(), batch.take(), rows);
-        let (stored, kept) = blocking(move || {
-            let rows = given.map_or(known, |batch| batch.iter().map(DirectCall::entry).collect());
-            (store.audit(rows.clone()), rows)
-        })
-        .await;
-        rows = kept;
-        let Err(error) = stored else { return };
+        let Err(error) = store.audit(rows.clone()).await else { return };
         tracing::error!(%error, calls = rows.len(), "direct calls could not be written into the audit log");
         if closing.is_cancelled() {
             return;

@@ -27,7 +27,6 @@ use crate::clock::now_ms;
 use crate::config::{self, Config, Definitions, TooWide, Transport};
 use crate::epoch::Epoch;
 use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
 use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
 use crate::settings::Settings;
 use crate::validate::Validators;
@@ -223,9 +222,11 @@ impl Toolset {
         self.call_audit.close().await;
         self.epoch.settle().await;
         if let Some(process) = &self.process {
-            let (store, process) = (self.store.clone(), process.clone());
-            let leave = move || store.clear_states(&process).and_then(|()| store.leave(vec![process]));
-            if let Err(error) = blocking(leave).await {
+            let left = match self.store.clear_states(process).await {
+                Ok(()) => self.store.leave(vec![process.clone()]).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = left {
                 tracing::debug!(%error, "published states stay until the next process clears them");
             }
         }
@@ -253,13 +254,10 @@ impl Toolset {
     }
 
     async fn known(&self) -> Result<Known, Problem> {
-        let (store, principal) = (self.store.clone(), installation());
-        let known = move || {
-            // In this order: what is accepted in between is accepted.
-            let manifests = store.manifests(&principal)?;
-            Ok::<_, pml_store::Error>(Known { manifests, accepted: store.accepted_definitions(&principal)? })
-        };
-        Ok(blocking(known).await?)
+        let principal = installation();
+        // In this order: what is accepted in between is accepted.
+        let manifests = self.store.manifests(&principal).await?;
+        Ok(Known { manifests, accepted: self.store.accepted_definitions(&principal).await? })
     }
 
     /// Puts the tools of the built-in servers and of what is stored in force.
@@ -364,14 +362,10 @@ impl Toolset {
                 Definitions::Follow => Welcome::Always,
             },
         };
-        let (store, principal, now) = (self.store.clone(), installation(), now_ms());
+        let principal = installation();
         let own = (listing.server.clone(), listing.launch.clone(), listing.tools.clone());
-        let (change, manifest) = blocking(move || {
-            let server = listing.server.clone();
-            let change = store.record_manifest(&principal, listing, now)?;
-            Ok::<_, pml_store::Error>((change, store.manifest(&principal, &server)?))
-        })
-        .await?;
+        let change = self.store.record_manifest(&principal, listing, now_ms()).await?;
+        let manifest = self.store.manifest(&principal, slot.name()).await?;
         self.remember_live(own, manifest);
         for changed in &change.changed {
             tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
@@ -431,10 +425,8 @@ impl Toolset {
     async fn publish(&self, server: &ServerName) {
         let (Some(process), Some(slot)) = (self.process.clone(), self.servers.get(server)) else { return };
         let state = describe_status(&slot.status());
-        let (store, principal, server, now) = (self.store.clone(), installation(), server.clone(), now_ms());
-        if let Err(error) =
-            blocking(move || store.publish_state(&principal, &process, &server, &state, now)).await
-        {
+        let (principal, server, now) = (installation(), server.clone(), now_ms());
+        if let Err(error) = self.store.publish_state(&principal, &process, &server, &state, now).await {
             tracing::debug!(%error, "the state of a server could not be published");
         }
     }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pml::config::Paths;
 use pml_model::question::{Answer, Answerer, Approval, Arguments, Asked, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
-use pml_store::{Change, NewRun, Process, RunKind, Store, Urgency};
+use pml_store::{BlockingStore, Change, NewRun, Process, RunKind, Urgency};
 
 use serde_json::json;
 
@@ -104,8 +104,8 @@ impl Place {
         recorded.answers.into_iter().map(|stored| stored.answer).collect()
     }
 
-    pub fn store(&self) -> Store {
-        Store::open(&self.home.path("pml.db")).unwrap()
+    pub fn store(&self) -> BlockingStore {
+        BlockingStore::open(&self.home.path("pml.db")).unwrap()
     }
 }
 

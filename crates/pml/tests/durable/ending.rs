@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pml_model::{Principal, RunId};
-use pml_store::Store;
+use pml_store::BlockingStore;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, group_of, signal};
@@ -92,7 +92,7 @@ fn killed_while_ending(end: impl FnOnce(&mut Gateway, u64, &str)) -> (Home, Stri
     Ledger::of(&home).wait_for("done", "add");
     let id = listed(&home)[0]["workflowId"].as_str().unwrap().to_owned();
     end(&mut gateway, request, &id);
-    let store = Store::open(&home.path("pml.db")).unwrap();
+    let store = BlockingStore::open(&home.path("pml.db")).unwrap();
     let run = RunId::parse(&id).unwrap();
     eventually("it is known how it is to end", || {
         store.load(&Principal::local(), &run).is_ok_and(|recorded| recorded.wish.is_some())

@@ -5,13 +5,13 @@
 use std::path::Path;
 
 use pml_model::{Principal, RunId};
-use pml_store::{Filter, Kind, Recorded, RunRow, Store};
+use pml_store::{BlockingStore, Filter, Kind, Recorded, RunRow};
 
 use crate::harness::Home;
 
 /// The database as it was at one moment when nobody wrote to it.
 pub struct Journal {
-    store: Option<Store>,
+    store: Option<BlockingStore>,
     _dir: tempfile::TempDir,
 }
 
@@ -40,8 +40,8 @@ impl Journal {
 }
 
 /// A gateway that was killed before it made one leaves no database.
-fn open(path: &Path) -> Option<Store> {
-    path.exists().then(|| Store::open(path).unwrap_or_else(|error| panic!("{error}")))
+fn open(path: &Path) -> Option<BlockingStore> {
+    path.exists().then(|| BlockingStore::open(path).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A call as far as the journal knows.

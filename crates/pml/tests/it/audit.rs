@@ -1,7 +1,7 @@
 //! `pml audit`: what the log tells, and that a changed byte of it is noticed.
 
 use pml_model::{Principal, RunId};
-use pml_store::{Audit, Store};
+use pml_store::{Audit, BlockingStore};
 use serde_json::{Value, json};
 
 use crate::harness::Home;
@@ -16,7 +16,7 @@ fn home(words: &[&str]) -> Home {
         kind: "decided",
         body: json!({ "reason": word }),
     };
-    let store = Store::open(&home.path("pml.db")).unwrap();
+    let store = BlockingStore::open(&home.path("pml.db")).unwrap();
     store.audit((0..).zip(words).map(entry).collect()).unwrap();
     home
 }
@@ -95,7 +95,7 @@ fn a_database_put_back_from_before_is_noticed() {
         kind: "decided",
         body: json!({ "reason": "later" }),
     };
-    Store::open(&home.path("pml.db")).unwrap().audit(vec![later]).unwrap();
+    BlockingStore::open(&home.path("pml.db")).unwrap().audit(vec![later]).unwrap();
     std::fs::write(home.path("pml.db"), before).unwrap();
     let verified = home.run(&["audit", "verify"]);
     assert_eq!(verified.code, 1, "{verified:?}");

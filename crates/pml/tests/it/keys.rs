@@ -1,7 +1,7 @@
 //! Keys of clients: who can make one, what it is good for, and that a revoked one is good for nothing.
 
 use pml_model::{KeyId, Principal};
-use pml_store::Store;
+use pml_store::BlockingStore;
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Served, eventually, text};
@@ -22,7 +22,7 @@ fn listed(home: &Home) -> Vec<Value> {
 }
 
 fn revoke(home: &Home, number: i64) {
-    let store = Store::open(&home.path("pml.db")).unwrap();
+    let store = BlockingStore::open(&home.path("pml.db")).unwrap();
     store.revoke_key(&Principal::local(), KeyId(number), 1).unwrap().unwrap();
 }
 

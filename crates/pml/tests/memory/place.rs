@@ -3,7 +3,7 @@
 use pml_model::capability::Capability;
 use pml_model::trace::Trace;
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
-use pml_store::{Capabilities, Store};
+use pml_store::{BlockingStore, Capabilities};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -91,8 +91,8 @@ impl Place {
     }
 
     /// The database.
-    pub fn store(&self) -> Store {
-        Store::open(&self.home.path("pml.db")).unwrap()
+    pub fn store(&self) -> BlockingStore {
+        BlockingStore::open(&self.home.path("pml.db")).unwrap()
     }
 
     /// Waits until everything is learned from.

@@ -109,7 +109,7 @@ fn optional_links_report_until_the_chain_ends() {
 #[test]
 fn operations_begin_when_all_that_they_work_on_is_there() {
     let shows = |source: &str, expected: &str| {
-        let emitted = emitted(source, marked(&[Place::Operation])).expect("it can be emitted");
+        let emitted = emitted(source, marked(&[ProbePlace::Operation])).expect("it can be emitted");
         let js = emitted.js.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(js.contains(expected), "{source}\n\n{js}");
         assert_eq!(run(&emitted).did, run(&plain(source)).did, "{js}");
@@ -121,7 +121,7 @@ fn operations_begin_when_all_that_they_work_on_is_there() {
     shows("return args.list?.flat()", "__pml.got(__pml.may(1), args.list?.flat(...__pml.doing(1)))");
     // What threw never ended, and what did not happen gave nothing.
     check(
-        &[Place::Operation],
+        &[ProbePlace::Operation],
         "for (const t of ['{', '1']) try { JSON.parse(t) } catch { } for (const l of [[1], null]) l?.at(0)",
         &["did 1 0", "did 2 0", "got 2 0"],
     );

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use pml_model::capability::{CacheConfig, Invalidation};
 use pml_model::{Digest, Principal};
-use pml_store::{CacheDrop, CacheKey, CacheUse, Dropped, Memory, NewResult, Store};
+use pml_store::{BlockingStore, CacheDrop, CacheKey, CacheUse, Dropped, Memory, NewResult};
 
 use super::{capability_id, failed, get, learn, memory, procedure, remember, trace};
 use crate::{ann, fixture, me, raw};
@@ -19,12 +19,12 @@ fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
 }
 
 /// Keeps a result from `now` for a hundred milliseconds, at most three of a capability.
-fn keep(store: &Store, key: &CacheKey, result: &str, now: i64) {
+fn keep(store: &BlockingStore, key: &CacheKey, result: &str, now: i64) {
     keep_for(store, key, result, now, None);
 }
 
 /// The same; with `intent` it is found by that.
-fn keep_for(store: &Store, key: &CacheKey, result: &str, now: i64, intent: Option<&str>) {
+fn keep_for(store: &BlockingStore, key: &CacheKey, result: &str, now: i64, intent: Option<&str>) {
     let (reply, answer) = sync_channel(1);
     let new =
         NewResult { result: &raw(result), intent, stamps: "[1]", at: now, expires_at: now + 100, most: 3 };
@@ -32,7 +32,7 @@ fn keep_for(store: &Store, key: &CacheKey, result: &str, now: i64, intent: Optio
     answer.recv().unwrap().unwrap();
 }
 
-fn found(store: &Store, key: &CacheKey, now: i64) -> Option<String> {
+fn found(store: &BlockingStore, key: &CacheKey, now: i64) -> Option<String> {
     store.cached(key, now).unwrap().map(|found| found.result.get().to_owned())
 }
 

@@ -4,7 +4,7 @@ use pml_model::CapabilityId;
 use pml_model::capability::{Capability, Procedure, Source, State, ToolUse};
 use pml_model::trace::{Status, Trace};
 use pml_model::{Digest, RunState};
-use pml_store::{Capabilities, Made, Memory, Renamed, Store};
+use pml_store::{BlockingStore, Capabilities, Made, Memory, Renamed};
 use serde_json::json;
 
 use super::{capability_id, dump, failed, get, learn, memory, path, procedure, remember, trace};
@@ -12,12 +12,12 @@ use crate::{ann, create, fixture, id, me, new_run, raw};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-fn names(store: &Store, state: Option<State>, recent: bool) -> Vec<String> {
+fn names(store: &BlockingStore, state: Option<State>, recent: bool) -> Vec<String> {
     let wanted = Capabilities { state, recent, limit: 100, offset: 0 };
     store.capabilities(&me(), &wanted).unwrap().into_iter().map(|capability| capability.name).collect()
 }
 
-fn rename(store: &Store, identity: &str, name: &str) -> Renamed {
+fn rename(store: &BlockingStore, identity: &str, name: &str) -> Renamed {
     store.rename_capability(&me(), &capability_id(identity), name).unwrap()
 }
 

@@ -1,19 +1,19 @@
 //! Which intents capabilities are found by.
 
 use pml_model::trace::Trace;
-use pml_store::{IntentFit, Memory, Store};
+use pml_store::{BlockingStore, IntentFit, Memory};
 use serde_json::{Map, json};
 
 use super::{capability_id, dump, get, learn, memory, remember, trace};
 use crate::{fixture, me};
 
-fn run(store: &Store, number: u128, intent: &str, fit: IntentFit) {
+fn run(store: &BlockingStore, number: u128, intent: &str, fit: IntentFit) {
     let trace = Trace { intent: intent.to_owned(), ..trace(number) };
     let values = Map::from_iter([("path".to_owned(), json!(format!("{number}.txt")))]);
     remember(store, Memory { intent: fit, values, ..memory("one", trace) });
 }
 
-fn texts(store: &Store) -> Vec<String> {
+fn texts(store: &BlockingStore) -> Vec<String> {
     let mut texts: Vec<String> = get(store, "one").intents.into_iter().map(|intent| intent.text).collect();
     texts.sort();
     texts

@@ -5,7 +5,7 @@ use std::thread;
 use pml_model::capability::State;
 use pml_model::trace::{Body, Decision, EdgeKind, Status, Trace, TraceEdge, TraceId};
 use pml_model::{Digest, Principal};
-use pml_store::{LearnedEdge, Memory, Store};
+use pml_store::{BlockingStore, LearnedEdge, Memory};
 use serde_json::json;
 
 use super::{capability_id, dump, failed, get, learn, memory, path, remember, task, trace};
@@ -85,12 +85,12 @@ fn expected(memories: &[Memory], identity: &str) -> (u64, u64, u64) {
     (used, worked, broken)
 }
 
-fn counted(store: &Store, identity: &str) -> (u64, u64, u64) {
+fn counted(store: &BlockingStore, identity: &str) -> (u64, u64, u64) {
     let statistics = get(store, identity).statistics;
     (statistics.usage_count, statistics.success_count, statistics.failure_count)
 }
 
-fn edges(store: &Store, kind: EdgeKind) -> Vec<(String, String, u64)> {
+fn edges(store: &BlockingStore, kind: EdgeKind) -> Vec<(String, String, u64)> {
     let edges = store.edges(&me()).unwrap();
     edges.into_iter().filter(|edge| edge.kind == kind).map(|edge| (edge.from, edge.to, edge.count)).collect()
 }
@@ -121,7 +121,7 @@ fn traces_that_come_several_times_in_any_order_count_once() {
 fn stores_that_learn_at_once_share_the_traces() {
     let fixture = fixture();
     let all: Vec<Memory> = (0..400).map(mixed).collect();
-    let stores: Vec<Store> = (0..3).map(|_| Store::open(&fixture.path).unwrap()).collect();
+    let stores: Vec<BlockingStore> = (0..3).map(|_| BlockingStore::open(&fixture.path).unwrap()).collect();
     let learned: usize = thread::scope(|scope| {
         let learning: Vec<_> = stores
             .iter()
@@ -191,7 +191,7 @@ fn learning_anew_goes_on_where_it_was_stopped() {
     fixture.store.forget_learned().unwrap();
     assert_eq!(fixture.store.learn(20, 9000).unwrap().traces, 20);
     drop(fixture.store);
-    learn(&Store::open(&fixture.path).unwrap());
+    learn(&BlockingStore::open(&fixture.path).unwrap());
     assert_eq!(dump(&fixture.path), before);
 }
 

@@ -9,7 +9,7 @@ use pml_graph::lexical::Entry;
 use pml_graph::rank::{self, Dense, Evidence};
 use pml_model::Principal;
 use pml_model::structure::{Argument, Letter, Node, NodeId, NodeKind, Position};
-use pml_store::{Memory as Stored, Store};
+use pml_store::{BlockingStore, Memory as Stored, Store};
 
 use super::super::ingest::{self, Line};
 use super::super::memory::{intent, store_many, trace};
@@ -87,7 +87,7 @@ fn reading(snapshot: &Snapshot) -> Figure {
 /// From the words to a page, over tools and capabilities.
 fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>, Problem> {
     let home = tempfile::tempdir().map_err(failed)?;
-    let store = Store::open(&home.path().join("pml.db"))?;
+    let store = BlockingStore::open(&home.path().join("pml.db"))?;
     store_many(&store, (0..EACH).map(|number| over(snapshot, number)))?;
     while store.learn(500, 0).map_err(failed)?.left {}
     let mut texts: Vec<String> = snapshot.tools.iter().map(crate::knowledge::embeddings::text).collect();
@@ -101,10 +101,10 @@ fn whole(bench: &mut Bench<'_>, snapshot: &Arc<Snapshot>) -> Result<Vec<Figure>,
         .map(|(text, vector)| (crate::knowledge::embeddings::digest(text), stored(vector)))
         .collect();
     store.keep_vectors(&Principal::local(), model, kept.into_iter().collect())?;
-    let memory = Arc::new(Memory::new(store.clone(), []));
+    let memory = Arc::new(Memory::new(Store::from(store.clone()), []));
     let known = Arc::clone(&memory);
     let sanitiser = SanitiserOf(Box::new(move || known.sanitiser()));
-    let meaning = Embeddings::new(store, sanitiser, &Embedding::BuiltIn);
+    let meaning = Embeddings::new(Store::from(store), sanitiser, &Embedding::BuiltIn);
     meaning.remember_now(&[Principal::local()])?;
     let learned = Learned::default();
     snapshot.index();

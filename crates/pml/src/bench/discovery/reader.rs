@@ -10,7 +10,7 @@ use pml_graph::everyday::{self, Everyday};
 use pml_graph::request::Texts;
 use pml_graph::vectors::Vectors;
 use pml_model::{Digest, Principal};
-use pml_store::Store;
+use pml_store::BlockingStore;
 
 use super::super::failed;
 use crate::knowledge::embeddings::{Vector, restored, stored};
@@ -22,7 +22,7 @@ const TOGETHER: usize = 512;
 /// Reads texts, each once.
 pub(super) struct Reader {
     model: &'static pml_embed::Model,
-    store: Option<Store>,
+    store: Option<BlockingStore>,
     known: HashMap<Digest, Vector>,
 }
 
@@ -30,7 +30,7 @@ impl Reader {
     /// With what is in the file, where there is one.
     pub(super) fn open(kept: Option<&Path>) -> Result<Reader, Problem> {
         let model = pml_embed::Model::embedded();
-        let store = kept.map(Store::open).transpose()?;
+        let store = kept.map(BlockingStore::open).transpose()?;
         let mut known = HashMap::new();
         if let Some(store) = &store {
             let stored = store.vectors(&Principal::local(), model.id())?;

@@ -19,7 +19,6 @@ use crate::approve::question::{by_rule, counting, value_digest};
 use crate::catalogue::Why;
 use crate::plan::{Grant, Plan};
 use crate::problem::Problem;
-use crate::runtime::blocking;
 
 /// How long a question waits for the rest of the run to come to rest.
 const ASK_WITHIN: Duration = Duration::from_secs(2);
@@ -134,8 +133,8 @@ impl Approvals {
         let snapshot = of.runs.tools.snapshot();
         let says = |tool: &str, digest: &Digest| snapshot.description(tool, digest);
         let mut asked = ask::about(&of.plan, observer, &calls, &self.results, says);
-        let (store, whose, tools) = (of.runs.store.clone(), of.principal.clone(), differs::tools(&asked));
-        match blocking(move || store.last_allowed(&whose, &tools)).await {
+        let tools = differs::tools(&asked);
+        match of.runs.store.last_allowed(&of.principal, &tools).await {
             Ok(last) => differs::fill(&mut asked, &last),
             // The question has all that is asked without it.
             Err(error) => tracing::warn!(%error, "what was allowed before could not be read"),
@@ -159,8 +158,7 @@ impl Approvals {
     /// has events more often than that.
     pub(super) async fn poll(&mut self, of: &DrivenRun, now: i64) -> Option<Answered> {
         self.next_poll = self.open_question.is_some().then(|| Instant::now() + POLL);
-        let (store, lease) = (of.runs.store.clone(), of.lease.clone());
-        match blocking(move || store.heard(&lease)).await {
+        match of.runs.store.heard(&of.lease).await {
             Ok(Some(HeardAnswer::Answer(StoredAnswer { answer: Answer::Approval(decision), .. }))) => {
                 let (id, asked) = self.close(of)?;
                 let events = match ask::decided(&asked, &decision, now) {
@@ -218,8 +216,7 @@ async fn allowed_by_rule(
     value: Option<&Digest>,
     now: i64,
 ) -> Option<Grant> {
-    let (store, whose) = (of.runs.store.clone(), of.principal.clone());
-    let rules = blocking(move || store.matching_rules(&whose, now)).await.unwrap_or_else(|error| {
+    let rules = of.runs.store.matching_rules(&of.principal, now).await.unwrap_or_else(|error| {
         // A person is asked instead.
         tracing::warn!(%error, "standing approvals could not be read");
         Vec::new()
@@ -229,9 +226,8 @@ async fn allowed_by_rule(
     let code = of.plan.approved_hash();
     let (rule, grant) = by_rule(&rules, (tool, definition), &code, value, 1, now)?;
     let audit = vec![ask::rule_audit(&of.principal, of.lease.run(), &grant, now)];
-    let (store, whose) = (of.runs.store.clone(), of.principal.clone());
     // It may have been taken back since it was read.
-    let used = blocking(move || store.use_rule(&whose, rule, now, audit)).await;
+    let used = of.runs.store.use_rule(&of.principal, rule, now, audit).await;
     matches!(used, Ok(true)).then(|| grant.bound_to(&of.runs.tools.snapshot()))
 }
 
@@ -246,8 +242,7 @@ fn is_another_by_now(of: &DrivenRun, tool: &ToolId, planned: &Digest) -> bool {
 
 /// Makes room for a question, if the client has not too many open.
 async fn make_room(of: &DrivenRun, now: i64) -> Result<(), Problem> {
-    let (store, whose) = (of.runs.store.clone(), of.principal.clone());
-    let open = blocking(move || store.open_approvals(&whose, now)).await.unwrap_or_else(|error| {
+    let open = of.runs.store.open_approvals(&of.principal, now).await.unwrap_or_else(|error| {
         // A question that cannot be stored either ends the run.
         tracing::warn!(%error, "the open questions could not be counted");
         Vec::new()

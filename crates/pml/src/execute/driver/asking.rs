@@ -11,7 +11,6 @@ use super::Driver;
 use super::approvals::{Answered, POLL, Verdict};
 use crate::clock::now_ms;
 use crate::plan::Pause;
-use crate::runtime::blocking;
 
 impl Driver {
     /// A call waits for a person's approval, unless it is known what they would say.
@@ -74,8 +73,7 @@ impl Driver {
         if self.of.plan.dag().is_none_or(|dag| dag.pause != Pause::Manual) {
             return;
         }
-        let (store, lease) = (self.of.runs.store.clone(), self.of.lease.clone());
-        match blocking(move || store.is_pause_wanted(&lease)).await {
+        match self.of.runs.store.is_pause_wanted(&self.of.lease).await {
             Ok(true) => {
                 self.deadlines.pause_poll = None;
                 self.pending.push_front(Event::Pause);

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::reader::{EVERYDAY, Reader};
 use super::{Embeddings, digest, stored};
-use crate::runtime::blocking;
 
 /// How many texts are read at a time: what is done so far is kept, and counts at once.
 const TOGETHER: usize = 8;
@@ -85,8 +84,8 @@ impl Embeddings {
         let read = reader.read_some(some).await?;
         let kept: Vec<_> = read.iter().map(|(key, vector)| (key.clone(), stored(vector))).collect();
         reader.take(kept.clone());
-        let (store, principal, model) = (self.store.clone(), principal.clone(), reader.model.name());
-        let keep = blocking(move || store.keep_vectors(&principal, &model, kept));
+        let model = reader.model.name();
+        let keep = self.store.keep_vectors(principal, &model, kept);
         keep.await.map_err(|error| error.to_string())
     }
 
@@ -96,9 +95,9 @@ impl Embeddings {
         if gone.is_empty() {
             return;
         }
-        let (store, model) = (self.store.clone(), reader.model.name());
+        let model = reader.model.name();
         let forgotten = gone.clone();
-        match blocking(move || store.forget_vectors(&principal, &model, forgotten)).await {
+        match self.store.forget_vectors(&principal, &model, forgotten).await {
             Ok(()) => {
                 let mut known = reader.known.write();
                 gone.iter().for_each(|text| drop(known.remove(text)));
@@ -109,8 +108,8 @@ impl Embeddings {
 
     /// What other models read is of no use once this one has read it all.
     async fn forget_others(&self, reader: &Reader, principal: Principal) {
-        let (store, model) = (self.store.clone(), reader.model.name());
-        if let Err(error) = blocking(move || store.forget_other_vectors(&principal, &model)).await {
+        let model = reader.model.name();
+        if let Err(error) = self.store.forget_other_vectors(&principal, &model).await {
             tracing::debug!(%error, "what other models read could not be forgotten");
         }
     }

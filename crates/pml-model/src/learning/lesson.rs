@@ -2,41 +2,66 @@
 
 use std::collections::BTreeMap;
 
-use pml_model::Digest;
-use pml_model::observed::Shape;
-use pml_model::structure::NodeId;
-use pml_model::trace::{Body, Decision, EdgeKind, Status, TaskResult};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::tool_use::{self, CallCounts};
+use crate::Digest;
+use crate::observed::Shape;
+use crate::structure::NodeId;
+use crate::trace::{Body, Decision, EdgeKind, ErrorType, Status, TaskResult};
 
 /// How large an example of a parameter may be, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Lesson {
+/// What a trace teaches.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Lesson {
     /// The nodes the run came to.
     #[serde(rename = "p")]
-    pub(super) path: Vec<NodeId>,
+    pub path: Vec<NodeId>,
+    /// What its decisions came to.
     #[serde(rename = "d", default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) decisions: Vec<Decision>,
+    pub decisions: Vec<Decision>,
     /// Which tools, capabilities and operations came after which, each once.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) edges: Vec<(String, String, EdgeKind)>,
+    pub edges: Vec<(String, String, EdgeKind)>,
     /// What parameters were given.
     #[serde(rename = "v", default, skip_serializing_if = "Map::is_empty")]
-    pub(super) values: Map<String, Value>,
+    pub values: Map<String, Value>,
     /// What tools returned.
     #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) seen: Vec<(String, Digest, Shape)>,
+    pub seen: Vec<(String, Digest, Shape)>,
     /// What became of the calls of tools.
     #[serde(rename = "c", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) uses: BTreeMap<String, CallCounts>,
+    pub uses: BTreeMap<String, CallCounts>,
+}
+
+/// What became of the calls of a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallCounts {
+    /// How often it was called.
+    #[serde(rename = "n")]
+    pub calls: u64,
+    /// How often it failed for a reason of its own: what was asked of it may be wrong as well.
+    #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+    pub failures: u64,
+}
+
+impl CallCounts {
+    /// Adds more calls.
+    pub fn add(&mut self, more: CallCounts) {
+        self.calls += more.calls;
+        self.failures += more.failures;
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Lesson {
-    pub(super) fn of(body: &Body, values: Map<String, Value>) -> Lesson {
+    /// What a run teaches in which this happened and whose parameters were given these values.
+    pub fn of(body: &Body, values: Map<String, Value>) -> Lesson {
         Lesson {
             path: body.executed_path.clone(),
             decisions: body.decisions.clone(),
@@ -46,13 +71,13 @@ impl Lesson {
                 .filter(|(_, value)| value.to_string().len() <= LARGEST_VALUE)
                 .collect(),
             seen: seen(body),
-            uses: tool_use::uses(body),
+            uses: uses(body),
         }
     }
 }
 
 /// Whether a trace tells what its procedure is good for, and with which values.
-pub(super) fn tells_intent(status: Status, cached: bool, exploratory: bool) -> bool {
+pub fn tells_intent(status: Status, cached: bool, exploratory: bool) -> bool {
     status.evidence() == Some(true) && !cached && !exploratory
 }
 
@@ -84,4 +109,32 @@ fn seen(body: &Body) -> Vec<(String, Digest, Shape)> {
         }
     }
     seen
+}
+
+fn uses(body: &Body) -> BTreeMap<String, CallCounts> {
+    let mut uses: BTreeMap<String, CallCounts> = BTreeMap::new();
+    // What has no number is no call of a tool.
+    for task in body.task_results.iter().filter(|task| task.call > 0) {
+        if let Some(failed) = failed(task) {
+            let one = CallCounts { calls: 1, failures: u64::from(failed) };
+            uses.entry(task.tool.clone()).or_default().add(one);
+        }
+    }
+    uses
+}
+
+/// Whether a tool failed by itself; nothing where it was not called after all.
+fn failed(task: &TaskResult) -> Option<bool> {
+    match task.error.as_ref().map(|error| error.error_type) {
+        Some(ErrorType::Cancelled | ErrorType::Permission) => None,
+        Some(ErrorType::NotFound | ErrorType::Validation) => Some(false),
+        Some(
+            ErrorType::Timeout
+            | ErrorType::Network
+            | ErrorType::RateLimit
+            | ErrorType::Internal
+            | ErrorType::Unknown,
+        ) => Some(true),
+        None => Some(!task.success),
+    }
 }

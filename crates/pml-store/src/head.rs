@@ -8,11 +8,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use super::chain;
 use crate::Error;
 use crate::writer::Failure;
+
+/// Stands for the hash of the entry before the first.
+pub(crate) const BEFORE_THE_FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// More than any file of ours has.
 const MAX_BYTES: u64 = 128;
@@ -27,7 +29,7 @@ pub(crate) struct Head {
 
 /// What the file says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(crate) enum Named {
     /// Number and hash of an entry; number 0 before there is any.
     Entry(i64, String),
     /// There is no file.
@@ -44,9 +46,9 @@ impl Head {
 
     /// Makes the file where there is none. Called before the first entry is stored, so that with
     /// entries and without a file something is amiss.
-    pub(super) fn begin(&self) -> Result<(), Error> {
+    pub(crate) fn begin(&self) -> Result<(), Error> {
         match self.read() {
-            Ok(Named::Nothing) => self.write(0, chain::BEFORE_THE_FIRST),
+            Ok(Named::Nothing) => self.write(0, BEFORE_THE_FIRST),
             Ok(Named::Entry(..) | Named::Unreadable) => Ok(()),
             Err(error) => Err(error),
         }
@@ -54,7 +56,7 @@ impl Head {
     }
 
     /// Entries were added, and are committed soon or not at all.
-    pub(super) fn lags(&self) {
+    pub(crate) fn lags(&self) {
         self.lags.store(true, Ordering::Relaxed);
     }
 
@@ -69,12 +71,12 @@ impl Head {
     fn catch_up(&self, connection: &mut Connection) -> Result<(), Failure> {
         // Nothing is changed; but while this lasts, nobody else adds entries or is here.
         let alone = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some((seq, hash)) = chain::newest(&alone)? else { return Ok(()) };
+        let Some((seq, hash)) = newest(&alone)? else { return Ok(()) };
         let named = self.read().map_err(|error| self.complain(&error))?;
         let goes_on = match &named {
             Named::Nothing | Named::Entry(0, _) => true,
             // Where the entry it names is gone, it stays as the proof of that.
-            Named::Entry(named, hash) => *named < seq && chain::has(&alone, *named, hash)?,
+            Named::Entry(named, hash) => *named < seq && has(&alone, *named, hash)?,
             Named::Unreadable => false,
         };
         if goes_on {
@@ -83,7 +85,7 @@ impl Head {
         Ok(())
     }
 
-    pub(super) fn read(&self) -> io::Result<Named> {
+    pub(crate) fn read(&self) -> io::Result<Named> {
         match fs::metadata(&self.path) {
             Ok(found) if !found.is_file() || found.len() > MAX_BYTES => return Ok(Named::Unreadable),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Named::Nothing),
@@ -108,10 +110,23 @@ impl Head {
     }
 
     /// The complaint that the file cannot be used.
-    pub(super) fn complain(&self, error: &io::Error) -> Error {
+    pub(crate) fn complain(&self, error: &io::Error) -> Error {
         let why = format!("`{}` beside it: {error}", self.path.display());
         Error::io(&self.database, io::Error::new(error.kind(), why))
     }
+}
+
+/// Number and hash of the newest entry.
+pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+    connection
+        .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// Whether the entry with this number has this hash.
+fn has(connection: &Connection, seq: i64, hash: &str) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?.exists((seq, hash))
 }
 
 fn parse(text: &str) -> Option<Named> {
@@ -155,7 +170,7 @@ mod tests {
         add(&other, 2);
         head.lags();
         head.follow(&mut one);
-        assert_eq!(head.read().unwrap(), Named::Entry(0, chain::BEFORE_THE_FIRST.to_owned()));
+        assert_eq!(head.read().unwrap(), Named::Entry(0, BEFORE_THE_FIRST.to_owned()));
         other.execute_batch("COMMIT").unwrap();
         head.lags();
         head.follow(&mut one);
