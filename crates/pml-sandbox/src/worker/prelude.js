@@ -556,12 +556,18 @@
     loop(point, context = 0) { reach(LOOP, point, context, 0, point); },
     turn(point, context = 0) { reach(TURN, point, context, 0, point); },
     caught(point, context = 0) { reach(CAUGHT, point, context, 0, point); },
+    // These two stand around every operation of a loop: all but the first times they call nothing.
     does(point, value, context = 0) {
-      start(operation(point, context));
+      const places = operations[context], place = places === undefined ? undefined : places[point];
+      if (place === undefined || place.began < TOLD) start(operation(point, context));
+      else place.told = false;
       return value;
     },
     did(point, value, context = 0) {
-      return gave(reach(DID, point, context, 0, point), value);
+      const places = operations[context], place = places === undefined ? undefined : places[point];
+      if (place === undefined || place.count === 0) return gave(reach(DID, point, context, 0, point), value);
+      place.count++;
+      return place.told ? gave(place, value) : value;
     },
     may(point, context = 0) {
       const place = operation(point, context);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pml_model::name::printable;
+use pml_model::trace::is_operation;
 use serde_json::json;
 
 use super::{Here, out};
@@ -92,7 +93,12 @@ fn tell(view: &View, limit: usize) {
         out::line(format!("{}together{} {}", out::BOLD, out::RESET, names.join(", ")));
     }
     let mut edges: Vec<_> = view.edges.iter().collect();
-    edges.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count)));
+    // What tools have to do with each other comes before what programs compute in between.
+    let computed = |edge: &Edge| is_operation(&edge.from) || is_operation(&edge.to);
+    edges.sort_by(|one, other| {
+        let by_weight = other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count));
+        computed(one).cmp(&computed(other)).then(by_weight)
+    });
     for edge in edges.into_iter().take(limit) {
         out::line(format!(
             "{} → {} {}{} {:.2}{}{}",
