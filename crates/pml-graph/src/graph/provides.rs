@@ -175,13 +175,19 @@ impl Provides {
         feeds.iter().map(|fed| (self.entry(fed.tool).tool.id.as_str(), fed.weight))
     }
 
-    /// The tools that could feed this one best, best first, whether or not it is among the best that they feed.
+    /// The tools that could feed this one best, whether or not it is among the best that they feed: the best of each server
+    /// first, because the tools of one server often give the same (all of `http` give `url` and `body`) and would leave no
+    /// room for any other.
     pub fn sources(&self, id: &str) -> Vec<&str> {
         let Some(slot) = self.slot_of.get(id).copied() else { return Vec::new() };
         let mut givers = self.givers(slot);
         givers.sort_by(|a, b| self.better(a, b));
-        givers.truncate(MOST_INCOMING);
-        givers.into_iter().map(|giver| self.entry(giver.tool).tool.id.as_str()).collect()
+        let mut servers = BTreeSet::new();
+        let ids = givers.into_iter().map(|giver| self.entry(giver.tool).tool.id.as_str());
+        let (mut sources, others): (Vec<&str>, Vec<&str>) = ids.partition(|id| servers.insert(server_of(id)));
+        sources.extend(others);
+        sources.truncate(MOST_INCOMING);
+        sources
     }
 
     /// How `from` could feed `to`, whether or not it is among the best.
@@ -430,6 +436,11 @@ impl Provides {
         };
         of(given).max(of(wanted)).unwrap_or(How::Kind)
     }
+}
+
+/// The server of a tool; one without is its own.
+fn server_of(id: &str) -> &str {
+    id.split_once(':').map_or(id, |(server, _)| server)
 }
 
 /// The keys of every field of `tool`.

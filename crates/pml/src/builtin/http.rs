@@ -84,9 +84,8 @@ struct Arguments {
     url: String,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    body: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    json: Option<Box<RawValue>>,
+    body: Option<Box<RawValue>>,
     timeout_ms: Option<u64>,
     max_bytes: Option<usize>,
 }
@@ -226,14 +225,13 @@ impl Request {
         let url = Url::parse(&arguments.url)
             .map_err(|error| failure!("{} is no URL: {error}", Quoted(&arguments.url)))?;
         let mut headers = headers(arguments.headers)?;
-        let body = match (arguments.body, arguments.json) {
-            (Some(_), Some(_)) => return Err(failure!("give `body` or `json`, not both")),
-            (body, None) => body,
-            (None, Some(json)) => {
+        let body = arguments.body.map(|body| match serde_json::from_str::<String>(body.get()) {
+            Ok(text) => text,
+            Err(_) => {
                 headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
-                Some(json.get().to_owned())
+                body.get().to_owned()
             }
-        };
+        });
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
             return Err(failure!("a `{method}` request has no body; use `post` to send one"));
         }
@@ -382,15 +380,21 @@ fn spec(
         },
     });
     if !matches!(*method, Method::GET | Method::HEAD) {
-        properties["body"] = json!({ "type": "string", "description": "Text to send." });
-        properties["json"] = json!({ "description": "Value to send as JSON, instead of `body`." });
+        properties["body"] =
+            json!({ "description": "What to send: a text as it is, any other value as JSON." });
     }
+    // An empty body is as good as any, but has to be said: what is forgotten is seldom meant. One parameter, because model
+    // providers refuse schemas that offer alternatives at their root.
+    let required: &[&str] = match *method {
+        Method::POST | Method::PUT | Method::PATCH => &["url", "body"],
+        _ => &["url"],
+    };
     Spec {
         name,
         title,
         description: format!("{purpose} {NOTE}").into(),
         effect: Annotations { open_world_hint: Some(true), ..effect },
-        input: object(properties, &["url"]),
+        input: object(properties, required),
         output: answer_schema(),
     }
 }

@@ -157,7 +157,17 @@ fn what_a_tool_was_seen_to_give_stands_in_its_signature() {
 #[test]
 fn every_pair_that_fits_is_known_whatever_the_catalogue() {
     let home = Home::new("");
-    let functions = "def tools():\n    fields = [\"data\", \"json\", \"value\", \"payload\"]\n    return [{\"name\": f\"take{n}\", \"inputSchema\": {\"type\": \"object\", \"properties\": {fields[n % 4]: {}}, \"required\": [fields[n % 4]]}} for n in range(80)]\ndef call():\n    return {\"content\": []}\n";
+    // Many tools that take what `json:parse` gives better than `http:post` does, and many that feed `http:post` better.
+    let functions = r#"
+def tools():
+    fields = ["data", "json", "value", "payload"]
+    takers = [{"name": f"take{n}", "inputSchema": {"type": "object", "properties": {fields[n % 4]: {}}, "required": [fields[n % 4]]}} for n in range(80)]
+    page = {"type": "object", "properties": {"url": {"type": "string"}, "body": {"type": "string"}}}
+    givers = [{"name": f"give{n}", "inputSchema": {"type": "object"}, "outputSchema": page} for n in range(40)]
+    return takers + givers
+def call():
+    return {"content": []}
+"#;
     std::fs::write(home.path("takers.py"), server(functions)).unwrap();
     let (program, script) = (python("python"), home.path("takers.py"));
     home.configure(&format!(
@@ -176,10 +186,37 @@ fn every_pair_that_fits_is_known_whatever_the_catalogue() {
     let direct = direct.unwrap_or_else(|| panic!("{ways}"));
     assert_eq!(
         (&direct["edges"][0]["type"], &direct["edges"][0]["coverage"]),
-        (&json!("provides"), &json!("optional"))
+        (&json!("provides"), &json!("partial"))
     );
     let told = home.run(&["graph", "--json"]);
     let view: Value = serde_json::from_str(&told.stdout).unwrap();
+    let edges = view["edges"].as_array().unwrap();
+    let shown: Vec<&Value> = edges
+        .iter()
+        .filter(|edge| {
+            edge["from"] == "json:parse" && edge["to"] == "http:post" && edge["type"] == "provides"
+        })
+        .collect();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert_eq!(
+        (&shown[0]["coverage"], &shown[0]["mapping"][0]["from"], &shown[0]["mapping"][0]["to"]),
+        (&json!("partial"), &json!("data"), &json!("body"))
+    );
+    // What is walked is the twenty that it feeds best; what can be asked for, and what is shown, is more.
+    let fed = |to: &str| {
+        edges
+            .iter()
+            .any(|edge| edge["from"] == "json:parse" && edge["to"] == to && edge["type"] == "provides")
+    };
+    let takers: Vec<String> = (0..80).map(|number| format!("takers:take{number}")).collect();
+    assert!(takers.iter().filter(|taker| fed(taker)).count() >= 20, "it feeds these");
+    let outgoing =
+        edges.iter().filter(|edge| edge["from"] == "json:parse" && edge["type"] == "provides").count();
+    assert!(outgoing > 20, "what is known is not bounded by what is walked: {outgoing}");
+    for taker in takers.iter().step_by(20) {
+        let told = home.run(&["graph", "--from", "json:parse", "--to", taker, "--json"]);
+        assert!(told.stdout.contains("\"coverage\": \"strict\""), "{taker}: {told:?}");
+    }
     assert!(
         view["nodes"].as_array().unwrap().iter().any(|node| node["id"] == "takers:take79"),
         "all are there"

@@ -248,4 +248,9 @@ fn a_tool_knows_who_could_feed_it_however_much_else_they_feed() {
     let many = (0..60).map(|number| tool(&format!("g:give{number}() -> url:string")));
     let provides = Provides::build(many.chain([tool("http:get(url:string*)")]));
     assert_eq!(provides.sources("http:get").len(), MOST_INCOMING);
+    // Many tools of one server that fit better leave room for the best of another.
+    let many = (0..60).map(|number| tool(&format!("g:give{number}() -> url:string, body:string")));
+    let parse = tool("json:parse(text:string*) -> json:object");
+    let provides = Provides::build(many.chain([parse, tool("http:post(url:string*, body:string*)")]));
+    assert_eq!(provides.sources("http:post")[..2], ["g:give0", "json:parse"]);
 }

@@ -114,7 +114,7 @@ async fn what_is_sent_is_what_was_given() {
     let fake = Fake::start();
     let server = server_with("http", None, &[&fake.origin]);
     let arguments = format!(
-        r#"{{"url":"{}/in","headers":{{"X-Key":"k"}},"json":{{"n": 10e110, "big":1234567890123456789012345678901234567890}}}}"#,
+        r#"{{"url":"{}/in","headers":{{"X-Key":"k"}},"body":{{"n": 10e110, "big":1234567890123456789012345678901234567890}}}}"#,
         fake.origin
     );
     answer(&server, "post", &arguments).await.unwrap();
@@ -131,6 +131,31 @@ async fn what_is_sent_is_what_was_given() {
         content-length: 61
         {"n": 10e110, "big":1234567890123456789012345678901234567890}"#]]
     .assert_eq(&seen);
+    // A text goes as it is, also an empty one and one that looks like JSON; what is no text goes as JSON.
+    for (body, sent, is_json) in [
+        (r#""né""#, "né", false),
+        (r#""""#, "", false),
+        (r#""[1]""#, "[1]", false),
+        ("[1, 2]", "[1, 2]", true),
+        ("null", "null", true),
+    ] {
+        let arguments = format!(r#"{{"url":"{}/in","body":{body}}}"#, fake.origin);
+        answer(&server, "post", &arguments).await.unwrap();
+        let seen = fake.seen().pop().unwrap();
+        assert!(seen.ends_with(&format!("\n{sent}")), "{body}: {seen}");
+        assert_eq!(seen.contains("content-type: application/json"), is_json, "{body}: {seen}");
+    }
+}
+
+#[test]
+fn what_sends_a_body_says_so() {
+    let server = server_with("http", None, &["example.com"]);
+    for tool in server.definitions() {
+        let schema: serde_json::Value = serde_json::from_str(tool.input_schema.get()).unwrap();
+        let sends = ["post", "put", "patch"].contains(&tool.name.as_str());
+        let required = if sends { serde_json::json!(["url", "body"]) } else { serde_json::json!(["url"]) };
+        assert_eq!(schema["required"], required, "{}", tool.name);
+    }
 }
 
 #[tokio::test]
@@ -158,7 +183,6 @@ async fn headers_of_the_connection_and_odd_bodies_are_refused() {
         ),
         ("get", r#""headers":{"a":"x\r\nb: y"}"#, "header `a` has characters that cannot be sent"),
         ("get", r#""body":"x""#, "a `GET` request has no body; use `post` to send one"),
-        ("post", r#""body":"x","json":null"#, "give `body` or `json`, not both"),
     ] {
         let error =
             answer(&server, tool, &format!(r#"{{"url":"{}/",{more}}}"#, fake.origin)).await.unwrap_err();
