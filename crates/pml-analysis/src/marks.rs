@@ -19,8 +19,10 @@
 //! | a loop | `P.loop(point, ctx)` before, `P.turn(point, ctx)` first in its body | |
 //! | a callback that loops | `P.turn(point, ctx)` first in its body | |
 //! | `catch` | `P.caught(point, ctx)` first in the handler | |
-//! | an operation `x` | `P.did(point, x, ctx)` | the value; it happened |
+//! | an operation `a.f(x)` | `P.did(point, a.f(P.does(point, x, ctx)), ctx)` | the value; it happened, and began when `x` was evaluated |
+//! | one without arguments, `a.f()` | `P.did(point, P.does(point, a, ctx).f(), ctx)`; `P.did(point, P.does(point, f, ctx)(), ctx)` of `f()` | the same |
 //! | an operation that an optional chain may not come to, `a?.f(x)` | `a?.f(x, ...P.doing(point, ctx))` | it happens now; adds no argument |
+//! | a chain that ends with it | `P.got(P.may(point, ctx), a?.f(x, ...P.doing(point, ctx)))` | the value; it is the operation's if that happened since `may` |
 //! | `Promise.all(x)` | `Promise.all(P.fork(point, x, ctx))` | the value; the fork begins |
 //!
 //! `ctx` is left out where it is 0. `case` gives back nothing, which is what keeps it from being called
@@ -66,7 +68,7 @@ pub(crate) enum Place {
     Turn,
     /// `TryStatement` with a handler: `caught`.
     Catch,
-    /// `CallExpression` of a pure operation: `did`.
+    /// `CallExpression` of a pure operation: `does` and `did`, or `doing`, with `may` and `got` where a chain ends with it.
     Operation,
     /// `CallExpression` of `Promise.all` and the like: `fork` around its first argument.
     Fork,

@@ -101,7 +101,7 @@ pub struct Body {
     /// What its decisions came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
-    /// Its calls, in the order they were asked for.
+    /// Its calls and the first pure operations of each place, in the order they were asked for.
     pub task_results: Vec<TaskResult>,
     /// How many more calls there were of which nothing is kept.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -231,11 +231,11 @@ pub struct Decision {
     pub times: u64,
 }
 
-/// One call of a run.
+/// One call of a run, or one pure operation of its program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskResult {
-    /// Its number in the run, from 1; 0 for a capability that was called.
+    /// Its number in the run, from 1; 0 for a capability that was called and for an operation.
     pub call: u32,
     /// The node of the structure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,13 +243,14 @@ pub struct TaskResult {
     /// The task of a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// `server:tool`, or the id of a capability that was called.
+    /// `server:tool`, the id of a capability that was called, or `code:filter` and the like for an operation.
     pub tool: String,
     /// Its definition then; of a capability, of what it ran.
     pub tool_digest: Digest,
-    /// What it was called with.
+    /// What it was called with; nothing of an operation.
     pub args: Box<RawValue>,
-    /// What it gave, as far as that is small; `{"_truncated": true, "_originalSize": …}` otherwise.
+    /// What it gave, as far as that is small; `{"_truncated": true, "_originalSize": …}` otherwise. Of an operation at most 240
+    /// bytes: larger values by type and size, with their beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
     /// Whether it worked.
@@ -262,6 +263,9 @@ pub struct TaskResult {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
+    /// How long an operation took, in microseconds: few take a millisecond.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_us: Option<u64>,
     /// Which try.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempt: u32,
@@ -271,6 +275,18 @@ pub struct TaskResult {
     /// Something was taken out of it, or it did not fit: it cannot stand for what was really there.
     #[serde(default, skip_serializing_if = "is_false")]
     pub altered: bool,
+}
+
+impl TaskResult {
+    /// Whether it is a pure operation and not a call.
+    pub fn is_operation(&self) -> bool {
+        is_operation(&self.tool)
+    }
+}
+
+/// Whether something of a trace or of the graph is a pure operation: no server can be called `code`.
+pub fn is_operation(id: &str) -> bool {
+    id.starts_with("code:")
 }
 
 /// That one call came after another.

@@ -46,6 +46,28 @@ async fn measure() {
     }
     tell("one call and its result", times);
 
+    // What probes cost in a loop that does nothing else, and what the first operations of a place cost, which are looked at.
+    for (what, times, operation) in [
+        ("an operation without probes", 100_000_u32, "Math.max(i, 3)"),
+        ("one that is counted", 100_000, "P.did(1, Math.max(i, 3))"),
+        ("one that is timed the first times", 100_000, "P.did(1, Math.max(i, P.does(1, 3)))"),
+        ("one of those that are timed and looked at", 20, "P.did(1, Math.max(i, P.does(1, 3)))"),
+        ("one whose value is an array of objects", 20, "P.did(1, P.does(1, rows).slice())"),
+    ] {
+        let rows = "const rows = Array.from({ length: 1000 }, (_, id) => ({ id, name: 'row ' + id }));";
+        let js = format!("{rows} for (let i = 0; i < {times}; i++) {operation}; return 1");
+        let mut all = Vec::new();
+        for _ in 0..9 {
+            let mut worker = pool.take().await.expect("a worker");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            worker.begin(&program(&js));
+            let begun = Instant::now();
+            until_end(&mut worker).await;
+            all.push(begun.elapsed() / times);
+        }
+        tell(what, all);
+    }
+
     let worker = pool.take().await.expect("a worker");
     let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", worker.pid())).unwrap_or_default();
     for line in memory.lines().filter(|line| line.starts_with("Rss") || line.starts_with("Private_Dirty")) {

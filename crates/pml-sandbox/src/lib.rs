@@ -18,7 +18,7 @@ mod worker;
 pub use host::{Fault, Pool, Settings, Unavailable, Worker};
 pub use message::{
     CallError, Delivery, Ending, Entry, Event, Granted, Kind, Level, Limit, Limits, MOST_DEPTH, Nested,
-    Program, Reached, Thrown, What,
+    PREVIEW_BYTES, Preview, Program, Reached, Thrown, What,
 };
 pub use walls::{Walls, confine, walls};
 pub use worker::worker_main;

@@ -251,6 +251,30 @@ pub enum Event {
         /// Its value as JSON, or why there is none.
         end: Result<String, Thrown>,
     },
+    /// A pure operation has given something. The first few of each place are told, at once.
+    Operation {
+        /// The frame whose program it is a part of.
+        frame: u32,
+        /// The number in the probe.
+        point: u32,
+        /// The context of the point.
+        context: u32,
+        /// How long it took by the worker's clock. The one thing a worker tells that another run of the same program
+        /// tells otherwise: nothing may be decided by it.
+        took: Duration,
+        /// What it gave.
+        gave: Preview,
+    },
+}
+
+/// A value in a few bytes. What does not fit or is no JSON is told by type and size: `{"_type": "array", "_size": 5}`; texts
+/// are never cut, because half a secret is not recognised as one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// JSON of at most [`PREVIEW_BYTES`].
+    pub json: String,
+    /// Whether that is all of the value.
+    pub whole: bool,
 }
 
 /// How a line of the console was said.
@@ -355,6 +379,12 @@ pub enum Limit {
 
 /// How deep programs may call each other.
 pub const MOST_DEPTH: u32 = 8;
+
+/// The longest preview of what an operation gave.
+pub const PREVIEW_BYTES: usize = 240;
+
+/// How many operations of one program are told, those of the programs it calls included.
+pub(crate) const MOST_OPERATIONS: u32 = 1_000;
 
 /// The longest text of an error or of progress, each for itself.
 pub(crate) const THROWN_BYTES: usize = 16 << 10;

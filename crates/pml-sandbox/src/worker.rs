@@ -1,7 +1,10 @@
 //! The worker's side: one process, one thread, one socket, one program.
 //!
-//! It never touches a file, a clock or the network, and could not: the walls go up before the engine is made. It
-//! does what it is told in order, and what it tells depends on nothing else.
+//! It never touches a file or the network, and could not: the walls go up before the engine is made. It does what it is
+//! told in order, and what it tells depends on nothing else, but for how long operations took ([`Event::Operation`]), which
+//! no program can see.
+//!
+//! [`Event::Operation`]: crate::message::Event::Operation
 
 mod calls;
 mod errors;
@@ -10,6 +13,7 @@ mod heap;
 mod json;
 mod native;
 mod out;
+mod preview;
 mod program;
 mod random;
 mod raw;
@@ -65,7 +69,7 @@ fn serve() -> rquickjs::Result<Never> {
     runtime.set_host_promise_rejection_tracker(Some(errors::tracker(Rc::clone(&rejections))));
     context.with(|ctx| {
         let mut incoming = Incoming::default();
-        let mut running = Running::new(&ctx, &out, &rejections)?;
+        let mut running = Running::new(&ctx, &out, &heap, &rejections)?;
         out.ready();
         let Order::Begin(program) = next(&mut incoming, &out) else { nonsense() };
         heap.limit(program.limits.heap_bytes);

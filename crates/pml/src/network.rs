@@ -12,7 +12,7 @@ use pml_graph::graph::insights::{Insights, capability_groups};
 use pml_graph::graph::provides::{Coverage, Provides};
 use pml_graph::graph::{self, EdgeType, Graph, NodeKind, Source, paths};
 use pml_model::json::{raw, without_hidden};
-use pml_model::trace::EdgeKind;
+use pml_model::trace::{EdgeKind, is_operation};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -35,6 +35,9 @@ pub struct Network {
 pub(crate) struct Woven {
     of: (Arc<Snapshot>, Arc<Observed>, i64),
     graph: Graph,
+    /// What pure operations have to do with all that and with each other. Apart from the graph, so that nothing is ranked,
+    /// predicted or suggested by it.
+    operations: Graph,
     provides: Provides,
     insights: Insights,
     names: HashMap<String, String>,
@@ -69,7 +72,7 @@ impl Woven {
     fn new(of: (Arc<Snapshot>, Arc<Observed>, i64), app: &App) -> Result<Woven, pml_store::Error> {
         let (snapshot, observed, _) = &of;
         let provides = Provides::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
-        let mut graph = Graph::default();
+        let (mut graph, mut operations) = (Graph::default(), Graph::default());
         let ids: Vec<String> = snapshot.tools.iter().map(|tool| tool.id.to_string()).collect();
         ids.iter().for_each(|id| graph.insert(id, NodeKind::Tool));
         graph.follow(&provides, &ids);
@@ -94,10 +97,14 @@ impl Woven {
             };
             if graph.kind(&edge.from).is_some() && graph.kind(&edge.to).is_some() {
                 graph.set_count(&edge.from, &edge.to, kind, edge.count);
+            } else if let [Some(from), Some(to)] = [&edge.from, &edge.to].map(|end| kind_of(end, &graph)) {
+                operations.insert(&edge.from, from);
+                operations.insert(&edge.to, to);
+                operations.set_count(&edge.from, &edge.to, kind, edge.count);
             }
         }
         let insights = Insights::of(&graph);
-        Ok(Woven { of, graph, provides, insights, names })
+        Ok(Woven { of, graph, operations, provides, insights, names })
     }
 
     /// What is close to what was just used, the most recent last.
@@ -119,21 +126,29 @@ impl Woven {
         let nodes = snapshot.ids.iter().enumerate().map(|(node, id)| Node {
             id: id.clone(),
             name: self.name(id).to_owned(),
-            kind: match snapshot.kinds[node] {
-                NodeKind::Tool => "tool",
-                NodeKind::Capability => "capability",
-            },
+            kind: word(snapshot.kinds[node]),
             importance: self.insights.importance[node],
-            community: self.insights.communities[node],
+            community: Some(self.insights.communities[node]),
             group: groups.get(id.as_str()).copied(),
         });
-        let walked = self.graph.edges().into_iter().map(|edge| self.told(&edge, false));
+        let computed = self.operations.snapshot();
+        let operations = computed.ids.iter().zip(&computed.kinds).filter(|(id, _)| is_operation(id));
+        let operations = operations.map(|(id, kind)| Node {
+            id: id.clone(),
+            name: id.clone(),
+            kind: word(*kind),
+            importance: 0.0,
+            community: None,
+            group: None,
+        });
+        let walked = self.graph.edges().into_iter().chain(self.operations.edges());
+        let walked = walked.map(|edge| self.told(&edge, false));
         let known = snapshot.ids.iter().flat_map(|to| {
             let missing = |from: &&str| !self.is_walked(from, to);
             self.provides.sources(to).into_iter().filter(missing).map(move |from| (from, to.as_str()))
         });
         let known = known.map(|(from, to)| self.told(&could_feed(from, to), false));
-        View { nodes: nodes.collect(), edges: walked.chain(known).collect() }
+        View { nodes: nodes.chain(operations).collect(), edges: walked.chain(known).collect() }
     }
 
     /// Whether that the one could feed the other is among the edges that are walked: there are many more than that.
@@ -183,13 +198,11 @@ impl Woven {
         Some(Schemas { output, input: without_hidden(&tool(to)?.definition.input_schema) })
     }
 
-    /// The likeliest ways from one thing to another, best first.
-    pub(crate) fn ways(&self, from: &str, to: &str) -> Option<Vec<Way>> {
-        let snapshot = &self.insights.snapshot;
-        let (from, to) = (snapshot.node(from)?, snapshot.node(to)?);
-        let found = paths::best(&snapshot.directed, from, to, WAYS);
+    /// The likeliest ways within `graph`, best first.
+    fn ways_in(&self, graph: &Graph, snapshot: &graph::Snapshot, from: &str, to: &str) -> Option<Vec<Way>> {
+        let found = paths::best(&snapshot.directed, snapshot.node(from)?, snapshot.node(to)?, WAYS);
         let edge = |ends: &[usize]| {
-            let between = self.graph.between(&snapshot.ids[ends[0]], &snapshot.ids[ends[1]]);
+            let between = graph.between(&snapshot.ids[ends[0]], &snapshot.ids[ends[1]]);
             let best = between.iter().max_by(|one, other| one.weight().total_cmp(&other.weight()))?;
             Some(self.told(best, true))
         };
@@ -198,7 +211,17 @@ impl Woven {
             edges: path.nodes.windows(2).filter_map(edge).collect(),
             cost: path.cost,
         };
-        let mut ways: Vec<Way> = found.into_iter().map(way).collect();
+        Some(found.into_iter().map(way).collect())
+    }
+
+    /// The likeliest ways from one thing to another, best first.
+    pub(crate) fn ways(&self, from: &str, to: &str) -> Option<Vec<Way>> {
+        if is_operation(from) || is_operation(to) {
+            return self.ways_in(&self.operations, &self.operations.snapshot(), from, to);
+        }
+        let snapshot = &self.insights.snapshot;
+        let mut ways = self.ways_in(&self.graph, snapshot, from, to)?;
+        let (from, to) = (snapshot.node(from)?, snapshot.node(to)?);
         let (from, to) = (snapshot.ids[from].as_str(), snapshot.ids[to].as_str());
         if self.graph.between(from, to).is_empty() && self.provides.link(from, to).is_some() {
             // Each tool is walked from to the few that it feeds best; that it could feed this one is asked for now.
@@ -213,6 +236,20 @@ impl Woven {
         }
         Some(ways)
     }
+}
+
+/// The word for what a node is.
+fn word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Tool => "tool",
+        NodeKind::Capability => "capability",
+        NodeKind::Operation => "operation",
+    }
+}
+
+/// What an id of a learned edge stands for, where that is still there.
+fn kind_of(id: &str, graph: &Graph) -> Option<NodeKind> {
+    if is_operation(id) { Some(NodeKind::Operation) } else { graph.kind(id) }
 }
 
 /// That the one tool could feed the other, by what they declare.
@@ -243,26 +280,27 @@ pub(crate) fn output_of(tool: &Tool, observed: &Observed) -> Option<Box<RawValue
 /// Everything there is, for people and pages.
 #[derive(Debug, Serialize)]
 pub struct View {
-    /// Tools and capabilities.
+    /// Tools, capabilities and pure operations.
     pub nodes: Vec<Node>,
     /// What ties them together.
     pub edges: Vec<Edge>,
 }
 
-/// A tool or a capability.
+/// A tool, a capability or a pure operation.
 #[derive(Debug, Serialize)]
 pub struct Node {
-    /// `server:tool`, or the id of a capability.
+    /// `server:tool`, the id of a capability, or `code:filter` and the like.
     pub id: String,
     /// What a person calls it.
     pub name: String,
-    /// `tool` or `capability`.
+    /// `tool`, `capability` or `operation`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// How much leads to it, from 0 to 1; all together are 1.
+    /// How much leads to it, from 0 to 1; all together are 1. Operations have none.
     pub importance: f64,
-    /// Which community it belongs to.
-    pub community: usize,
+    /// Which community it belongs to; operations belong to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub community: Option<usize>,
     /// Of a capability: which group of capabilities made of much the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<usize>,

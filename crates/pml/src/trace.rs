@@ -7,6 +7,7 @@
 mod edges;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use pml_model::json::raw;
 use pml_model::structure::{DecisionForm, NodeId, NodeKind, Structure};
@@ -25,6 +26,8 @@ const MOST_BYTES: usize = 10 * 1024;
 /// How many calls of one node are kept, and how many of a run: those of a loop are much alike.
 const MOST_OF_A_NODE: u32 = 20;
 const MOST_CALLS: usize = 500;
+/// How many operations of a run are kept, beside its calls.
+const MOST_OPERATIONS: usize = 200;
 /// How many characters of an error are kept.
 const MESSAGE_CHARACTERS: usize = 500;
 
@@ -35,6 +38,8 @@ pub(crate) enum Which {
     Call(u32),
     /// A capability, in the frame of that number.
     Frame(u32),
+    /// Nothing: a pure operation of the program.
+    Operation,
 }
 
 /// Is told of the calls of a run. What is read back is of something that is over, and is told of no more.
@@ -47,6 +52,9 @@ pub(crate) struct Recorder {
     #[serde(skip)]
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
+    /// How many of what is kept are operations.
+    #[serde(skip)]
+    operations: usize,
 }
 
 /// When something happened.
@@ -71,13 +79,49 @@ pub(crate) struct Call {
     began: u64,
     /// Which of those times it was given this one's end.
     ended: Option<u64>,
+    /// How many operations had been seen by then: they begin and end while the program is given nothing.
+    #[serde(default)]
+    step: u64,
+    /// Of an operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operation: Option<OperationOf>,
     attempt: u32,
+}
+
+/// What a pure operation is a part of.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum OperationOf {
+    /// A program, which was given nothing between its beginning and its end.
+    Program {
+        took_us: u64,
+        /// What is kept of its result is all of it.
+        whole: bool,
+    },
+    /// A document: it is a task of its own, with a program for it alone.
+    Dag,
+}
+
+/// A pure operation that has given something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation<'o> {
+    pub(crate) node: NodeId,
+    /// `code:filter` and the like.
+    pub(crate) tool: &'o str,
+    /// JSON of what it gave, or of a part of it.
+    pub(crate) gave: &'o RawValue,
+    pub(crate) whole: bool,
+    pub(crate) took: Duration,
 }
 
 impl Call {
     /// Whether the program knew the end of this one when it asked for the other.
     fn is_before(&self, other: &Call) -> bool {
-        self.ended.is_some_and(|ended| ended <= other.began)
+        // An end that is delivered comes before all that the program then does; an operation ends one step after it began.
+        let step = match self.operation {
+            Some(OperationOf::Program { .. }) => self.step + 1,
+            Some(OperationOf::Dag) | None => 0,
+        };
+        self.ended.is_some_and(|ended| (ended, step) <= (other.began, other.step))
     }
 }
 
@@ -94,6 +138,26 @@ enum End {
         message: String,
         data: Option<String>,
     },
+}
+
+impl End {
+    fn of(ended: &Ended<'_>) -> End {
+        match ended {
+            Ended::Result(value) => {
+                let size = value.get().len();
+                let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
+                // What is small is gone through when it is known to matter.
+                let values =
+                    if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
+                End::Result { kept, size, values }
+            }
+            Ended::Error { code, message, data } => End::Error {
+                code: (*code).to_owned(),
+                message: (*message).to_owned(),
+                data: data.map(str::to_owned),
+            },
+        }
+    }
 }
 
 /// How a call ended.
@@ -123,7 +187,7 @@ impl Recorder {
     ) {
         let of_node = self.of_node.entry(node).or_default();
         *of_node += 1;
-        if *of_node > MOST_OF_A_NODE || self.calls.len() >= MOST_CALLS {
+        if *of_node > MOST_OF_A_NODE || self.calls.len() - self.operations >= MOST_CALLS {
             self.omitted += 1;
             return;
         }
@@ -138,8 +202,67 @@ impl Recorder {
             ended_at: None,
             began: when.turn,
             ended: None,
+            step: self.operations as u64,
+            operation: None,
             attempt: *of_node,
         });
+    }
+
+    /// An operation gave something.
+    pub(crate) fn operation(&mut self, operation: &Operation<'_>, when: When) {
+        let of_node = self.of_node.entry(Some(operation.node)).or_default();
+        *of_node += 1;
+        if *of_node > MOST_OF_A_NODE || self.operations >= MOST_OPERATIONS {
+            return;
+        }
+        let took_us = u64::try_from(operation.took.as_micros()).unwrap_or(u64::MAX);
+        self.calls.push(Call {
+            which: Which::Operation,
+            node: Some(operation.node),
+            tool: operation.tool.to_owned(),
+            arguments: "{}".to_owned(),
+            end: Some(End::Result {
+                kept: Some(operation.gave.to_owned()),
+                size: operation.gave.get().len(),
+                values: edges::Values::default(),
+            }),
+            asked_at: when.at,
+            ended_at: Some(when.at.saturating_add_unsigned(took_us / 1_000)),
+            began: when.turn,
+            ended: Some(when.turn),
+            step: self.operations as u64,
+            operation: Some(OperationOf::Program { took_us, whole: operation.whole }),
+            attempt: 1,
+        });
+        self.operations += 1;
+    }
+
+    /// A task of a document that is a pure operation ended; it began when those `after` which it comes had.
+    pub(crate) fn operation_task(
+        &mut self,
+        node: NodeId,
+        tool: &str,
+        after: &[NodeId],
+        ended: &Ended<'_>,
+        when: When,
+    ) {
+        let ends = self.calls.iter().filter(|call| call.node.is_some_and(|node| after.contains(&node)));
+        let began = ends.filter_map(|call| call.ended).max().unwrap_or(0);
+        self.calls.push(Call {
+            which: Which::Operation,
+            node: Some(node),
+            tool: tool.to_owned(),
+            arguments: "{}".to_owned(),
+            end: Some(End::of(ended)),
+            asked_at: when.at,
+            ended_at: Some(when.at),
+            began,
+            ended: Some(when.turn),
+            step: 0,
+            operation: Some(OperationOf::Dag),
+            attempt: 1,
+        });
+        self.operations += 1;
     }
 
     /// A call ended.
@@ -148,21 +271,7 @@ impl Recorder {
             return;
         };
         (call.ended_at, call.ended) = (Some(when.at), Some(when.turn));
-        call.end = Some(match ended {
-            Ended::Result(value) => {
-                let size = value.get().len();
-                let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
-                // What is small is gone through when it is known to matter.
-                let values =
-                    if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
-                End::Result { kept, size, values }
-            }
-            Ended::Error { code, message, data } => End::Error {
-                code: (*code).to_owned(),
-                message: (*message).to_owned(),
-                data: data.map(str::to_owned),
-            },
-        });
+        call.end = Some(End::of(ended));
     }
 
     /// A call is not this one's after all, but another's.
@@ -248,6 +357,8 @@ pub(crate) struct OfTask {
     pub(crate) layer: Option<u32>,
     /// It is one call, which is made again where it fails.
     pub(crate) retried: bool,
+    /// How long it took, where it has ended.
+    pub(crate) took_ms: Option<i64>,
 }
 
 impl About<'_> {
@@ -272,6 +383,7 @@ fn task(call: &Call, about: &About<'_>) -> TaskResult {
     let arguments = RawValue::from_string(call.arguments.clone()).unwrap_or_else(|_| raw(&json!({})));
     let cleaned = about.sanitiser.json(&arguments);
     let mut altered = cleaned.changed || cleaned.value.get().len() > MOST_BYTES;
+    altered |= matches!(call.operation, Some(OperationOf::Program { whole: false, .. }));
     let (result, error) = match &call.end {
         Some(End::Result { kept: Some(value), .. }) => {
             let cleaned = about.sanitiser.json(value);
@@ -289,10 +401,15 @@ fn task(call: &Call, about: &About<'_>) -> TaskResult {
         None => (None, None),
     };
     let of = call.node.and_then(|node| about.tasks.get(&node));
+    // Of a task that is an operation only the end is told.
+    let waited = match call.operation {
+        Some(OperationOf::Dag) => of.and_then(|of| of.took_ms).unwrap_or(0),
+        Some(OperationOf::Program { .. }) | None => 0,
+    };
     TaskResult {
         call: match call.which {
             Which::Call(number) => number,
-            Which::Frame(_) => 0,
+            Which::Frame(_) | Which::Operation => 0,
         },
         node_id: call.node,
         task_id: of.map(|of| of.id.clone()),
@@ -302,8 +419,12 @@ fn task(call: &Call, about: &About<'_>) -> TaskResult {
         result,
         success: matches!(call.end, Some(End::Result { .. })),
         error,
-        started_at: call.asked_at,
-        duration_ms: call.ended_at.map(|at| at - call.asked_at),
+        started_at: call.asked_at - waited,
+        duration_ms: call.ended_at.map(|at| at - call.asked_at + waited),
+        duration_us: match call.operation {
+            Some(OperationOf::Program { took_us, .. }) => Some(took_us),
+            Some(OperationOf::Dag) | None => None,
+        },
         // Only tasks that call a tool are tried again; a program comes to a place as often as it likes.
         attempt: if of.is_some_and(|of| of.retried) { call.attempt } else { 1 },
         layer: of.and_then(|of| of.layer),

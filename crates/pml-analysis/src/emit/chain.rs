@@ -4,7 +4,8 @@
 //! that finds nothing ends the whole chain. Testing a link takes what is left of it out of the chain,
 //! as an argument; so every `?.` further down must be tested too, to tell that the chain had ended there.
 
-use oxc_ast::ast::{CallExpression, Expression};
+use oxc_ast::ast::{CallExpression, ChainElement, Expression};
+use oxc_span::Span;
 
 /// Whether there is a `?.` between here and the head.
 pub(super) fn has_optional(spine: &Expression<'_>) -> bool {
@@ -14,6 +15,17 @@ pub(super) fn has_optional(spine: &Expression<'_>) -> bool {
         Expression::ComputedMemberExpression(it) => it.optional || has_optional(&it.object),
         Expression::PrivateFieldExpression(it) => it.optional || has_optional(&it.object),
         _ => false,
+    }
+}
+
+/// The call that a chain with `?.` ends with.
+pub(super) fn last_call(chain: &Expression<'_>) -> Option<Span> {
+    match chain {
+        Expression::ChainExpression(it) => match &it.expression {
+            ChainElement::CallExpression(call) => Some(call.span),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -68,6 +68,39 @@ impl<'a> Probes<'a, '_> {
         }
     }
 
+    /// Makes `P.did(point, f(…, P.does(point, x, ctx)), ctx)` of a call that is an operation, where `x` is what is evaluated
+    /// last before the operation begins: its last argument, else what it is a method of, else its name.
+    fn operation(&self, it: &mut Expression<'a>) {
+        let span = it.span();
+        if let Expression::CallExpression(call) = it {
+            let last = match call.arguments.last_mut() {
+                Some(Argument::SpreadElement(last)) => Some(&mut last.argument),
+                Some(last) => last.as_expression_mut(),
+                None => match &mut call.callee {
+                    Expression::StaticMemberExpression(it) => Some(&mut it.object),
+                    Expression::ComputedMemberExpression(it) => Some(&mut it.object),
+                    Expression::PrivateFieldExpression(it) => Some(&mut it.object),
+                    callee @ Expression::Identifier(_) => Some(callee),
+                    // `(a?.f)()` calls with `this`, which nothing may come between.
+                    _ => None,
+                },
+            };
+            if let Some(last) = last.filter(|last| !matches!(last, Expression::Super(_))) {
+                self.around("does", Place::Operation, span, last);
+            }
+        }
+        self.around("did", Place::Operation, span, it);
+    }
+
+    /// Makes `P.got(P.may(point, ctx), chain)` of a chain with `?.` that ends with an operation: what it gave is known only
+    /// where it happened.
+    fn operation_of_chain(&self, it: &mut Expression<'a>, last: Span) {
+        if let Some(point) = self.point(Place::Operation, last) {
+            let may = self.report("may", point);
+            it.replace_with(|chain| self.build.probe("got", [Some(may), Some(chain)]));
+        }
+    }
+
     /// What has to stand before a loop or `switch` and its labels.
     fn before(&self, statement: &Statement<'a>) -> Option<Statement<'a>> {
         let mut inner = statement;
@@ -400,9 +433,12 @@ impl<'a> VisitJsMut<'a> for Probes<'a, '_> {
     fn visit_expression(&mut self, it: &mut Expression<'a>) {
         self.kept.restore_literal(it);
         let always_happens = matches!(it, Expression::CallExpression(_)) && !chain::has_optional(it);
+        let end_of_chain = chain::last_call(it);
         walk_js_mut::walk_expression(self, it);
         if always_happens {
-            self.around("did", Place::Operation, it.span(), it);
+            self.operation(it);
+        } else if let Some(last) = end_of_chain {
+            self.operation_of_chain(it, last);
         }
     }
 

@@ -170,6 +170,9 @@
     loop: (point, context = 0) => report("loop", point, context, null),
     turn: (point, context = 0) => report("turn", point, context, null),
     caught: (point, context = 0) => report("caught", point, context, null),
+    does: (_point, value) => value,
+    may: () => null,
+    got: (_place, value) => value,
     did(point, value, context = 0) {
       report("did", point, context, null);
       return value;

@@ -18,6 +18,8 @@ pub enum NodeKind {
     Tool,
     /// A capability.
     Capability,
+    /// A pure operation of programs, such as `code:filter`.
+    Operation,
 }
 
 /// What an edge says of its ends.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use crate::message::{Ending, Event, Limits, Program, THROWN_BYTES, Thrown};
+use crate::message::{Ending, Event, Limits, MOST_OPERATIONS, PREVIEW_BYTES, Program, THROWN_BYTES, Thrown};
 
 /// Timers of one program in all: the host remembers each that is set.
 const MAX_TIMERS: u64 = 1_000_000;
@@ -20,6 +20,7 @@ pub(super) struct Check {
     calls: u32,
     timers: u32,
     frames: u32,
+    operations: u32,
     /// Those that have no end, with the one each was called by and the place of its program.
     open: BTreeMap<u32, (u32, usize)>,
     console_bytes: u64,
@@ -123,6 +124,13 @@ impl Check {
             }
             Event::ConsoleCut => Ok(()),
             Event::Reached { frame, .. } => there(*frame, seen(*frame).is_some()),
+            Event::Operation { frame, gave, .. } => {
+                there(*frame, seen(*frame).is_some())?;
+                self.operations += 1;
+                within("operations", u64::from(self.operations), u64::from(MOST_OPERATIONS))?;
+                within("bytes of a preview", gave.json.len() as u64, PREVIEW_BYTES as u64)?;
+                valid(&gave.json)
+            }
             Event::FrameBegan { frame, parent, nested, arguments, .. } => {
                 let place = *nested as usize;
                 let called = sees

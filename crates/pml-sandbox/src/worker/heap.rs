@@ -31,6 +31,11 @@ impl Heap {
         self.limit.set(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
+    /// Whether less than half is left: what a program did not ask for must not be what ends it.
+    pub(super) fn is_tight(&self) -> bool {
+        self.used.get() > self.limit.get() / 2
+    }
+
     /// Ends the run when `bytes` more are too many.
     fn ask(&self, bytes: usize) {
         if self.used.get().saturating_add(bytes) > self.limit.get() {

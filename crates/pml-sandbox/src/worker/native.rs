@@ -45,6 +45,11 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, world: &Rc<World<'js>>) -> rquickjs
     add(&native, "reached", 6, reached)?;
     let own = Rc::clone(world);
     add(&native, "made", 0, move || own.run.calls.made())?;
+    let own = Rc::clone(world);
+    add(&native, "began", 2, move |point: u32, context: u32| own.operation_began(point, context))?;
+    let own = Rc::clone(world);
+    let gave = move |point: u32, context: u32, value: Value<'js>| own.operation_gave(point, context, &value);
+    add(&native, "gave", 3, gave)?;
     Ok(native)
 }
 

@@ -457,11 +457,12 @@
   const reach = (kind, point, context, outcome, key) => {
     const contexts = visited[kind];
     const places = (contexts[context] ??= { __proto__: null });
-    const place = (places[key] ??= { __proto__: null, kind, point, context, outcome, count: 0, after: 0 });
+    const place = (places[key] ??= { __proto__: null, kind, point, context, outcome, count: 0, after: 0, began: 0, told: false });
     if (place.count++ === 0) {
       place.after = native.made();
       reached[reachedCount++] = place;
     }
+    return place;
   };
   const drain = () => {
     for (let i = 0; i < reachedCount; i++) {
@@ -471,6 +472,29 @@
     }
     if (reachedCount > 0) reached = { __proto__: null };
     reachedCount = 0;
+  };
+
+  // The first few operations of each place are told with what they gave and how long they took. Between its beginning and
+  // its end an operation does not wait, so the one that began last and did not throw is the one that ends.
+  const TOLD = 20;
+  const operations = visited[DID];
+  const operation = (point, context) => {
+    const places = (operations[context] ??= { __proto__: null });
+    return (places[point] ??= { __proto__: null, kind: DID, point, context, outcome: 0, count: 0, after: 0, began: 0, told: false });
+  };
+  const start = (place) => {
+    place.told = place.began < TOLD;
+    if (place.told) {
+      place.began++;
+      native.began(place.point, place.context);
+    }
+  };
+  const gave = (place, value) => {
+    if (place.told) {
+      place.told = false;
+      native.gave(place.point, place.context, value);
+    }
+    return value;
   };
 
   // Which contexts calls enter: by context, point and function.
@@ -532,14 +556,29 @@
     loop(point, context = 0) { reach(LOOP, point, context, 0, point); },
     turn(point, context = 0) { reach(TURN, point, context, 0, point); },
     caught(point, context = 0) { reach(CAUGHT, point, context, 0, point); },
-    did(point, value, context = 0) {
-      reach(DID, point, context, 0, point);
+    // These two stand around every operation of a loop: all but the first times they call nothing.
+    does(point, value, context = 0) {
+      const places = operations[context], place = places === undefined ? undefined : places[point];
+      if (place === undefined || place.began < TOLD) start(operation(point, context));
+      else place.told = false;
       return value;
     },
+    did(point, value, context = 0) {
+      const places = operations[context], place = places === undefined ? undefined : places[point];
+      if (place === undefined || place.count === 0) return gave(reach(DID, point, context, 0, point), value);
+      place.count++;
+      return place.told ? gave(place, value) : value;
+    },
+    may(point, context = 0) {
+      const place = operation(point, context);
+      place.told = false;
+      return place;
+    },
     doing(point, context = 0) {
-      reach(DID, point, context, 0, point);
+      start(reach(DID, point, context, 0, point));
       return nothing;
     },
+    got(place, value) { return gave(place, value); },
     fork(point, value, context = 0) {
       reach(FORK, point, context, 0, point);
       return value;
@@ -548,7 +587,7 @@
 
   return {
     addTool, addCapability, addEntry, begin, probe, drain, toolError, capabilityError, typeError, rangeError, origin, inspect,
-    isArray: Array.isArray, mapForEach, setForEach, getTime, toISOString, typedLength,
+    isArray: Array.isArray, mapSize, setSize, mapForEach, setForEach, getTime, toISOString, typedLength,
     unboxNumber: unbox.Number, unboxString: unbox.String, unboxBoolean: unbox.Boolean, unboxBigInt: unbox.BigInt,
   };
 })

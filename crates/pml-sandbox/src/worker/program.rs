@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rquickjs::Ctx;
 
 use super::errors::Rejections;
+use super::heap::Heap;
 use super::out::Out;
 use super::realm::{Realm, Text};
 use super::run::Run;
@@ -23,9 +24,10 @@ impl<'js> Running<'js> {
     pub(super) fn new(
         ctx: &Ctx<'js>,
         out: &Rc<Out>,
+        heap: &Rc<Heap>,
         rejections: &Rc<Rejections>,
     ) -> rquickjs::Result<Running<'js>> {
-        let run = Rc::new(Run::new(out, rejections));
+        let run = Rc::new(Run::new(out, heap, rejections));
         let first = Realm::new(ctx, &run, 0, 0)?;
         first.warm_up()?;
         assert!(run.first.set(Rc::clone(&first.world)).is_ok(), "there is one first realm");

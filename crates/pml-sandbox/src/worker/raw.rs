@@ -155,10 +155,105 @@ pub(super) fn text(value: &Value<'_>) -> Option<String> {
 /// How many UTF-16 units a string has.
 pub(super) fn units(string: &Value<'_>) -> u64 {
     debug_assert!(string.is_string());
+    own_length(string)
+}
+
+/// The length of a string, or of an array that is no proxy: it is their own and runs no code.
+pub(super) fn own_length(value: &Value<'_>) -> u64 {
     let mut length = 0;
-    // SAFETY: context and value are alive; the length of a string is its own and runs no code.
-    unsafe { qjs::JS_GetLength(string.ctx().as_raw().as_ptr(), string.as_raw(), &raw mut length) };
+    // SAFETY: context and value are alive.
+    unsafe { qjs::JS_GetLength(value.ctx().as_raw().as_ptr(), value.as_raw(), &raw mut length) };
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// A member of an object as it is stored.
+pub(super) enum Member<'js> {
+    Value(Value<'js>),
+    /// It is computed by code of the program, which is not called.
+    Accessor,
+    Missing,
+}
+
+/// The item of an array at `index`; the array is no proxy, so no code runs.
+pub(super) fn own_item<'js>(array: &Value<'js>, index: u32) -> Member<'js> {
+    let raw = array.ctx().as_raw().as_ptr();
+    // SAFETY: context and value are alive. The atom is ours and is given back.
+    unsafe {
+        let atom = qjs::JS_NewAtomUInt32(raw, index);
+        let member = own_member(array, atom);
+        qjs::JS_FreeAtom(raw, atom);
+        member
+    }
+}
+
+/// # Safety
+/// The atom is alive.
+unsafe fn own_member<'js>(object: &Value<'js>, atom: qjs::JSAtom) -> Member<'js> {
+    let ctx = object.ctx();
+    let mut found = MaybeUninit::<qjs::JSPropertyDescriptor>::uninit();
+    // SAFETY: context, value and atom are alive. Where 1 is returned the description is filled in, and its three values are
+    // ours: each is owned by a `Value` from then on.
+    unsafe {
+        if qjs::JS_GetOwnProperty(ctx.as_raw().as_ptr(), found.as_mut_ptr(), object.as_raw(), atom) != 1 {
+            return Member::Missing;
+        }
+        let found = found.assume_init();
+        let [value, _getter, _setter] =
+            [found.value, found.getter, found.setter].map(|value| Value::from_raw(ctx.clone(), value));
+        match found.flags & qjs::JS_PROP_GETSET as i32 {
+            0 => Member::Value(value),
+            _ => Member::Accessor,
+        }
+    }
+}
+
+/// The enumerable members with string keys that an object has itself, in their order.
+pub(super) struct OwnMembers<'js> {
+    object: Value<'js>,
+    start: *mut qjs::JSPropertyEnum,
+    pub(super) count: u32,
+    next: u32,
+}
+
+/// The members of an object that is no proxy, so that no code runs; nothing where there is no memory for a list of them.
+pub(super) fn own_members<'js>(object: &Value<'js>) -> Option<OwnMembers<'js>> {
+    let (mut start, mut count) = (std::ptr::null_mut(), 0);
+    let flags = (qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY) as i32;
+    // SAFETY: context and value are alive. What is returned is ours and is given back in `drop`.
+    let done = unsafe {
+        let raw = object.ctx().as_raw().as_ptr();
+        qjs::JS_GetOwnPropertyNames(raw, &raw mut start, &raw mut count, object.as_raw(), flags)
+    };
+    (done == 0).then(|| OwnMembers { object: object.clone(), start, count, next: 0 })
+}
+
+impl<'js> Iterator for OwnMembers<'js> {
+    type Item = (Value<'js>, Member<'js>);
+
+    /// The key, a string, and what is there.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.count {
+            return None;
+        }
+        let ctx = self.object.ctx();
+        // SAFETY: there are `count` names from `start` on, whose atoms are alive until they are given back in `drop`.
+        let found = unsafe {
+            let atom = (*self.start.add(self.next as usize)).atom;
+            let key = Value::from_raw(ctx.clone(), qjs::JS_AtomToString(ctx.as_raw().as_ptr(), atom));
+            (key, own_member(&self.object, atom))
+        };
+        self.next += 1;
+        Some(found)
+    }
+}
+
+impl Drop for OwnMembers<'_> {
+    fn drop(&mut self) {
+        // SAFETY: they came from `JS_GetOwnPropertyNames` and are given back once.
+        unsafe {
+            qjs::JS_FreePropertyEnum(self.object.ctx().as_raw().as_ptr(), self.start, self.count);
+        }
+    }
 }
 
 /// What kind of object it is, whatever it pretends: the number of its class.

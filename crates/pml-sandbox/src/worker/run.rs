@@ -8,13 +8,15 @@ use rquickjs::Ctx;
 use super::calls::Calls;
 use super::errors::{self, Rejections};
 use super::frames::Frames;
+use super::heap::Heap;
 use super::json::Size;
 use super::out::Out;
+use super::preview::Names;
 use super::random::Random;
 use super::realm;
 use super::timers::Timers;
 use super::world::World;
-use crate::message::{Ending, Event, Kind, Level, Limits, Nested, Program};
+use crate::message::{Ending, Event, Kind, Level, Limits, MOST_OPERATIONS, Nested, Program};
 use crate::wire::MOST_BYTES;
 
 /// What a message holds besides the text that is limited.
@@ -24,6 +26,7 @@ const MESSAGE_BYTES: u64 = 64 << 10;
 pub(super) struct Run<'js> {
     pub(super) out: Rc<Out>,
     pub(super) rejections: Rc<Rejections>,
+    heap: Rc<Heap>,
     pub(super) calls: Calls<'js>,
     pub(super) timers: Timers<'js>,
     pub(super) frames: Frames<'js>,
@@ -45,6 +48,9 @@ pub(super) struct Run<'js> {
     progress: RefCell<Option<Event>>,
     hint: RefCell<Option<String>>,
     limits: OnceCell<Limits>,
+    /// How many operations were told.
+    operations: Cell<u32>,
+    names: Names,
 }
 
 /// Something is being read for the host while this is held.
@@ -57,10 +63,11 @@ impl Drop for Reading<'_> {
 }
 
 impl<'js> Run<'js> {
-    pub(super) fn new(out: &Rc<Out>, rejections: &Rc<Rejections>) -> Run<'js> {
+    pub(super) fn new(out: &Rc<Out>, heap: &Rc<Heap>, rejections: &Rc<Rejections>) -> Run<'js> {
         Run {
             out: Rc::clone(out),
             rejections: Rc::clone(rejections),
+            heap: Rc::clone(heap),
             calls: Calls::default(),
             timers: Timers::default(),
             frames: Frames::default(),
@@ -75,6 +82,8 @@ impl<'js> Run<'js> {
             progress: RefCell::default(),
             hint: RefCell::default(),
             limits: OnceCell::new(),
+            operations: Cell::new(0),
+            names: Names::default(),
         }
     }
 
@@ -159,6 +168,25 @@ impl<'js> Run<'js> {
     /// The last one of a turn is told.
     pub(super) fn hint(&self, json: String) {
         self.hint.replace(Some(json));
+    }
+
+    /// Whether one operation more is told.
+    pub(super) fn tells_operation(&self) -> bool {
+        self.operations.get() < MOST_OPERATIONS
+    }
+
+    /// Tells what an operation gave.
+    pub(super) fn operation(&self, operation: Event) {
+        self.operations.set(self.operations.get() + 1);
+        self.out.say(operation);
+    }
+
+    /// With which names previews may list what objects have.
+    pub(super) fn with_names<T>(&self, preview: impl FnOnce(&Names) -> T) -> T {
+        match self.heap.is_tight() {
+            true => preview(&Names::none()),
+            false => preview(&self.names),
+        }
     }
 
     /// Tells what is told once a turn.

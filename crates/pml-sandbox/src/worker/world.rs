@@ -5,11 +5,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Instant;
 
 use rquickjs::{Ctx, Function, Object, Value};
 
 use super::errors::{self, Teller};
 use super::json::{Look, Problem, Size};
+use super::preview::Previewer;
 use super::run::Run;
 use crate::message::{Event, Level, Reached};
 
@@ -21,15 +23,25 @@ pub(super) struct World<'js> {
     /// How many programs are around it.
     pub(super) depth: u32,
     reached: RefCell<Vec<Reached>>,
+    /// Operations that have begun, each within the one before. What threw stays until the turn is over.
+    operations: RefCell<Vec<Began>>,
     /// Its program has ended: what is left of it has no effect.
     over: Cell<bool>,
     /// Given up when it is over, for it holds the realm that holds this.
     kept: RefCell<Option<Rc<Kept<'js>>>>,
 }
 
+/// An operation that has begun.
+struct Began {
+    point: u32,
+    context: u32,
+    at: Instant,
+}
+
 /// What the prelude gives back.
 pub(super) struct Kept<'js> {
     pub(super) look: Look<'js>,
+    previewer: Previewer<'js>,
     pub(super) teller: Teller<'js>,
     pub(super) tool_error: Function<'js>,
     pub(super) capability_error: Function<'js>,
@@ -42,6 +54,7 @@ impl<'js> Kept<'js> {
     pub(super) fn new(ctx: &Ctx<'js>, kept: &Object<'js>) -> rquickjs::Result<Kept<'js>> {
         Ok(Kept {
             look: Look::new(ctx, kept)?,
+            previewer: Previewer::new(kept)?,
             teller: Teller::new(kept)?,
             tool_error: kept.get("toolError")?,
             capability_error: kept.get("capabilityError")?,
@@ -59,6 +72,7 @@ impl<'js> World<'js> {
             frame,
             depth,
             reached: RefCell::default(),
+            operations: RefCell::default(),
             over: Cell::new(false),
             kept: RefCell::default(),
         }
@@ -112,6 +126,31 @@ impl<'js> World<'js> {
         self.reached.borrow_mut().push(reached);
     }
 
+    /// An operation begins: all that it works on has been evaluated.
+    pub(super) fn operation_began(&self, point: u32, context: u32) {
+        if !self.is_over() && self.run.tells_operation() {
+            self.operations.borrow_mut().push(Began { point, context, at: Instant::now() });
+        }
+    }
+
+    /// An operation that has begun gave `value`.
+    pub(super) fn operation_gave(&self, point: u32, context: u32, value: &Value<'js>) {
+        let now = Instant::now();
+        let mut operations = self.operations.borrow_mut();
+        let is_it = |began: &Began| (began.point, began.context) == (point, context);
+        let Some(place) = operations.iter().rposition(is_it) else { return };
+        let took = now.saturating_duration_since(operations[place].at);
+        // Those that began within it have ended, or thrown.
+        operations.truncate(place);
+        drop(operations);
+        if self.is_over() || !self.run.tells_operation() {
+            return;
+        }
+        let kept = self.kept();
+        let gave = self.run.with_names(|names| kept.previewer.preview(&kept.look, value, names));
+        self.run.operation(Event::Operation { frame: self.frame, point, context, took, gave });
+    }
+
     /// Takes note of an exception that nothing in the program can catch.
     pub(super) fn uncaught(&self, ctx: &Ctx<'js>, reason: Value<'js>) {
         errors::uncaught(&self.run.rejections, ctx, reason);
@@ -119,6 +158,7 @@ impl<'js> World<'js> {
 
     /// Tells what probes saw.
     pub(super) fn tell_reached(&self) -> rquickjs::Result<()> {
+        self.operations.borrow_mut().clear();
         self.kept().drain.call::<_, ()>(())?;
         let places = self.reached.take();
         if !places.is_empty() {

@@ -54,6 +54,12 @@ fn quiet(taken: u8) -> Vec<u8> {
     frame(&[1, 8, taken, 0, 0])
 }
 
+/// Event 12 with frame, point, context, seconds, nanoseconds, preview and whether that is all.
+fn operation(realm: u8, json: &[u8]) -> Vec<u8> {
+    let length = [(json.len() & 0x7f) as u8 | 0x80, (json.len() >> 7) as u8];
+    frame(&[&[1, 12, realm, 1, 0, 0, 0][..], &length, json, &[1]].concat())
+}
+
 fn after_begin(socket: &mut UnixStream, how: &str) {
     let bytes = match how {
         "fine" => call(1, 0, 1, "{}"),
@@ -83,6 +89,10 @@ fn after_begin(socket: &mut UnixStream, how: &str) {
         // Event 10 with frame, parent, program, point, context and arguments; event 11 with frame and value.
         "frame" => frame(&[1, 10, 1, 0, 0, 0, 0, 2, b'{', b'}']),
         "frame-end" => frame(&[1, 11, 1, 0, 1, b'1']),
+        "preview" => operation(0, b"{"),
+        "preview-long" => operation(0, format!("\"{}\"", "x".repeat(300)).as_bytes()),
+        "preview-of-frame" => operation(1, b"1"),
+        "operations" => operation(0, b"1").repeat(1_001),
         "half" => {
             socket.write_all(&call(1, 0, 1, "{}")[..6]).unwrap();
             std::process::exit(0);

@@ -26,6 +26,7 @@ fn first_of(how: &str) -> Result<Event, Fault> {
                 Ok(Event::Quiet { .. }) => {}
                 // The first of two calls is as it should be.
                 Ok(Event::Call { .. }) if how == "replayed" => {}
+                Ok(Event::Operation { .. }) if how == "operations" => {}
                 other => {
                     // It was killed, and is dead as soon as the kernel comes to it.
                     while other.is_err() && is_alive(worker.pid()) {
@@ -48,7 +49,8 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 
 fn a_worker_that_lies_is_ended() {
     let evils = "handle realm replayed skipped array no-json no-text no-event left-over ready-again taken twice-quiet \
-                 while-quiet timer cleared progress value console frame frame-end half";
+                 while-quiet timer cleared progress value console frame frame-end preview preview-long \
+                 preview-of-frame operations half";
     let mut table = String::new();
     for how in evils.split_whitespace() {
         match first_of(how) {
@@ -77,6 +79,10 @@ fn a_worker_that_lies_is_ended() {
         console: 131073 bytes on the console, more than 65536
         frame: a call of program 0 in frame 0, which was not given
         frame-end: something of frame 1, which is not there
+        preview: something that is not JSON: EOF while parsing an object at line 1 column 1
+        preview-long: 302 bytes of a preview, more than 240
+        preview-of-frame: something of frame 1, which is not there
+        operations: 1001 operations, more than 1000
         half: half a frame
     "#]]
     .assert_eq(&table);

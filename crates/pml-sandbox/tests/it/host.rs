@@ -138,6 +138,10 @@ fn words(event: &Event) -> String {
                 .map(|it| format!("{:?} {}@{} {} ×{}", it.kind, it.point, it.context, it.outcome, it.count));
             format!("{}reached {}", within(*frame), reached.collect::<Vec<_>>().join(", "))
         }
+        Event::Operation { frame, point, context, gave, .. } => {
+            let whole = if gave.whole { "" } else { " in part" };
+            format!("{}{point}@{context} gave{whole} {}", within(*frame), gave.json)
+        }
         Event::Ended(_) => ending(event),
         Event::ConsoleCut | Event::Progress { .. } | Event::Hint { .. } | Event::Quiet { .. } => {
             format!("{event:?}")

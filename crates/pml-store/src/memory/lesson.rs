@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pml_model::Digest;
 use pml_model::observed::Shape;
 use pml_model::structure::NodeId;
-use pml_model::trace::{Body, Decision, EdgeKind, Status};
+use pml_model::trace::{Body, Decision, EdgeKind, Status, TaskResult};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(super) struct Lesson {
     pub(super) path: Vec<NodeId>,
     #[serde(rename = "d", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) decisions: Vec<Decision>,
-    /// Which tools came after which, each once.
+    /// Which tools, capabilities and operations came after which, each once.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) edges: Vec<(String, String, EdgeKind)>,
     /// What parameters were given.
@@ -72,7 +72,8 @@ fn edges(body: &Body) -> Vec<(String, String, EdgeKind)> {
 /// What tools returned, as far as that is known whole.
 fn seen(body: &Body) -> Vec<(String, Digest, Shape)> {
     let mut seen: Vec<(String, Digest, Shape)> = Vec::new();
-    for task in body.task_results.iter().filter(|task| task.success && !task.altered) {
+    let tells = |task: &&TaskResult| task.success && !task.altered && !task.is_operation();
+    for task in body.task_results.iter().filter(tells) {
         let Some(result) = &task.result else { continue };
         // Text that is nested deeper than values are read is not looked into.
         let Ok(value) = serde_json::from_str::<Value>(result.get()) else { continue };

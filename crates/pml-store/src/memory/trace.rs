@@ -284,7 +284,9 @@ impl Remembered {
 
     fn insert(&self, connection: &Connection, capability: Option<(i64, bool)>) -> rusqlite::Result<()> {
         let trace = &self.trace;
-        let tasks = &trace.body.task_results;
+        let mut called = trace.body.task_results.iter().filter(|task| !self.untaught && !task.is_operation());
+        let first = called.next();
+        let last = called.next_back().or(first);
         connection
             .prepare_cached(&format!(
                 "INSERT INTO trace ({}, mark)
@@ -309,8 +311,8 @@ impl Remembered {
                 trace.cached,
                 trace.exploratory,
                 trace.approved,
-                tasks.first().filter(|_| !self.untaught).map(|task| &task.tool),
-                tasks.last().filter(|_| !self.untaught).map(|task| &task.tool),
+                first.map(|task| &task.tool),
+                last.map(|task| &task.tool),
                 !self.untaught && self.intent != IntentFit::Misfit,
             ])?;
         connection

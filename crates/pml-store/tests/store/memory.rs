@@ -65,6 +65,7 @@ pub(crate) fn task(tool: &str, result: &str) -> TaskResult {
         success: true,
         error: None,
         started_at: 1,
+        duration_us: None,
         duration_ms: Some(1),
         attempt: 1,
         layer: None,

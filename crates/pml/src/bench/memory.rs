@@ -124,6 +124,7 @@ pub(super) fn trace(number: usize, capability: usize) -> Stored {
         success: true,
         error: None,
         started_at: 1_000 * i64::from(call),
+        duration_us: None,
         duration_ms: Some(20),
         attempt: 1,
         layer: None,

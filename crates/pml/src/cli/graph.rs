@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pml_model::name::printable;
+use pml_model::trace::is_operation;
 use serde_json::json;
 
 use super::{Here, out};
@@ -66,17 +67,20 @@ fn tell_ways(ways: &[Way]) {
 }
 
 fn tell(view: &View, limit: usize) {
-    let capabilities = view.nodes.iter().filter(|node| node.kind == "capability").count();
+    let number = |kind: &str| view.nodes.iter().filter(|node| node.kind == kind).count();
+    let (tools, capabilities, operations) = (number("tool"), number("capability"), number("operation"));
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for edge in &view.edges {
         *kinds.entry(edge.kind).or_default() += 1;
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, number)| format!("{number} {kind}")).collect();
-    let tools = view.nodes.len() - capabilities;
-    out::line(format!("{tools} tools, {capabilities} capabilities; edges: {}", none_or(&kinds)));
+    let computed = if operations == 0 { String::new() } else { format!(", {operations} pure operations") };
+    out::line(format!("{tools} tools, {capabilities} capabilities{computed}; edges: {}", none_or(&kinds)));
     let mut communities: BTreeMap<usize, Vec<&Node>> = BTreeMap::new();
     for node in &view.nodes {
-        communities.entry(node.community).or_default().push(node);
+        if let Some(community) = node.community {
+            communities.entry(community).or_default().push(node);
+        }
     }
     let mut communities: Vec<Vec<&Node>> = communities.into_values().filter(|of| of.len() > 1).collect();
     communities.sort_by_key(|of| std::cmp::Reverse(of.len()));
@@ -89,7 +93,12 @@ fn tell(view: &View, limit: usize) {
         out::line(format!("{}together{} {}", out::BOLD, out::RESET, names.join(", ")));
     }
     let mut edges: Vec<_> = view.edges.iter().collect();
-    edges.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count)));
+    // What tools have to do with each other comes before what programs compute in between.
+    let computed = |edge: &Edge| is_operation(&edge.from) || is_operation(&edge.to);
+    edges.sort_by(|one, other| {
+        let by_weight = other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count));
+        computed(one).cmp(&computed(other)).then(by_weight)
+    });
     for edge in edges.into_iter().take(limit) {
         out::line(format!(
             "{} → {} {}{} {:.2}{}{}",

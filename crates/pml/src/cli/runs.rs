@@ -18,7 +18,7 @@ use super::execute::{asks, follow, run_id, show, tell, watching};
 use super::{Here, analyse, out};
 use crate::app::{App, Role, blocking};
 use crate::execute::replay::{Recording, Replayed};
-use crate::execute::{Report, Resumed, Standing, Task};
+use crate::execute::{Operated, Report, Resumed, Standing, Task};
 use crate::flow;
 use crate::problem::{Code, Problem};
 
@@ -246,11 +246,10 @@ fn show_report(report: &Report, timeline: bool) {
     for turns in &report.path.loops {
         out::line(format!("  {}  {} turns", turns.node, turns.turns));
     }
-    if !report.tasks.is_empty() {
+    if !report.tasks.is_empty() || !report.operations.is_empty() {
         out::line("");
         let span = (report.started_at, report.ended_at.max(report.started_at + 1));
-        let cells: Vec<Vec<String>> =
-            report.tasks.iter().map(|task| task_cells(task, span, timeline)).collect();
+        let cells: Vec<Vec<String>> = steps(report).iter().map(|step| step.cells(span, timeline)).collect();
         let last = if timeline { "time" } else { "result" };
         out::line(out::table(&["call", "node", "tool", "status", "ms", last], &cells));
     }
@@ -277,30 +276,68 @@ fn show_report(report: &Report, timeline: bool) {
 /// How wide a line of time is.
 const TIMELINE: i64 = 40;
 
-fn task_cells(task: &Task, (from, to): (i64, i64), timeline: bool) -> Vec<String> {
-    let status = serde_json::to_value(task.status).ok();
-    let last = if timeline {
-        let place =
-            |at: i64| ((at - from).clamp(0, to - from) * TIMELINE / (to - from)).clamp(0, TIMELINE - 1);
-        let begin = place(task.issued_at);
-        let end = place(task.issued_at + task.execution_time_ms.unwrap_or(0));
-        let blank = usize::try_from(begin).unwrap_or(0);
-        let bar = usize::try_from(end - begin + 1).unwrap_or(1);
-        format!("{}{}", " ".repeat(blank), "█".repeat(bar))
-    } else {
-        printable(&shortened(task.result_preview.as_deref().unwrap_or_default(), 60))
-    };
-    vec![
-        task.call.to_string(),
-        task.node_id.map(|node| node.to_string()).unwrap_or_default(),
-        match &task.capability {
-            Some(capability) => format!("{} in {}", task.tool, printable(capability)),
-            None => task.tool.clone(),
-        },
-        status.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default(),
-        task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
-        last,
-    ]
+/// Something that a run did.
+enum Did<'r> {
+    Call(&'r Task),
+    Operation(&'r Operated),
+}
+
+/// The calls and operations of a run, in the order they began.
+fn steps(report: &Report) -> Vec<Did<'_>> {
+    let calls = report.tasks.iter().map(|task| (task.call, Did::Call(task)));
+    let operations = report.operations.iter().map(|done| (done.after, Did::Operation(done)));
+    let mut steps: Vec<(u32, Did<'_>)> = calls.chain(operations).collect();
+    // An operation stands behind the last call that was asked for before it.
+    steps.sort_by_key(|(after, _)| *after);
+    steps.into_iter().map(|(_, step)| step).collect()
+}
+
+impl Did<'_> {
+    fn at(&self) -> i64 {
+        match self {
+            Did::Call(task) => task.issued_at,
+            Did::Operation(operation) => operation.at,
+        }
+    }
+
+    fn cells(&self, span: (i64, i64), timeline: bool) -> Vec<String> {
+        let (call, node, tool, capability) = match self {
+            Did::Call(task) => (task.call.to_string(), task.node_id, &task.tool, &task.capability),
+            Did::Operation(done) => (String::new(), done.node_id, &done.tool, &done.capability),
+        };
+        let (status, ms, took_ms, result) = match self {
+            Did::Call(task) => (
+                serde_json::to_value(task.status).ok().and_then(|word| word.as_str().map(str::to_owned)),
+                task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
+                task.execution_time_ms.unwrap_or(0),
+                task.result_preview.as_deref().unwrap_or_default(),
+            ),
+            Did::Operation(done) => (
+                Some("pure".to_owned()),
+                done.execution_time_us.map(|us| format!("{:.3}", us as f64 / 1_000.0)).unwrap_or_default(),
+                i64::try_from(done.execution_time_us.unwrap_or(0) / 1_000).unwrap_or(i64::MAX),
+                done.result_preview.as_str(),
+            ),
+        };
+        let last = match timeline {
+            true => bar(self.at(), took_ms, span),
+            false => printable(&shortened(result, 60)),
+        };
+        let tool = match capability {
+            Some(capability) => format!("{tool} in {}", printable(capability)),
+            None => tool.clone(),
+        };
+        let node = node.map(|node| node.to_string()).unwrap_or_default();
+        vec![call, node, tool, status.unwrap_or_default(), ms, last]
+    }
+}
+
+fn bar(at: i64, took_ms: i64, (from, to): (i64, i64)) -> String {
+    let place = |at: i64| ((at - from).clamp(0, to - from) * TIMELINE / (to - from)).clamp(0, TIMELINE - 1);
+    let (begin, end) = (place(at), place(at.saturating_add(took_ms)));
+    let blank = usize::try_from(begin).unwrap_or(0);
+    let bar = usize::try_from(end - begin + 1).unwrap_or(1);
+    format!("{}{}", " ".repeat(blank), "█".repeat(bar))
 }
 
 async fn resume(here: &Here, app: &Arc<App>, resume: &Resume) -> Result<ExitCode, Problem> {

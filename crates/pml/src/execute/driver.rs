@@ -462,6 +462,7 @@ impl Driver {
             | Seen::Hint { .. }
             | Seen::FrameBegan { .. }
             | Seen::FrameEnded { .. }
+            | Seen::Operation { .. }
             | Seen::Reached { .. } => {
                 return None;
             }

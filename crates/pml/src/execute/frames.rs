@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::operations::{OperationPlace, OperationSeen};
 use super::path::{Path, Sites, Way};
 use super::plan::{Nested, Plan, source_line};
 use super::report::{Called, Failure, Report, Task, TaskStatus, numbered};
@@ -300,6 +301,21 @@ impl Frames {
         for reached in places {
             frame.way.take(reached, &frame.sites);
         }
+    }
+
+    /// A pure operation of a capability gave something. Says where it stands.
+    pub(super) fn operation<'p>(
+        &mut self,
+        plan: &'p Plan,
+        number: u32,
+        seen: &OperationSeen<'_>,
+        when: When,
+    ) -> Option<OperationPlace<'p>> {
+        let frame = self.get_mut(number)?;
+        let nested = plan.nested.get(frame.place)?;
+        let (node, tool) = frame.sites.operation(seen.point, seen.context, &nested.structure)?;
+        frame.recorder.operation(&seen.at(node, tool), when);
+        Some(OperationPlace { node_id: frame.node, tool, capability: Some(nested.name.clone()) })
     }
 
     /// A capability calls a tool.

@@ -11,6 +11,7 @@ mod frames;
 mod journal;
 mod keep;
 mod observe;
+mod operations;
 mod path;
 mod plan;
 mod remember;
@@ -46,7 +47,7 @@ pub use path::{Decided, Path, Turns};
 pub use plan::{
     Asks, Bounds, DagPlan, DagTask, Granted, Nested, Plan, Replan, Sees, TaskCode, TaskWork, Understood, Work,
 };
-pub use report::{Called, Failure, Line, Next, Progress, Report, Standing, Task, TaskStatus};
+pub use report::{Called, Failure, Line, Next, Operated, Progress, Report, Standing, Task, TaskStatus};
 pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
 pub use resume::{abort, cancel, pause, resume};
 

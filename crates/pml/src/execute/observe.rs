@@ -13,9 +13,12 @@ use serde_json::value::RawValue;
 
 use super::frames::{Began, Frames, Place, Root, ToolCall};
 use super::journal::{CallError, Delivered, Part};
+use super::operations::{OperationPlace, OperationSeen};
 use super::path::{Path, Sites, Way};
 use super::plan::{Plan, TaskWork, source_line};
-use super::report::{Failure, Line, Progress, Report, Task, TaskStatus, numbered, preview};
+use super::report::{
+    Failure, Line, MOST_OPERATIONS, Operated, Progress, Report, Task, TaskStatus, numbered, preview,
+};
 use super::run::Issued;
 use crate::trace::{Ended as CallEnded, Recorder, When, Which};
 
@@ -41,6 +44,7 @@ pub(super) struct Observer {
     sites: Sites,
     way: Way,
     tasks: Vec<Task>,
+    operations: Vec<Operated>,
     parts: Vec<Part>,
     console: Vec<Line>,
     console_cut: bool,
@@ -77,6 +81,7 @@ impl Observer {
             plan,
             way: Way::default(),
             tasks: Vec::new(),
+            operations: Vec::new(),
             parts: Vec::new(),
             console: Vec::new(),
             console_cut: false,
@@ -310,6 +315,25 @@ impl Observer {
         Some((site.node, site.at.line))
     }
 
+    /// A pure operation of the program of `task`, or of a capability it calls, gave something at `at`.
+    fn see_operation(&mut self, task: u32, seen: &Seen, at: i64) {
+        let Seen::Operation { frame, point, context, took, gave } = seen else { return };
+        let Some(seen) = OperationSeen::new(*point, *context, *took, gave) else { return };
+        let turn = if task == 0 { self.turn } else { self.when(at).turn };
+        let when = When { turn, at };
+        let number = self.frames.number((task, *frame));
+        let place = match number {
+            0 => self.sites.operation(*point, *context, &self.plan.structure).map(|(node, tool)| {
+                self.recorder.operation(&seen.at(node, tool), when);
+                OperationPlace { node_id: Some(node), tool, capability: None }
+            }),
+            number => self.frames.operation(&self.plan, number, &seen, when),
+        };
+        if self.operations.len() < MOST_OPERATIONS {
+            self.operations.extend(place.map(|place| seen.told(place, self.progress.calls, at)));
+        }
+    }
+
     fn print(&mut self, frame: u32, level: Level, text: &str) {
         let called = self.frames.get(frame).and_then(|frame| frame.nested(&self.plan));
         self.console.push(Line {
@@ -335,6 +359,7 @@ impl Observer {
                 }
             }
             Seen::Reached { frame, places } => self.frames.reached(self.frames.number((0, *frame)), places),
+            Seen::Operation { .. } => self.see_operation(0, seen, self.replayed_at().unwrap_or(now)),
             Seen::FrameBegan { .. } | Seen::FrameEnded { .. } => self.see_frame(seen, now),
             Seen::Console { frame, level, text } => {
                 self.print(self.frames.number((0, *frame)), *level, text);
@@ -466,6 +491,7 @@ impl Observer {
             error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
             result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),
             tasks,
+            operations: self.operations.clone(),
             path: self.path(),
             console: self.console.clone(),
             console_cut: self.console_cut,

@@ -78,6 +78,20 @@ impl Sites {
             .or_else(|| self.all.iter().filter(is_it).find(|site| site.value))
     }
 
+    /// The pure operation at a point: its node and its name.
+    pub(super) fn operation<'s>(
+        &self,
+        point: u32,
+        context: u32,
+        structure: &'s Structure,
+    ) -> Option<(NodeId, &'s str)> {
+        let node = self.exact.get(&(point, context))?.node;
+        match &structure.node(node)?.kind {
+            NodeKind::Task { tool, pure: true, .. } => Some((node, tool)),
+            _ => None,
+        }
+    }
+
     fn report(&self, reached: &Reached) -> Option<&Site> {
         self.exact.get(&(reached.point, reached.context))
     }

@@ -232,17 +232,19 @@ fn definition(plan: &Plan, tool: &str) -> Digest {
 
 fn tasks(over: &Over<'_>) -> HashMap<NodeId, OfTask> {
     let tasks = over.plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
+    let outcomes = &over.report.outcomes;
     let of = |task: &DagTask| OfTask {
         id: task.id.clone(),
         layer: over.layers.get(&task.node).copied(),
         retried: matches!(task.work, TaskWork::Tool { .. }),
+        took_ms: outcomes.iter().find(|told| told.task_id == task.id).and_then(|told| told.execution_time_ms),
     };
     tasks.iter().map(|task| (task.node, of(task))).collect()
 }
 
 /// The tasks of a capability that is a document.
 fn tasks_within(nested: &Nested) -> HashMap<NodeId, OfTask> {
-    let of = |id: &String| OfTask { id: id.clone(), layer: None, retried: false };
+    let of = |id: &String| OfTask { id: id.clone(), layer: None, retried: false, took_ms: None };
     nested.tasks.iter().map(|(node, id)| (*node, of(id))).collect()
 }
 
@@ -258,9 +260,10 @@ pub(super) fn tell(app: &App, memory: &Memory, plan: &Plan, report: &mut Report)
         report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
     }
     let ran = ran_in(memory, report);
-    let last = trace.body.task_results.last().map(|task| task.tool.as_str());
+    let calls = || trace.body.task_results.iter().filter(|task| !task.is_operation());
+    let last = calls().next_back().map(|task| task.tool.as_str());
     let mut next = app.memory.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
-    let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
+    let used: Vec<&str> = calls().map(|task| task.tool.as_str()).collect();
     app.memory.used(&trace.principal, &trace.session, &used);
     let like = app.memory.next_like(&app.meaning, &trace.intent, &used);
     crate::memory::add_next(&mut next, like, &ran);

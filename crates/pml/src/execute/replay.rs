@@ -198,7 +198,9 @@ pub async fn replay(app: &App, recording: &Recording, plan: Plan) -> Result<Repl
         }
     }
     let ended_at = recording.report.as_ref().map_or(plan.start, |report| report.ended_at);
-    let report = |observer: &Observer, ending: &Ending| Box::new(observer.report(ending, &[], ended_at));
+    let report = |observer: &Observer, ending: &Ending| {
+        Box::new(observer.report(ending, &[], ended_at).without_measured_times())
+    };
     let last = recording.deliveries.last().map_or(plan.start, |given| given.at);
     loop {
         let seen = match worker.next().await {

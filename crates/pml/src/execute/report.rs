@@ -16,6 +16,9 @@ use crate::cache::Source;
 /// How many characters of a result stand in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;
 
+/// How many operations of a run are told.
+pub(super) const MOST_OPERATIONS: usize = 200;
+
 /// All there is to tell of a run that is over or put aside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +39,9 @@ pub struct Report {
     pub error: Option<Failure>,
     /// Its calls, in the order they were asked for.
     pub tasks: Vec<Task>,
+    /// The first pure operations of each place of its program, in the order they happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operated>,
     /// What became of the tasks of a DAG.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcomes: Vec<LayerResult>,
@@ -159,6 +165,7 @@ impl Report {
             parts: Vec::new(),
             error: None,
             tasks: Vec::new(),
+            operations: Vec::new(),
             outcomes: Vec::new(),
             called: Vec::new(),
             path: Path::default(),
@@ -173,6 +180,12 @@ impl Report {
             warnings: Vec::new(),
             cache_hit: None,
         }
+    }
+
+    /// The same without what another run of the same program would tell otherwise.
+    pub(super) fn without_measured_times(mut self) -> Report {
+        self.operations.iter_mut().for_each(|operation| operation.execution_time_us = None);
+        self
     }
 
     /// What the tool of a direct call answered.
@@ -313,6 +326,29 @@ pub struct Task {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<i64>,
+}
+
+/// One pure operation of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operated {
+    /// The node of the structure; of one within a capability, the node that calls that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// `code:filter` and the like.
+    pub tool: String,
+    /// The name of the capability it is a part of, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// What it gave, or the beginning of it.
+    pub result_preview: String,
+    /// When.
+    pub at: i64,
+    /// How many calls had been asked for before.
+    pub after: u32,
+    /// How long it took, in microseconds; not told of a replay, which took its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_time_us: Option<u64>,
 }
 
 /// What became of a call.

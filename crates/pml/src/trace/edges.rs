@@ -82,9 +82,39 @@ fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
 }
 
 /// What followed from what among `calls`, of a program or document of this structure.
+///
+/// Operations are told beside what is told of calls: a call follows from another whether or not something was computed in
+/// between, and what is learned of tools must not depend on that.
 pub(super) fn between(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
-    let mut edges = by_data(calls, structure);
-    edges.extend(by_time(calls));
+    let places: Vec<usize> = (0..calls.len()).filter(|place| calls[*place].operation.is_none()).collect();
+    let only_calls: Vec<&Call> = places.iter().map(|place| calls[*place]).collect();
+    let mut edges = by_data(&only_calls, structure);
+    edges.extend(by_time(&only_calls));
+    if places.len() == calls.len() {
+        return edges;
+    }
+    let there = |place: u32| places[place as usize];
+    let mut edges: Vec<TraceEdge> =
+        edges.into_iter().map(|found| edge(there(found.from), there(found.to), found.kind)).collect();
+    edges.extend(of_operations(calls, structure));
+    edges
+}
+
+/// What operations have to do with calls and with each other: their order, and what the structure says of their data. What
+/// they were given is not known, so values say nothing.
+fn of_operations(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
+    let either = |from: usize, to: usize| calls[from].operation.is_some() || calls[to].operation.is_some();
+    let named = named(structure);
+    let mut edges = Vec::new();
+    for (to, later) in calls.iter().enumerate() {
+        for (from, earlier) in calls.iter().enumerate() {
+            let is_named = || earlier.node.zip(later.node).is_some_and(|pair| named.contains(&pair));
+            if either(from, to) && earlier.is_before(later) && is_named() && is_last(calls, from, later) {
+                edges.push(edge(from, to, EdgeKind::Dependency));
+            }
+        }
+    }
+    edges.extend(by_time(calls).into_iter().filter(|found| either(found.from as usize, found.to as usize)));
     edges
 }
 
@@ -99,7 +129,9 @@ fn by_time(calls: &[&Call]) -> Vec<TraceEdge> {
     for (to, later) in calls.iter().enumerate() {
         let before = || calls.iter().enumerate().filter(|(_, call)| call.is_before(later));
         // Whatever had ended when the last of these began is told by way of it.
-        let Some(last) = before().map(|(_, call)| call).max_by_key(|call| call.began) else { continue };
+        let Some(last) = before().map(|(_, call)| call).max_by_key(|call| (call.began, call.step)) else {
+            continue;
+        };
         let direct = before().filter(|(_, call)| !call.is_before(last));
         edges.extend(direct.map(|(from, _)| edge(from, to, EdgeKind::Sequence)));
     }

@@ -20,6 +20,7 @@ mod keeping;
 mod kills;
 mod learned;
 mod nested;
+mod operations;
 mod place;
 mod recalled;
 mod tools;

@@ -3,6 +3,13 @@
   const reports = [];
   let from = null;
   let entering = null;
+  // Operations that have begun and not ended, each within the one before; what threw is left behind.
+  const begun = [];
+  const ends = (key) => {
+    const place = begun.lastIndexOf(key);
+    if (place >= 0) begun.length = place;
+    return place >= 0;
+  };
   // A `?.` found nothing and the next probe is that of a link further out in the same chain.
   let ended = false;
 
@@ -41,8 +48,22 @@
     loop(point, context = 0) { report("loop", point, context); },
     turn(point, context = 0) { report("turn", point, context); },
     caught(point, context = 0) { report("caught", point, context); },
-    did(point, value, context = 0) { report("did", point, context); return value; },
-    doing(point, context = 0) { report("did", point, context); return nothing; },
+    does(point, value, context = 0) { begun.push(`${point}@${context}`); return value; },
+    did(point, value, context = 0) {
+      if (!ends(`${point}@${context}`)) report("had not begun", point, context);
+      report("did", point, context);
+      return value;
+    },
+    may(point, context = 0) { return { key: `${point}@${context}`, since: begun.length, point, context }; },
+    doing(point, context = 0) {
+      begun.push(`${point}@${context}`);
+      report("did", point, context);
+      return nothing;
+    },
+    got(may, value) {
+      if (begun.length > may.since && ends(may.key)) report("got", may.point, may.context);
+      return value;
+    },
     fork(point, value, context = 0) { report("fork", point, context); return value; },
   });
 

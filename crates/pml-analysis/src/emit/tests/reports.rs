@@ -102,8 +102,29 @@ fn optional_links_report_until_the_chain_ends() {
         &["has 3 true 0", "has 2 true 0", "has 1 false 0"],
     );
     check(&[Operation], "return args.nothing?.map((x) => x).flat()", &[]);
-    check(&[Operation], "return args.list?.map((x) => x).flat()", &["did 2 0", "did 1 0"]);
+    check(&[Operation], "return args.list?.map((x) => x).flat()", &["did 2 0", "did 1 0", "got 1 0"]);
     check(&[Operation], "return args.list.map((x) => x).flat()", &["did 2 0", "did 1 0"]);
+}
+
+#[test]
+fn operations_begin_when_all_that_they_work_on_is_there() {
+    let shows = |source: &str, expected: &str| {
+        let emitted = emitted(source, marked(&[Place::Operation])).expect("it can be emitted");
+        let js = emitted.js.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(js.contains(expected), "{source}\n\n{js}");
+        assert_eq!(run(&emitted).did, run(&plain(source)).did, "{js}");
+    };
+    shows("return args.list.at(0, 1)", ".at(0, __pml.does(1, 1))");
+    shows("return Math.max(...args.list)", "Math.max(...__pml.does(1, args.list))");
+    shows("return args.list.flat()", "__pml.did(1, __pml.does(1, args.list).flat())");
+    shows("return String()", "__pml.did(1, __pml.does(1, String)())");
+    shows("return args.list?.flat()", "__pml.got(__pml.may(1), args.list?.flat(...__pml.doing(1)))");
+    // What threw never ended, and what did not happen gave nothing.
+    check(
+        &[Place::Operation],
+        "for (const t of ['{', '1']) try { JSON.parse(t) } catch { } for (const l of [[1], null]) l?.at(0)",
+        &["did 1 0", "did 2 0", "got 2 0"],
+    );
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! Each task that is a program has a worker of its own, which numbers what it calls for itself. One that has ended is not
 //! gone through again when the run is taken up: what it called stands in the journal beside its end.
 
-use pml_model::structure::NodeId;
+use pml_model::structure::{NodeId, NodeKind};
 use pml_sandbox::Event as Seen;
+use serde_json::value::RawValue;
 
 use super::{Observer, outer};
 use crate::execute::dag::Begun;
@@ -12,7 +13,7 @@ use crate::execute::frames::{Began, Kept, Root, ToolCall};
 use crate::execute::journal::{CallError, Delivered, History};
 use crate::execute::report::{Failure, Task, TaskStatus};
 use crate::execute::run::Issued;
-use crate::trace::{When, Which};
+use crate::trace::{Ended, When, Which};
 
 impl Observer {
     /// Takes in what was recorded of a run that is not gone through again.
@@ -93,12 +94,37 @@ impl Observer {
     /// The program of a task has ended.
     pub(super) fn task_ended(&mut self, what: &Delivered, when: When) {
         let Delivered::Frame { frame, value, error, .. } = what else { return };
+        self.operation_ended(*frame, value.as_deref(), error.as_ref(), when);
         let end = match (value, error) {
             (Some(value), _) => Ok(value.clone()),
             (None, Some(CallError { code, message, .. })) => Err(Failure::new(code, message.clone())),
             (None, None) => return,
         };
         self.frames.came_to(&mut self.recorder, self.frames.number((*frame, 0)), end, when);
+    }
+
+    /// A task that is a pure operation has ended.
+    fn operation_ended(
+        &mut self,
+        frame: u32,
+        value: Option<&RawValue>,
+        error: Option<&CallError>,
+        when: When,
+    ) {
+        let tasks = self.plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
+        let Some(task) = (frame as usize).checked_sub(1).and_then(|place| tasks.get(place)) else { return };
+        let kind = self.plan.structure.node(task.node).map(|node| &node.kind);
+        let Some(NodeKind::Task { tool, pure: true, .. }) = kind else { return };
+        let ended = match (value, error) {
+            (Some(value), _) => Ended::Result(value),
+            (None, Some(CallError { code, message, data, .. })) => {
+                Ended::Error { code, message, data: data.as_deref() }
+            }
+            (None, None) => return,
+        };
+        let after: Vec<NodeId> =
+            task.after.iter().filter_map(|place| Some(tasks.get(*place)?.node)).collect();
+        self.recorder.operation_task(task.node, tool, &after, &ended, when);
     }
 
     /// Takes in what the program of a task says of itself, at `at`.
@@ -108,6 +134,7 @@ impl Observer {
             // A capability that is a task has its name; what it says of itself does not name the DAG.
             Seen::Hint { .. } if number(0) != 0 => {}
             Seen::Reached { frame, places } => self.frames.reached(number(*frame), places),
+            Seen::Operation { .. } => self.see_operation(task, seen, at),
             Seen::Console { frame, level, text } => self.print(number(*frame), *level, text),
             Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
                 let began = Began {
@@ -191,7 +218,7 @@ impl Observer {
     }
 
     /// What happened at `at`, which may be long ago.
-    fn when(&self, at: i64) -> When {
+    pub(super) fn when(&self, at: i64) -> When {
         When { turn: turn_at(&self.given_at, at), at }
     }
 }
