@@ -1,4 +1,4 @@
-//! What an analysis says.
+//! The result of an analysis.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use crate::catalogue::Unready;
 
-/// Everything there is to know about a program before it runs.
+/// Everything that is known of a program before it runs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
-    /// What it can do.
+    /// Its nodes and edges: every call it can make, and in which order.
     pub structure: Structure,
-    /// What it wants to be given.
+    /// The arguments it takes.
     pub parameters: Parameters,
     /// Which tools it can call.
     pub permissions: Permissions,
-    /// What is wrong with it, or looks so.
+    /// Errors, warnings and notes, in the order of the source.
     pub complaints: Vec<Complaint>,
-    /// What it is, apart from its wording.
+    /// Hashes by which it is recognised.
     pub identity: Identity,
-    /// What is executed.
+    /// The JavaScript that is run, and what its probes mean.
     pub program: Program,
 }
 
-/// What a program wants to be given.
+/// The arguments a program takes.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parameters {
@@ -51,12 +51,12 @@ pub struct LiteralParameter {
     pub fills: Vec<Filled>,
 }
 
-/// An argument that a literal becomes.
+/// An argument of a call that a literal parameter fills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Filled {
     /// The call.
     pub node: NodeId,
-    /// Where in its arguments.
+    /// The path to it within the arguments of the call.
     pub path: Vec<Step>,
 }
 
@@ -80,28 +80,28 @@ impl Permissions {
     }
 }
 
-/// Something seen at a place.
+/// A fact about the program, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// What.
+    /// The fact, in words.
     pub what: String,
-    /// Where.
+    /// The place in the source.
     pub at: Position,
 }
 
-/// What is wrong, where, and what to do about it.
+/// A problem of the program: what is wrong, where, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Complaint {
-    /// How bad.
+    /// Whether the program can be run in spite of it.
     pub severity: Severity,
-    /// Which rule.
+    /// The rule it comes from.
     pub code: Code,
     /// One sentence, lower case, the thing in backticks.
     pub message: String,
     /// What the writer can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where.
+    /// The place in the source.
     pub at: Position,
     /// The line as written.
     pub excerpt: String,
@@ -110,15 +110,15 @@ pub struct Complaint {
     pub node: Option<NodeId>,
 }
 
-/// How bad a complaint is.
+/// Whether a program with a complaint can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It would fail; it is not run.
+    /// The program would fail, so it is not run.
     Error,
-    /// It looks wrong.
+    /// The program can be run, but probably does something else than was meant.
     Warning,
-    /// Worth knowing.
+    /// Information; nothing has to be done.
     Note,
 }
 
@@ -126,15 +126,15 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// No server offers it.
+    /// No connected server offers the tool.
     UnknownTool,
-    /// A server offers it, and it may not be used.
+    /// A server offers the tool, but programs may not use it.
     HeldBack,
-    /// Its server is being started: whether it offers the tool is not known yet.
+    /// The server is still starting, so its tools are not known yet.
     ServerStarting,
-    /// Its server cannot be reached, and what it offers is not known.
+    /// The server cannot be reached, so its tools are not known.
     ServerUnavailable,
-    /// No capability is called that.
+    /// There is no capability of that name.
     UnknownCapability,
     /// The tool requires an argument that is not given.
     MissingArgument,
@@ -144,29 +144,29 @@ pub enum Code {
     WrongType,
     /// The result has no such member.
     UnknownField,
-    /// Never reached.
+    /// Code or a function that is never reached.
     Unreachable,
-    /// A call nobody waits for.
+    /// A promise that nothing awaits, or that is used as if it were its result.
     NotAwaited,
-    /// A name that means nothing.
+    /// A name that is not defined.
     UnknownName,
     /// A name that is declared twice, or a constant that is assigned to.
     BadName,
     /// Something that does not exist in the sandbox.
     Ambient,
-    /// Calls that cannot be known.
+    /// Calls that cannot be known before the program runs.
     Opaque,
     /// A secret written into the program.
     Secret,
     /// A `@pml-` annotation that cannot be followed.
     Annotation,
-    /// A DAG document: two tasks of one id.
+    /// A DAG document: two tasks have the same id.
     DuplicateId,
     /// A DAG document: a dependency or reference to no task.
     UnknownDependency,
-    /// A DAG document: tasks that wait for each other.
+    /// A DAG document: tasks that depend on each other in a circle.
     Cycle,
-    /// A DAG document: a task that is not one.
+    /// A DAG document: a task that is not well formed.
     BadTask,
     /// A DAG document: a reference that cannot be read.
     BadReference,
@@ -179,7 +179,7 @@ impl Code {
     }
 }
 
-/// What a program is, apart from its wording.
+/// Hashes by which a program is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
@@ -192,7 +192,7 @@ pub struct Identity {
     pub analysis_version: u32,
 }
 
-/// What is executed.
+/// The JavaScript that is run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Program {
@@ -212,7 +212,7 @@ pub struct Program {
     pub breaks: Vec<Break>,
 }
 
-/// From this place of the program on, to the end of its line, a line of the source.
+/// A column of `js` from which on the rest of the line comes from another line of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Break {
     /// The line of the program, from 1.

@@ -1,8 +1,8 @@
-//! How much one analysis may do, and how what is shared is gone through once.
+//! How much work one analysis may do, and how shared parts of values are visited once.
 //!
 //! Values share their parts: forty lines can make one that would have more parts than there is memory if it were
-//! written out. What goes through values counts here what it looks at. When nothing is left, everything returns at once
-//! with whatever it has, and the program is refused; no result is ever made from what came after.
+//! written out. Code that traverses values counts here what it visits. When nothing is left, everything returns at once
+//! with whatever it has, and the program is refused: a result computed after that point is never used.
 
 use std::cell::Cell;
 
@@ -15,7 +15,8 @@ const MAX_WORK: u32 = 3_000_000;
 /// So many parts of a value are gone through without remembering which.
 const UNREMEMBERED: u32 = 32;
 
-/// What an analysis may still do.
+/// The work an analysis may still do. It is counted through shared references (`Cell`), so that reading values, which
+/// borrows them, can be counted too.
 #[derive(Debug)]
 pub(crate) struct WorkBudget {
     left: Cell<u32>,

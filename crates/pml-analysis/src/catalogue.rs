@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// All of them, by the names programs use.
+/// All tools and capabilities, by the names programs use.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    known: Arc<ToolTable>,
+    tools: Arc<ToolTable>,
     capabilities: FxHashMap<String, Capability>,
-    /// Names of capabilities that are there too.
+    /// Names of capabilities that exist but were not asked for; used for suggestions only.
     others: Vec<String>,
     /// Servers whose tools are not known yet.
     unready: FxHashMap<String, Unready>,
@@ -21,7 +21,7 @@ pub struct Catalogue {
 /// Why the tools of a configured server are not known.
 #[derive(Debug, Clone)]
 pub struct Unready {
-    /// They will be in a moment.
+    /// The server is starting; the tools will be known in a moment.
     pub starting: bool,
     /// Why, as a sentence about the server.
     pub message: String,
@@ -29,7 +29,7 @@ pub struct Unready {
     pub hint: Option<String>,
 }
 
-/// What does not depend on who asks.
+/// The tools of all servers. The same for every principal, so catalogues share it.
 #[derive(Debug, Default, Clone)]
 struct ToolTable {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
@@ -38,7 +38,7 @@ struct ToolTable {
     off: FxHashMap<String, Withheld>,
 }
 
-/// A tool that a server offers and nobody may use.
+/// A tool that a server offers but programs may not use.
 #[derive(Debug, Clone)]
 pub struct Withheld {
     /// Why, as a sentence about it.
@@ -54,7 +54,7 @@ pub struct Tool {
     pub id: ToolId,
     /// Its name in programs.
     pub identifier: String,
-    /// It changes nothing, as far as whoever made the catalogue believes.
+    /// It changes nothing, according to whoever made the catalogue.
     pub read_only: bool,
     input: LazySchema,
     output: Option<LazySchema>,
@@ -68,7 +68,7 @@ pub struct Capability {
     input: LazySchema,
 }
 
-/// A JSON Schema, parsed when first asked for.
+/// A JSON Schema that is parsed when it is first read.
 #[derive(Debug, Clone)]
 struct LazySchema {
     raw: Box<RawValue>,
@@ -124,12 +124,12 @@ impl Capability {
 impl Catalogue {
     /// Adds a tool; programs may name it by identifier or by its own name.
     pub fn add(&mut self, tool: Tool) {
-        let known = Arc::make_mut(&mut self.known);
-        let index = known.tools.len();
-        let names = known.servers.entry(tool.id.server.as_str().to_owned()).or_default();
+        let table = Arc::make_mut(&mut self.tools);
+        let index = table.tools.len();
+        let names = table.servers.entry(tool.id.server.as_str().to_owned()).or_default();
         names.insert(tool.id.tool.clone(), index);
         names.insert(tool.identifier.clone(), index);
-        known.tools.push(tool);
+        table.tools.push(tool);
     }
 
     /// The same tools with these capabilities. `others` are names of capabilities that nobody asked for: they are what
@@ -141,15 +141,15 @@ impl Catalogue {
         others: Vec<String>,
     ) -> Catalogue {
         let by_name = capabilities.into_iter().map(|capability| (capability.name.clone(), capability));
-        let (known, unready) = (Arc::clone(&self.known), self.unready.clone());
-        Catalogue { known, capabilities: by_name.collect(), others, unready }
+        let (tools, unready) = (Arc::clone(&self.tools), self.unready.clone());
+        Catalogue { tools, capabilities: by_name.collect(), others, unready }
     }
 
     /// The same tools and no capabilities, with the servers whose tools are not known.
     #[must_use]
     pub fn with_unready(&self, servers: impl IntoIterator<Item = (String, Unready)>) -> Catalogue {
         Catalogue {
-            known: Arc::clone(&self.known),
+            tools: Arc::clone(&self.tools),
             unready: servers.into_iter().collect(),
             ..Catalogue::default()
         }
@@ -162,21 +162,21 @@ impl Catalogue {
 
     /// Notes that a tool, which programs may name by any of `names`, is there and may not be used.
     pub fn withhold(&mut self, server: &str, names: &[&str], withheld: &Withheld) {
-        let known = Arc::make_mut(&mut self.known);
+        let table = Arc::make_mut(&mut self.tools);
         for name in names {
-            known.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
+            table.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
         }
     }
 
     /// Notes that a server is off, so that none of its tools may be used.
     pub fn withhold_server(&mut self, server: &str, withheld: Withheld) {
-        Arc::make_mut(&mut self.known).off.insert(server.to_owned(), withheld);
+        Arc::make_mut(&mut self.tools).off.insert(server.to_owned(), withheld);
     }
 
     /// Why the tool that `mcp.server.name` would call may not be used.
     pub fn withheld(&self, server: &str, name: &str) -> Option<&Withheld> {
-        let tool = self.known.withheld.get(&(server.to_owned(), name.to_owned()));
-        tool.or_else(|| self.known.off.get(server))
+        let tool = self.tools.withheld.get(&(server.to_owned(), name.to_owned()));
+        tool.or_else(|| self.tools.off.get(server))
     }
 
     /// Adds a capability.
@@ -186,7 +186,7 @@ impl Catalogue {
 
     /// The tool that `mcp.server.name` calls.
     pub fn tool(&self, server: &str, name: &str) -> Option<&Tool> {
-        Some(&self.known.tools[*self.known.servers.get(server)?.get(name)?])
+        Some(&self.tools.tools[*self.tools.servers.get(server)?.get(name)?])
     }
 
     /// The capability called `name`.
@@ -201,11 +201,11 @@ impl Catalogue {
 
     /// Whether a server of that name is connected.
     pub fn has_server(&self, server: &str) -> bool {
-        self.known.servers.contains_key(server)
+        self.tools.servers.contains_key(server)
     }
 
     /// All tools, in the order they were added.
     pub fn tools(&self) -> &[Tool] {
-        &self.known.tools
+        &self.tools.tools
     }
 }

@@ -26,11 +26,11 @@ use crate::{Analysis, Catalogue, Code, Severity};
 /// Why a program is no DAG: all reasons, those about the whole program first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct WhyNot {
-    /// They.
+    /// At least one.
     pub reasons: Vec<Reason>,
 }
 
-/// One reason.
+/// One reason why a program is no DAG.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
     /// The node concerned.
@@ -38,7 +38,7 @@ pub struct Reason {
     pub node: Option<NodeId>,
     /// The line of the program; 0 for all of it.
     pub line: u32,
-    /// What a document cannot say.
+    /// What a document cannot express.
     pub why: String,
 }
 

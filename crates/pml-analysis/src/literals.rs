@@ -295,7 +295,7 @@ pub(crate) fn secret_complaint(name: &str, span: Span, lines: &Lines<'_>) -> Com
         severity: Severity::Warning,
         code: Code::Secret,
         message: format!(
-            "a secret is written into the program; what is learned from it asks for `{name}` instead"
+            "the program contains a secret; a capability learned from it takes `{name}` as a parameter instead"
         ),
         hint: Some(format!("pass it as an argument: `args{}`", member(name))),
         at,

@@ -27,9 +27,9 @@ pub(crate) struct Operation {
 /// Whether an operation leaves its subject alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purity {
-    /// It does.
+    /// It only reads its subject.
     Pure,
-    /// It changes its subject, which nobody notices only when nobody else holds it.
+    /// It changes its subject. That is unobservable only if the subject is fresh: nothing else refers to it.
     PureOnFresh,
 }
 

@@ -39,15 +39,15 @@ const MOST_PARTS: usize = 256;
 /// What a schema says about a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MemberLookup<'s> {
-    /// This.
+    /// The schema of the member.
     Found(&'s Value),
-    /// Nothing certain: there may be such a member, of any kind.
+    /// Nothing certain: there may be such a member, of any type.
     Unknown,
-    /// It names others.
+    /// It names other members, and not this one.
     Absent {
-        /// There can be no others than those.
+        /// The schema allows no further members.
         closed: bool,
-        /// Those.
+        /// The members it names.
         known: Vec<&'s str>,
     },
 }
@@ -249,7 +249,7 @@ struct SchemaPlace<'s> {
     opaque: bool,
 }
 
-/// One of them.
+/// One of the schemas that speak about a place.
 #[derive(Clone, Copy)]
 struct SchemaPart<'s> {
     map: &'s Map<String, Value>,
@@ -259,15 +259,15 @@ struct SchemaPart<'s> {
 
 /// What a schema says of members that it does not name.
 enum UnnamedMembers<'s> {
-    /// There are none.
+    /// The schema allows none.
     Refused,
-    /// Nothing.
+    /// The schema says nothing about them.
     Unsaid,
-    /// Any are welcome.
+    /// Any are allowed.
     Welcome,
-    /// They look like this.
+    /// They must fit this schema.
     Described(&'s Value),
-    /// It depends on their names.
+    /// Which are allowed depends on their names.
     ByName,
 }
 

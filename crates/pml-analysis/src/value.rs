@@ -1,4 +1,4 @@
-//! What is known of a value before the program runs: where it comes from.
+//! Abstract values: what is known of a value before the program runs, which is where it comes from.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -38,14 +38,15 @@ impl MemberPath {
 pub(crate) struct SourceLiteral {
     pub(crate) value: serde_json::Value,
     pub(crate) span: Span,
-    /// It stands in the source as one expression, so another value could stand there.
+    /// It stands in the source as one expression, so a parameter could take its place.
     pub(crate) whole: bool,
 }
 
-/// Where a value comes from.
+/// Where a value comes from. Parts are shared by `Rc`: a value can stand for a tree far too large to be written out, so
+/// whoever traverses one must use [`VisitedParts`](crate::budget::VisitedParts) or spend budget.
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'a> {
-    /// Nowhere of interest.
+    /// Nothing is known of it, and nothing of interest is in it.
     Unknown,
     Undefined,
     Literal(Rc<SourceLiteral>),
@@ -57,7 +58,7 @@ pub(crate) enum Value<'a> {
     Item(Rc<Value<'a>>, u32, MemberPath),
     /// An object or array of the program, by index.
     Object(u32),
-    /// The same as it was at one moment.
+    /// An object or array as it was at one moment; never changes again.
     Record(Rc<ObjectRecord<'a>>),
     /// A text put together: each part and where it is written.
     Template(Rc<[(Value<'a>, Span)]>),
@@ -79,7 +80,8 @@ pub(crate) enum Value<'a> {
     Phi(u32, MemberPath),
 }
 
-/// An object or array at one moment.
+/// The members of an object or array. A record is never changed in place: the state replaces it by another, so that
+/// whoever holds one holds it as it was at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectRecord<'a> {
     pub(crate) kind: RecordKind<'a>,
@@ -138,7 +140,7 @@ impl<'a> ObjectRecord<'a> {
         2 * self.fields.len() + self.extra.len() + self.names.len() + self.spreads.len()
     }
 
-    /// All its members are known.
+    /// Whether all its members are known.
     pub(crate) fn is_closed(&self) -> bool {
         self.extra.is_empty() && self.spreads.is_empty()
     }
@@ -236,7 +238,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Certainly the same; used to keep alternatives few.
+    /// Whether both are certainly the same value. `false` may be wrong, which only costs an alternative more.
     pub(crate) fn same(&self, other: &Value<'a>) -> bool {
         self.same_within(other, &mut 1_000)
     }
@@ -295,7 +297,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Equal for values that are the same; cheap.
+    /// A cheap hash: equal for values that are the same.
     fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         std::mem::discriminant(self).hash(&mut hasher);

@@ -106,7 +106,7 @@ impl<'t, 'd> LiteralReader<'t, 'd> {
         for (name, span) in secrets {
             let reference = Reference { of: Source::Arguments, path: vec![Step::Key(name.clone())] };
             let message = format!(
-                "a secret is written into the document; what is learned from it asks for `{name}` instead"
+                "the document contains a secret; a capability learned from it takes `{name}` as a parameter instead"
             );
             let hint = format!("pass it as an argument: `{}`", json!({ "$ref": reference.to_string() }));
             let kind = (Severity::Warning, Code::Secret);

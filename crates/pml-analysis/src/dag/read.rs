@@ -126,7 +126,7 @@ fn tasks<'t, 'd>(
             }
             (other, _) => {
                 let hint = complaints.did_you_mean(other, ["tasks"].into_iter());
-                let message = format!("`{}` means nothing in a DAG document", shown(other));
+                let message = format!("`{}` is not a member of a DAG document", shown(other));
                 complaints.add((Severity::Warning, Code::BadTask), (member.at, None), message, hint);
             }
         }
@@ -170,7 +170,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
                 None => {
                     let hint =
                         self.complaints.did_you_mean(&member.key, MEMBERS.iter().map(|(name, _)| *name));
-                    let message = format!("`{}` means nothing in a task", shown(&member.key));
+                    let message = format!("`{}` is not a member of a task", shown(&member.key));
                     let kind = (Severity::Warning, Code::BadTask);
                     self.complaints.add(kind, (member.at, Some(node)), message, hint);
                 }
@@ -331,7 +331,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
             return Some(number);
         }
         let hint = format!("write a whole number from {} to {}", allowed.start(), allowed.end());
-        self.bad(tree.span, written.node, format!("`{name}` cannot be that"), &hint);
+        self.bad(tree.span, written.node, format!("`{name}` is not an allowed number"), &hint);
         None
     }
 }

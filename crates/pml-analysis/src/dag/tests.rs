@@ -313,7 +313,7 @@ fn members_that_mean_nothing_or_something_else() {
     check(
         r#"{"task": 1, "tasks": [{"id": "a", "capability": "weather:report"}]}"#,
         &expect![[r#"
-        1:2 - Warning BadTask: `task` means nothing in a DAG document
+        1:2 - Warning BadTask: `task` is not a member of a DAG document
             did you mean `tasks`?
     "#]],
     );
@@ -324,18 +324,18 @@ fn members_that_mean_nothing_or_something_else() {
            {"id": "d", "capability": "weather:report", "arguments": "x", "dependsOn": [1]},
            {"id": "e", "capability": "weather:report", "arguments": {"x": {"y": 1, "y": 2}}}"#,
         &expect![[r#"
-            2:45 n1 Warning BadTask: `dependOn` means nothing in a task
+            2:45 n1 Warning BadTask: `dependOn` is not a member of a task
                 did you mean `dependsOn` or `depends_on`?
-            2:61 n1 Warning BadTask: `descr` means nothing in a task
+            2:61 n1 Warning BadTask: `descr` is not a member of a task
             3:68 n2 Error BadTask: `arguments` is written twice, or under two names
                 keep one of them
             4:69 n3 Error BadTask: `dependsOn` is a text, not a list
                 write a list of ids, such as `["t1"]`
             4:89 n3 Error BadTask: `sideEffects` is a text, not a boolean
                 write `true` or `false`
-            4:107 n3 Error BadTask: `retries` cannot be that
+            4:107 n3 Error BadTask: `retries` is not an allowed number
                 write a whole number from 0 to 10
-            4:124 n3 Error BadTask: `timeoutMs` cannot be that
+            4:124 n3 Error BadTask: `timeoutMs` is not an allowed number
                 write a whole number from 1 to 4294967295
             5:69 n4 Error BadTask: `arguments` is a text, not an object
                 write `{"name": value}`
@@ -375,7 +375,7 @@ fn tasks_that_are_none() {
                 use another id
             7:12 n6 Error BadTask: task `x` does nothing
                 give it a `tool`, a `capability` or `code`
-            8:33 n7 Error BadTask: `magic` is no type of task
+            8:33 n7 Error BadTask: `magic` is not a type of task
                 use `mcp_tool`, `code_execution` or `capability`, or leave it out
             9:33 n8 Error BadTask: task `x3` is not what its type `mcp_tool` says
                 `mcp_tool` goes with `tool`, `code_execution` with `code`, `capability` with `capability`
@@ -383,7 +383,7 @@ fn tasks_that_are_none() {
                 give it one of `tool`, `capability` and `code`
             11:12 n10 Error BadTask: task `x5` names an operation and has no `code`
                 give the source of the operation in `code`; its input is `args`
-            12:33 n11 Error BadTask: `tool` is not a text that says something
+            12:33 n11 Error BadTask: `tool` is not a text, or it is empty
                 put it in quotes
             13:19 n12 Error BadTask: id `x.7` could be a member of `x`
                 use an id without a dot

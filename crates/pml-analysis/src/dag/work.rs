@@ -59,7 +59,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
                 Some(Some((text, *span)))
             }
             Some(tree) => {
-                let message = format!("`{name}` is not a text that says something");
+                let message = format!("`{name}` is not a text, or it is empty");
                 self.bad(tree.span, written.node, message, "put it in quotes");
                 None
             }
@@ -198,7 +198,7 @@ fn no_work(
 ) -> (String, &'static str) {
     match kind {
         Some(kind) if !["mcp_tool", "code_execution", "capability"].contains(&kind) => (
-            format!("`{}` is no type of task", shown(kind)),
+            format!("`{}` is not a type of task", shown(kind)),
             "use `mcp_tool`, `code_execution` or `capability`, or leave it out",
         ),
         _ if things == 0 => {

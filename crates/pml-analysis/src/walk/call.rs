@@ -348,7 +348,7 @@ impl<'a> Walker<'a, '_> {
                 Severity::Warning,
                 Code::UnknownArgument,
                 *extra,
-                "a tool takes one object; what follows it is not handed over",
+                "a tool takes one object; further arguments are ignored",
                 Some("put it into the object".to_owned()),
             );
         }
@@ -379,7 +379,7 @@ impl<'a> Walker<'a, '_> {
         depth: u32,
         seen: &mut VisitedParts,
     ) {
-        self.complain_if_unawaited(value, span, "is handed over");
+        self.complain_if_unawaited(value, span, "is passed to a tool");
         if let (Value::Object(index), true) = (value, depth < 4)
             && seen.is_first_visit(*index as usize, depth as usize)
         {

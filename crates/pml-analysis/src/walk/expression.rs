@@ -184,7 +184,7 @@ impl<'a> Walker<'a, '_> {
             }
             if let Some(expression) = it.expressions.get(index) {
                 let value = self.evaluate(expression);
-                self.complain_if_unawaited(&value, expression.span(), "is put into a text");
+                self.complain_if_unawaited(&value, expression.span(), "is put into a string");
                 self.uses.note_text(&value);
                 parts.push((self.memory.freeze(&value), expression.span()));
             }
@@ -340,7 +340,7 @@ impl<'a> Walker<'a, '_> {
 
     pub(super) fn evaluate_operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
         let value = self.evaluate(expression);
-        self.complain_if_unawaited(&value, expression.span(), "is computed with");
+        self.complain_if_unawaited(&value, expression.span(), "is used in a computation");
         value
     }
 
@@ -353,7 +353,7 @@ impl<'a> Walker<'a, '_> {
             Value::Global(name) if &*name == "globalThis" => Value::Unknown,
             value => value,
         };
-        self.complain_if_unawaited(&value, expression.span(), "is computed with");
+        self.complain_if_unawaited(&value, expression.span(), "is used in a computation");
         value
     }
 

@@ -38,7 +38,7 @@ impl<'a> Walker<'a, '_> {
             Step::Any => return self.memory.part(&object, key),
         };
         if name == "constructor" && !self.has_own(&object, key) {
-            self.permissions.opaque(span, "`constructor` leads to functions made from text");
+            self.permissions.opaque(span, "`constructor` gives access to functions made from text");
         }
         match object {
             Value::Mcp => Value::Server(name.into()),
@@ -92,7 +92,7 @@ impl<'a> Walker<'a, '_> {
             }
             Value::Global(name) if &*name == "globalThis" => {
                 self.permissions
-                    .opaque(span, "`globalThis` is asked for a name decided when the program runs");
+                    .opaque(span, "`globalThis` is read by a name that is known only when the program runs");
                 Value::Unknown
             }
             object => {

@@ -99,14 +99,17 @@ pub(crate) fn walk<'a>(
     walk.program();
     let unsure = facts.changed_by_others(&walk.functions.visited);
     if !unsure.is_empty() && !walk.memory.budget().is_spent() {
-        // What was claimed of these variables may be wrong: once more, with that known.
+        // The first walk took these variables for unchanged where a function that was never seen to be called may change
+        // them. It is thrown away; the second takes their values for possibly something else. There is no third walk, so
+        // the work stays bounded.
         walk = Walker::new(input, &facts, unsure);
         walk.program();
     }
     walk.finish()
 }
 
-/// A program being followed.
+/// A walk over a program. Constructs are methods of this type because each may lead to every other; what they share is in
+/// the parts.
 struct Walker<'a, 's> {
     input: WalkInput<'a, 's>,
     facts: &'s ProgramFacts<'a>,

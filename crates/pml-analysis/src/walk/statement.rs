@@ -55,7 +55,7 @@ impl<'a> Walker<'a, '_> {
             Code::Unreachable,
             first_line,
             "this code is never reached",
-            Some("what comes before it always returns, throws, breaks or continues".to_owned()),
+            Some("remove it: the code before it always returns, throws, breaks or continues".to_owned()),
         );
     }
 

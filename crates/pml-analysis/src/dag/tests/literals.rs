@@ -107,9 +107,9 @@ fn a_secret_has_to_be_given() {
         apiKey {"$literal": "abcdefghij"} for n1["apiKey"]
         api_key "0123456789" for n1["api_key"]
         city "Oslo" for n1["city"]
-        Warning Secret: a secret is written into the document; what is learned from it asks for `api_key` instead
+        Warning Secret: the document contains a secret; a capability learned from it takes `api_key` as a parameter instead
             pass it as an argument: `{"$ref":"args.api_key"}`
-        Warning Secret: a secret is written into the document; what is learned from it asks for `apiKey` instead
+        Warning Secret: the document contains a secret; a capability learned from it takes `apiKey` as a parameter instead
             pass it as an argument: `{"$ref":"args.apiKey"}`
     "#]],
     );

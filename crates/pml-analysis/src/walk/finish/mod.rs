@@ -150,7 +150,7 @@ impl<'a, 's> Walker<'a, 's> {
         }
         for span in self.facts.roots.open.iter().copied() {
             if !self.permissions.was_touched(span) {
-                let what = format!("`{}` stands where it cannot be followed", self.input.text(span));
+                let what = format!("`{}` is used where the analysis cannot follow it", self.input.text(span));
                 self.permissions.opaque(span, what);
             }
         }

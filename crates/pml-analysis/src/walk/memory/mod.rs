@@ -40,7 +40,7 @@ pub(crate) struct Phi<'a> {
     pub(crate) consumed: bool,
 }
 
-/// Everything values are kept in.
+/// Variables, objects, phis and promises, and how values are read from them.
 pub(crate) struct ProgramMemory<'a, 's> {
     survey: &'s Survey,
     pub(crate) state: ProgramState<'a>,

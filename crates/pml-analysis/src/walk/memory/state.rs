@@ -1,4 +1,4 @@
-//! Variables and objects as they are at one point of the program, with a log of changes.
+//! Variables and objects as they are at one point of the program, with an undo log.
 //!
 //! Going into a branch takes a mark; what changed since can be taken out again, so that the cost of
 //! a branch is that of its own writes, not of everything there is.
@@ -14,7 +14,8 @@ use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, ValueList, one
 /// A variable of one activation: (activation, symbol).
 pub(crate) type VariableKey = (u32, u32);
 
-/// Everything that can change.
+/// The values of all variables and objects. Every write goes through the log, so that [`ProgramState::undo`] can take it
+/// back; objects are never freed, so that an index stays valid when the branch that made the object is undone.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramState<'a> {
     variables: FxHashMap<VariableKey, Value<'a>>,
@@ -25,14 +26,14 @@ pub(crate) struct ProgramState<'a> {
     pub(crate) budget: WorkBudget,
 }
 
-/// A moment in the log.
+/// A position in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateMark {
     variables: usize,
     objects: usize,
 }
 
-/// What is different since a mark.
+/// The variables and objects that differ since a mark.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct StateChanges<'a> {
     pub(crate) variables: ChangeMap<VariableKey, Value<'a>>,
@@ -161,7 +162,8 @@ impl<'a> ProgramState<'a> {
         changes
     }
 
-    /// Every value a variable or object had at some moment since `mark`, the first and last included.
+    /// Every value a variable or object had at some moment since `mark`, the first and last included. This is what a
+    /// `catch` sees: an exception can come from anywhere in the block.
     pub(crate) fn all_values_since(&self, mark: StateMark) -> StateChanges<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {

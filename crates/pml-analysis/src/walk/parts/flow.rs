@@ -8,7 +8,7 @@ use super::super::memory::state::{ProgramState, StateChanges, StateMark};
 use super::graph::{Frontier, add_points};
 use crate::value::Value;
 
-/// One way by which a point of the program is reached.
+/// One path by which a point of the program is reached: what was changed on it, and the nodes it comes from.
 pub(crate) struct FlowPath<'a> {
     pub(crate) changes: StateChanges<'a>,
     pub(crate) frontier: Frontier,
@@ -88,7 +88,8 @@ impl<'a> ControlFlow<'a> {
         self.frontier.clear();
     }
 
-    /// Ends an arm: what it changed is taken out again.
+    /// Ends an arm: its changes are undone, so that the next arm begins where this one began. None if the end of the arm is
+    /// never reached.
     pub(crate) fn end_arm(&mut self, state: &mut ProgramState<'a>, mark: StateMark) -> Option<FlowPath<'a>> {
         let way = self.live.then(|| self.path_since(state, mark));
         state.undo(mark);
@@ -100,7 +101,7 @@ impl<'a> ControlFlow<'a> {
         FlowPath { changes: state.changes(mark), frontier: self.frontier.clone() }
     }
 
-    /// Goes on from all the ways that lead here.
+    /// Goes on from all the paths that lead here. Without any, what follows is unreachable.
     pub(crate) fn rejoin(
         &mut self,
         state: &mut ProgramState<'a>,

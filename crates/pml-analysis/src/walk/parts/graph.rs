@@ -171,7 +171,8 @@ impl<'a> DraftGraph<'a> {
     }
 
     pub(crate) fn edge(&mut self, from: u32, to: u32, link: Link) {
-        // A node met again keeps its place: order never leads backwards.
+        // A node that is met again keeps its place, so an edge from a later node would point backwards. Order is acyclic;
+        // only data may go around a loop.
         let forward = from < to || matches!(link, Link::Provides { .. });
         let is_known = |set: &mut FxHashSet<_>| !set.insert((from, to, link.clone()));
         if forward && !self.edge_set.as_mut().is_some_and(is_known) {
@@ -187,7 +188,7 @@ impl<'a> DraftGraph<'a> {
         }
     }
 
-    /// The name of an outcome. The common ones are made once.
+    /// The name of an outcome. The common ones are allocated once.
     pub(crate) fn outcome(&mut self, name: &str) -> Rc<str> {
         match self.outcome_names.iter().find(|known| &***known == name) {
             Some(known) => Rc::clone(known),

@@ -163,6 +163,6 @@ fn no_such_tool(catalogue: &Catalogue, server: &str, name: &str, id: &str) -> (S
     let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
     let near = schema::nearest(id, ids.iter().map(String::as_str));
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-    let fallback = || Some("`pml_discover` finds tools for what is to be done".to_owned());
+    let fallback = || Some("find a tool for it with `pml_discover`".to_owned());
     (format!("no connected server is called `{server}`"), hint.or_else(fallback))
 }
