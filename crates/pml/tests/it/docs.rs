@@ -229,8 +229,8 @@ impl Place {
     }
 
     fn note_run(&mut self, printed: &str) {
-        let ids = printed.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        if let Some(id) = ids.filter(|word| word.starts_with("run_") && word.len() > 20).last() {
+        let mut ids = printed.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        if let Some(id) = ids.rfind(|word| word.starts_with("run_") && word.len() > 20) {
             id.clone_into(&mut self.last_run);
         }
     }
@@ -259,21 +259,24 @@ fn play(page: &str) -> String {
             ("skip:", _) => {}
             ("type:", answers) => {
                 let answers: Vec<&str> = answers.split(", ").collect();
-                for shown in commands(&block.lines) {
-                    if let Err(problem) = place.play(&shown, Some(&answers)) {
-                        write!(wrong, "\n{page}:{}: `{}` {problem}", block.line, shown.command).unwrap();
-                    }
-                }
+                wrong += &play_block(&mut place, page, &block, Some(&answers));
             }
             ("", _) if block.language == "console" => {
-                for shown in commands(&block.lines) {
-                    if let Err(problem) = place.play(&shown, None) {
-                        write!(wrong, "\n{page}:{}: `{}` {problem}", block.line, shown.command).unwrap();
-                    }
-                }
+                wrong += &play_block(&mut place, page, &block, None);
             }
             ("", _) => {}
             (other, _) => panic!("{page}:{}: there is no directive `{other}`", block.line),
+        }
+    }
+    wrong
+}
+
+/// What is wrong with the commands of a block.
+fn play_block(place: &mut Place, page: &str, block: &Block, typed: Option<&[&str]>) -> String {
+    let mut wrong = String::new();
+    for shown in commands(&block.lines) {
+        if let Err(problem) = place.play(&shown, typed) {
+            write!(wrong, "\n{page}:{}: `{}` {problem}", block.line, shown.command).unwrap();
         }
     }
     wrong
