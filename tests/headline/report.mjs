@@ -104,11 +104,27 @@ export function asMarkdown(rows, report) {
   return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)} ${failures(report)}`;
 }
 
-/** The README with these totals between its marks. */
-export function intoReadme(readme, report) {
+/** The page of benchmarks with all totals between its marks. */
+export function intoBenchmarks(page, report) {
+  return between(page, `${markdown(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`);
+}
+
+/** The README with three of the totals between its marks. */
+export function intoReadme(page, { totals, problems, count }) {
+  const arms = Object.keys(NAMES);
+  const row = (name, cell) => [name, ...arms.map((arm) => number(cell(arm)))];
+  const rows = [
+    [`${count} tasks`, ...Object.values(NAMES)],
+    row('tokens that the model reads', (arm) => totals[arm].read),
+    row('model turns', (arm) => totals[arm].turns),
+    row('wrong results', (arm) => problems.filter((problem) => problem.arm === arm).length),
+  ];
+  return between(page, markdown(rows));
+}
+
+function between(page, told) {
   const [open, close] = ['<!-- headline -->', '<!-- /headline -->'];
-  const [start, end] = [readme.indexOf(open), readme.indexOf(close)];
-  if (start < 0 || end < start) throw new Error(`README.md has no ${open} … ${close} to put the table between`);
-  const told = `${markdown(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
-  return `${readme.slice(0, start + open.length)}\n${told}\n${readme.slice(end)}`;
+  const [start, end] = [page.indexOf(open), page.indexOf(close)];
+  if (start < 0 || end < start) throw new Error(`the page has no ${open} … ${close} to put the table between`);
+  return `${page.slice(0, start + open.length)}\n${told}\n${page.slice(end)}`;
 }

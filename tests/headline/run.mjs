@@ -1,11 +1,12 @@
 // Measures what PML saves: the tasks of tasks.mjs with every tool listed and called one by one, with PML the first time, and
 // with PML the second time with other arguments.
 //
-//   node run.mjs --pml FILE [--tasks N | --only ID,…] [--repeat N] [--json | --markdown] [--messages FILE] [--write-readme]
+//   node run.mjs --pml FILE [--tasks N | --only ID,…] [--repeat N] [--json | --markdown] [--messages FILE] [--write-docs]
 //
 // All tasks are done the first time, then all the second time, with one memory. Tokens are those of cl100k. Time is that of
 // the MCP requests, with the servers up; a model's own is not in it. `--repeat` does everything so often and takes medians
-// (3 unless told). `--messages` keeps all messages as JSON lines; `--write-readme` puts the totals into README.md.
+// (3 unless told). `--messages` keeps all messages as JSON lines; `--write-docs` puts the totals into docs/benchmarks.md
+// and three of them into README.md.
 //
 // Exit status: 0 every arm of every task gave the right result, 1 one did not, 2 wrong use.
 
@@ -16,10 +17,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import * as arms from './arms.mjs';
 import { introduce, makePlace } from './place.mjs';
-import { asMarkdown, asText, intoReadme, summary } from './report.mjs';
+import { asMarkdown, asText, intoBenchmarks, intoReadme, summary } from './report.mjs';
 import { TASKS } from './tasks.mjs';
 
-const README = join(dirname(fileURLToPath(import.meta.url)), '../../README.md');
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const ARMS = ['plain', 'first', 'second'];
 
 const { values: options } = parseArgs({
@@ -31,7 +32,7 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
     markdown: { type: 'boolean', default: false },
     messages: { type: 'string' },
-    'write-readme': { type: 'boolean', default: false },
+    'write-docs': { type: 'boolean', default: false },
   },
 });
 
@@ -106,6 +107,11 @@ const rows = tasks.map(({ id, first, second }) => ({
 const report = summary(rows, ARMS);
 if (options.json) console.log(JSON.stringify({ tasks: rows, ...report }));
 else console.log(options.markdown ? asMarkdown(rows, report) : asText(rows, report));
-if (options['write-readme']) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), report));
+if (options['write-docs']) {
+  for (const [page, into] of [['README.md', intoReadme], ['docs/benchmarks.md', intoBenchmarks]]) {
+    const file = join(ROOT, page);
+    writeFileSync(file, into(readFileSync(file, 'utf8'), report));
+  }
+}
 for (const { task, arm, problem } of report.problems) console.error(`failed: ${task}, ${arm}: ${problem}`);
 process.exit(report.problems.length ? 1 : 0);

@@ -94,6 +94,7 @@ fn install() -> Done {
     have("npm", &["nodejs", "npm"])?;
     have("python3", &["python3", "python3-venv", "python3-pip"])?;
     have("git", &["git"])?;
+    have("curl", &["curl"])?;
     have("chromium", &["chromium"])?;
     once(&tests.join("package.json"), &tests.join("node_modules"), || {
         run(Command::new("npm")

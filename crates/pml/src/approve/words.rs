@@ -25,9 +25,9 @@ pub fn question(question: &Question) -> String {
 /// What a person is asked to allow.
 pub fn approval(asked: &Approval) -> String {
     let mut text = if asked.begun {
-        "waits for a person's word on calls it is making".to_owned()
+        "waits for approval of calls it is making".to_owned()
     } else {
-        "waits for a person's word before it begins".to_owned()
+        "waits for approval before it begins".to_owned()
     };
     text.push_str(&format!("\nfor: {}", printable(&asked.intent)));
     for (index, call) in asked.calls.iter().enumerate() {

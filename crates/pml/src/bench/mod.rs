@@ -32,19 +32,19 @@ use discovery::Part;
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// What the gateway adds to a call, how soon it answers and how much memory it takes
+    /// Gateway overhead per call, start-up time and memory
     Gateway {
         /// Calls per measurement
         #[arg(long, default_value_t = 2000)]
         calls: usize,
     },
-    /// Take in a file of real tool definitions, and rank 5,000 of them
+    /// Ingest a file of real tool definitions and rank 5,000 of them
     Ingest {
         /// A directory with a `dev.jsonl` of tool definitions
         #[arg(long)]
         data: PathBuf,
     },
-    /// Find the data flow of programs for which it is known
+    /// Compare the data flow found in programs with labelled data flow
     Flow {
         /// A directory with a `tools.jsonl` of tool definitions and further files of programs (`ts_code`)
         #[arg(long)]
@@ -53,41 +53,41 @@ pub enum Bench {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// What running a program costs, beside the same in other engines
+    /// Cost of running a program, compared with node and deno
     Sandbox {
         /// Programs per measurement
         #[arg(long, default_value_t = 200)]
         rounds: usize,
     },
-    /// What a run of tasks costs beside the longest way through them, and what waiting runs hold
+    /// Cost of a DAG run beyond its critical path, and memory of waiting runs
     Dag {
         /// Runs per measurement
         #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
-    /// What remembering costs, and what it saves
+    /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
         /// Repetitions per measurement
         #[arg(long, default_value_t = 200)]
         rounds: usize,
     },
-    /// How well everything is found, on public data sets: all that the next six measure, and how long it takes
+    /// Retrieval quality on public data sets: everything the next six measure, and latency
     Discovery(Discovery),
-    /// Whether the right tools come first, and whether what is said of that is true
+    /// Ranking quality and calibration of scores
     Retrieval(Discovery),
-    /// How much past executions help to find tools and procedures, and that they do no harm
+    /// Gain from past executions, and that they lower no other result
     Learning(Discovery),
-    /// Which DAG serves a request, from DAGs that served others
+    /// Prediction of a DAG from the DAGs of earlier requests
     DagPrediction(Discovery),
-    /// Which tool comes next
+    /// Prediction of the next tool
     NextTool(Discovery),
-    /// Whether it helps to look at what was just used, and at what works
+    /// Gain from priors: recently used tools and success rates
     Priors(Discovery),
-    /// Which call takes from which, told from schemas
+    /// Prediction of data flow from the schemas of tools
     Provides(Discovery),
-    /// How long finding takes
+    /// Latency of discovery
     Latency(Discovery),
-    /// Run hostile programs, each with the end it must come to
+    /// Run hostile programs and check how each ends
     Attacks {
         /// A directory with an `engine.jsonl` of programs (`id`, `source`, `required`)
         #[arg(long)]

@@ -22,7 +22,7 @@ pub(super) struct Accept {
     /// The server, or one of its tools
     #[arg(value_name = "SERVER[:TOOL]")]
     what: String,
-    /// Accept what is shown without being asked
+    /// Accept without a prompt
     #[arg(long)]
     yes: bool,
 }

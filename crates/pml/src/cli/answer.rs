@@ -25,19 +25,19 @@ use crate::problem::{Code, Problem};
 pub(super) struct Approve {
     /// The run
     id: String,
-    /// Allow its tools any arguments in this run, each at most this many calls
+    /// Allow any arguments in this run, for at most this many calls of each tool
     #[arg(long, value_name = "CALLS")]
     any_arguments: Option<u32>,
-    /// Do not ask again for the same: in this code, or for these tools in any
+    /// Make a standing rule: for this code, or for these tools in any code
     #[arg(long, value_name = "FOR")]
     remember: Option<RememberFor>,
-    /// With --remember: whatever the arguments are
+    /// With --remember: for any arguments
     #[arg(long, requires = "remember")]
     whatever: bool,
-    /// With --remember: for how long, 30 where nothing is said
+    /// With --remember: how many days the rule lasts [default: 30]
     #[arg(long, value_name = "DAYS", requires = "remember")]
     days: Option<u32>,
-    /// Say so and leave the rest to a gateway
+    /// Record the answer and let a gateway resume the run
     #[arg(long)]
     detach: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Approve {
 pub(super) struct Deny {
     /// The run
     id: String,
-    /// Why, for the agent
+    /// The reason, shown to the agent
     #[arg(long)]
     reason: Option<String>,
 }

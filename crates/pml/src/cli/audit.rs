@@ -14,9 +14,9 @@ use crate::problem::Problem;
 /// What to do with the audit log.
 #[derive(Debug, Subcommand)]
 pub(super) enum Audit {
-    /// Check that nothing in the log was changed, taken out or cut off
+    /// Verify that no entry was changed, removed or cut off
     Verify,
-    /// List entries, the oldest first
+    /// List entries, oldest first
     List(List),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct List {
     /// Only entries after this one
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: i64,
-    /// How many
+    /// The number of entries
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
 }

@@ -15,9 +15,9 @@ use crate::runtime::blocking;
 /// Arguments of `pml backup`.
 #[derive(Debug, Args)]
 pub(super) struct Backup {
-    /// The file to write; a new one in the directory `backups` beside the database otherwise
+    /// The file to write [default: a new file in `backups` beside the database]
     path: Option<PathBuf>,
-    /// Leave the key out: the backup can then be put back only where `seal.key` is
+    /// Leave `seal.key` out: the backup can then be restored only beside that key
     #[arg(long)]
     without_key: bool,
 }

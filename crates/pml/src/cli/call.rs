@@ -34,7 +34,7 @@ pub(super) struct Call {
     /// Its arguments, a JSON object
     #[arg(long, default_value = "{}", value_name = "JSON")]
     args: String,
-    /// Allow it where a client's word is enough
+    /// Approve the call, unless only a person may (`approvals.by = "human"`)
     #[arg(long, short)]
     yes: bool,
 }
@@ -44,16 +44,16 @@ pub(super) struct Call {
 pub(super) struct Discover {
     /// What you want to do
     intent: String,
-    /// How many results
+    /// The number of results
     #[arg(long, default_value_t = default_limit())]
     limit: usize,
-    /// How many to pass over
+    /// The number of results to skip
     #[arg(long, default_value_t = 0)]
     offset: usize,
     /// Only results with at least this score, from 0 to 1
     #[arg(long, default_value_t = 0.0)]
     min_score: f64,
-    /// Say why each result is there
+    /// Show the reasons for each result
     #[arg(long)]
     explain: bool,
     /// Show the JSON Schemas (with --json)

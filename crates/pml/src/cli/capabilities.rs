@@ -25,39 +25,39 @@ use crate::problem::{Code, Problem};
 /// What to do with capabilities.
 #[derive(Debug, Subcommand)]
 pub(super) enum Capabilities {
-    /// List them by name
+    /// List capabilities by name
     List(List),
-    /// Show one: what it runs, what it takes, what was learned, its latest runs
+    /// Show a capability: source, parameters, statistics, latest runs
     Show {
         /// Its name or id
         name: String,
     },
-    /// Write one down without running it
+    /// Create a capability without running it
     Create(Create),
-    /// Give one another name
+    /// Rename a capability
     Rename {
         /// Its name or id
         name: String,
         /// The new name
         to: String,
     },
-    /// Let what one was run for count for another, and forget the one
+    /// Merge a capability into another one and delete it
     Merge {
-        /// The one that stays
+        /// The capability that stays
         into: String,
-        /// The one that goes
+        /// The capability that is deleted
         from: String,
     },
-    /// Take back that one serves an intent, where that was learned wrongly
+    /// Remove an intent that was learned wrongly
     ForgetIntent {
         /// Its name or id
         name: String,
-        /// The intent, word for word as `show` has it
+        /// The intent, exactly as `show` prints it
         intent: String,
     },
-    /// Show or set how results of one are kept
+    /// Show or change how results of a capability are cached
     Cache(results::Keep),
-    /// Forget one; its traces stay
+    /// Delete a capability; its traces stay
     Delete {
         /// Its name or id
         name: String,
@@ -67,13 +67,13 @@ pub(super) enum Capabilities {
 /// Arguments of `pml capabilities list`.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// The latest used first
+    /// Sort by last use, newest first
     #[arg(long)]
     recent: bool,
-    /// How many
+    /// The number of capabilities
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// How many to pass over
+    /// The number of capabilities to skip
     #[arg(long, default_value_t = 0)]
     offset: u32,
 }
@@ -81,9 +81,9 @@ pub(super) struct List {
 /// Arguments of `pml capabilities create`.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// What it is for
+    /// The intent that it serves
     intent: String,
-    /// What programs call it by; made from the intent otherwise
+    /// Its name in programs [default: made from the intent]
     #[arg(long)]
     name: Option<String>,
     /// A program, TypeScript; - reads standard input
@@ -95,7 +95,7 @@ pub(super) struct Create {
     /// One call of this tool, server:tool
     #[arg(long)]
     tool: Option<String>,
-    /// With --tool: what it is given where the caller does not say otherwise, a JSON object
+    /// With --tool: default arguments, a JSON object
     #[arg(long, value_name = "JSON", requires = "tool")]
     defaults: Option<String>,
 }
@@ -103,7 +103,7 @@ pub(super) struct Create {
 /// What to do with what was learned.
 #[derive(Debug, Subcommand)]
 pub(super) enum Learn {
-    /// Learn everything anew from the traces
+    /// Recompute all statistics from the traces
     Rebuild,
 }
 

@@ -38,7 +38,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Arguments of `pml execute`.
 #[derive(Debug, Args)]
 pub(super) struct Execute {
-    /// What it is for; alone, what was learned for it is run
+    /// The intent; without --code, --dag or --capability, the capability that serves it runs
     #[arg(required_unless_present_any = ["code", "dag", "capability"])]
     intent: Option<String>,
     /// The program, TypeScript; - reads standard input
@@ -50,22 +50,22 @@ pub(super) struct Execute {
     /// Run this capability, by name or id
     #[arg(long, value_name = "NAME", conflicts_with_all = ["code", "dag"])]
     capability: Option<String>,
-    /// Learn nothing of it
+    /// Do not learn from this run
     #[arg(long)]
     no_learn: bool,
-    /// Run it even where its result is known
+    /// Do not answer from the cache
     #[arg(long)]
     no_cache: bool,
     /// With --dag: wait for `pml runs continue` after each layer
     #[arg(long, requires = "dag")]
     per_layer: bool,
-    /// Allow whatever it asks for, where a client's word is enough
+    /// Approve every call, unless only a person may (`approvals.by = "human"`)
     #[arg(long, short)]
     yes: bool,
     /// Its arguments, a JSON object
     #[arg(long, default_value = "{}", value_name = "JSON")]
     args: String,
-    /// Give up after this many milliseconds
+    /// Fail the run after this many milliseconds
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 }

@@ -20,13 +20,13 @@ const NAMED: usize = 8;
 /// Arguments of `pml graph`.
 #[derive(Debug, Args)]
 pub(super) struct Graph {
-    /// Show the ways from this tool or capability …
+    /// Show paths from this tool or capability
     #[arg(long, requires = "to")]
     from: Option<String>,
-    /// … to this one
+    /// Show paths to this tool or capability
     #[arg(long, requires = "from")]
     to: Option<String>,
-    /// How many communities and edges are shown
+    /// The number of communities and edges
     #[arg(long, default_value_t = 10)]
     limit: usize,
 }

@@ -19,11 +19,11 @@ use crate::problem::{Code, Problem};
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
 pub(super) enum Keys {
-    /// Make a key; it is shown once
+    /// Create a key and print it once
     Create(Create),
-    /// List keys, the newest first, with those that were revoked
+    /// List keys, newest first, revoked ones included
     List,
-    /// Revoke a key; running gateways refuse it within a second
+    /// Revoke a key; running gateways reject it within a second
     Revoke {
         /// Its number
         key: i64,
@@ -36,13 +36,13 @@ pub(super) struct Create {
     /// The name of the client it is for
     #[arg(long, value_name = "NAME")]
     client: String,
-    /// A person sits in front of the client: what it asks them counts as their own answer
+    /// A person uses the client: answers given in its dialogs count as that person's
     #[arg(long)]
     interactive: bool,
-    /// The client asks its own user before it calls a tool by name, so PML does not
+    /// The client asks its user before it calls a tool by name, so PML does not ask again
     #[arg(long)]
     asks_itself: bool,
-    /// Write the key to this new file, readable by you alone, and do not show it
+    /// Write the key to this new file (mode 0600) instead of printing it
     #[arg(long, value_name = "PATH")]
     key_file: Option<PathBuf>,
 }

@@ -23,7 +23,7 @@ use crate::sanitise::Sanitiser;
 pub(super) struct List {
     /// Show the tools of this server
     server: Option<String>,
-    /// Show definitions that changed, with what changed in them
+    /// Show changed definitions with their differences
     #[arg(long)]
     changes: bool,
 }

@@ -1,7 +1,7 @@
 //! The terminal door.
 //!
-//! Commands read arguments, call `flow` or edit the configuration, and print. Exit codes: 0 it
-//! worked; 1 it did not; 2 the command line or the configuration is wrong.
+//! Commands read arguments, call `flow` or edit the configuration, and print. Exit codes: 0 success; 1 failure; 2 the
+//! command line or the configuration is wrong.
 
 mod accept;
 mod analyse;
@@ -38,7 +38,7 @@ use crate::problem::{Code, Problem};
 
 /// One MCP server in front of all of an agent's MCP servers.
 #[derive(Debug, Parser)]
-#[command(name = "pml", version = env!("PML_VERSION"), max_term_width = 100, after_help = "Exit codes: 0 it worked; 1 it did not; 2 the command line or the configuration is wrong.")]
+#[command(name = "pml", version = env!("PML_VERSION"), max_term_width = 100, after_help = "Exit codes: 0 success; 1 failure; 2 the command line or the configuration is wrong.")]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -55,14 +55,14 @@ struct Global {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Log more; twice for everything
+    /// Log more (-vv logs everything)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write a configuration to start from
+    /// Write a commented configuration, and review servers that have no rules yet
     Init,
     /// Add a server, start it once and show its tools
     Add(servers::Add),
@@ -73,15 +73,15 @@ enum Command {
     },
     /// Show servers, their state and their tools
     List(list::List),
-    /// Let a new or changed command be started, and new or changed tools be used
+    /// Accept a new or changed server command, or quarantined tools
     Accept(accept::Accept),
-    /// Let the pml.toml of a project count, as it is now
+    /// Trust the pml.toml of a project, with its present content
     Trust {
         /// The project's directory
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Serve MCP over HTTP
+    /// Serve MCP, the HTTP API and the dashboard over HTTP
     Serve(serve::Serve),
     /// Serve MCP over standard input and output, for a client's configuration
     Stdio(serve::Stdio),
@@ -89,50 +89,50 @@ enum Command {
     Call(call::Call),
     /// Find tools and capabilities for an intent
     Discover(call::Discover),
-    /// Show what a program or a DAG document would do, without doing it
+    /// Analyse a program or a DAG document without running it
     Analyse(analyse::Analyse),
-    /// Run a program over tools, or what was learned for an intent
+    /// Run a program, a DAG document, or the capability that serves an intent
     Execute(execute::Execute),
-    /// Show runs and go on with them
+    /// List, show, approve, resume and replay runs
     #[command(subcommand)]
     Runs(runs::Runs),
-    /// Show what was learned, and change it
+    /// List, show and change capabilities (learned procedures)
     #[command(subcommand)]
     Capabilities(capabilities::Capabilities),
-    /// Show how tools and capabilities hang together
+    /// Show the graph of tools and capabilities
     Graph(graph::Graph),
-    /// Learn anew
+    /// Recompute what was learned from the stored traces
     #[command(subcommand)]
     Learn(capabilities::Learn),
-    /// Show which kept results were dropped, and drop them
+    /// Show invalidated cache entries, and clear the cache
     #[command(subcommand)]
     Cache(results::Cache),
-    /// Show what programs may do with tools, and check it
+    /// Explain the policy for a tool, and test expectations of it
     #[command(subcommand)]
     Policy(policy::Policy),
-    /// Show what people allowed for later runs too, and take it back
+    /// List and revoke standing rules (approvals that later runs reuse)
     #[command(subcommand)]
     Rules(rules::Rules),
-    /// Show the log of questions, answers and decisions, and check it
+    /// List and verify the audit log
     #[command(subcommand)]
     Audit(audit::Audit),
-    /// Make keys by which clients are known, list and revoke them
+    /// Create, list and revoke the keys of clients
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// Set the passphrase that people sign in and approve with
+    /// Set the passphrase for signing in and approving
     Passphrase,
-    /// Copy the database to a file, while others use it
+    /// Back the database up to a file, also while PML runs
     Backup(backup::Backup),
-    /// Put a backup in place of the database
+    /// Replace the database by a backup
     Restore(backup::Restore),
-    /// Check everything and say what to do
+    /// Check configuration, database, sandbox and servers, with a hint for each problem
     Doctor,
-    /// Measure this program
+    /// Run benchmarks
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Print completions for a shell
     Completions {
-        /// Which
+        /// The shell
         shell: clap_complete::Shell,
     },
 }

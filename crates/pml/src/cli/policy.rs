@@ -19,13 +19,13 @@ use crate::problem::{Code, Problem};
 /// What to do with the rules.
 #[derive(Debug, Subcommand)]
 pub(super) enum Policy {
-    /// Say what programs may do with a tool, and exactly why
+    /// Explain each attribute of a tool's policy and the rule that sets it
     Explain {
         /// The tool
         #[arg(value_name = "SERVER:TOOL")]
         tool: String,
     },
-    /// Check what is expected of tools: lines such as `"github:search_*" = "auto"` (or hil, deny)
+    /// Compare the policy with a file of expectations such as `"github:search_*" = "auto"` (or hil, deny)
     #[command(
         after_help = "The file is TOML, or YAML where its name says so. Of several expectations about a tool the most specific counts. One that is about no tool there is fails."
     )]

@@ -19,13 +19,13 @@ use crate::problem::Problem;
 /// What to do with results that are kept.
 #[derive(Debug, Subcommand)]
 pub(super) enum Cache {
-    /// Show which were dropped, when and why
+    /// Show invalidated entries with time and reason
     Log {
-        /// How many
+        /// The number of entries
         #[arg(long, default_value_t = 50)]
         limit: u32,
     },
-    /// Drop them all
+    /// Clear the cache, in running gateways too
     Clear,
 }
 
@@ -72,22 +72,22 @@ fn dropped(here: &Here, drops: &[CacheDrop]) {
 pub(super) struct Keep {
     /// Its name or id
     name: String,
-    /// For how long a result is kept
+    /// How long an entry is valid
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u32>,
-    /// What a result is found by
+    /// The cache key
     #[arg(long, value_name = "STRATEGY", value_parser = words(KeyStrategy::ALL.map(KeyStrategy::as_str), KeyStrategy::parse))]
     key_strategy: Option<KeyStrategy>,
-    /// What makes results go, beside their age; nothing where none is given
+    /// What invalidates entries before they expire; without a value nothing does
     #[arg(long, value_name = "EVENT", num_args = 0.., value_delimiter = ',', value_parser = words(Invalidation::ALL.map(Invalidation::as_str), Invalidation::parse))]
     invalidate_on: Option<Vec<Invalidation>>,
-    /// How many results are kept
+    /// The number of entries
     #[arg(long, value_name = "NUMBER")]
     max_entries: Option<u32>,
-    /// Keep none
+    /// Switch the cache off
     #[arg(long, conflicts_with = "on")]
     off: bool,
-    /// Keep them; only where it reads and does nothing else
+    /// Switch the cache on; refused unless the capability only reads
     #[arg(long)]
     on: bool,
 }

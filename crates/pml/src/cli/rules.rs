@@ -16,9 +16,9 @@ use crate::problem::Problem;
 /// What to do with standing rules.
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
-    /// List them, the newest first, with those that do not count any more
+    /// List standing rules, newest first, expired and revoked ones included
     List,
-    /// Take one back: what it allowed is asked for again
+    /// Revoke a rule: its calls need approval again
     Revoke {
         /// Its number
         id: i64,

@@ -26,22 +26,22 @@ use crate::report::{Operated, Report, Standing, Task};
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
 pub(super) enum Runs {
-    /// List runs, the latest first
+    /// List runs, newest first
     List(List),
-    /// Show one: its calls, its path, its result
+    /// Show a run: calls, executed path, result
     Show(Show),
-    /// Go on with a run that was interrupted or sleeps
+    /// Resume a run that is interrupted or sleeps
     Resume(Resume),
-    /// Allow what a run asks for, and go on with it
+    /// Approve what a run asks for, and resume it
     Approve(Approve),
-    /// Do not allow it
+    /// Deny what a run asks for
     Deny(Deny),
-    /// Go on with a DAG after a layer
+    /// Continue a DAG after a layer
     Continue {
         /// The run
         id: String,
     },
-    /// Have a DAG wait before its next layer
+    /// Pause a DAG before its next layer
     Pause {
         /// The run, started with `decisionPoints: "manual"`
         id: String,
@@ -50,17 +50,17 @@ pub(super) enum Runs {
     Abort {
         /// The run
         id: String,
-        /// Why
+        /// The reason, kept with the run
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Run a recorded run again, offline, from its journal
+    /// Replay a run from its journal, offline
     Replay(Replay),
-    /// Write all that is recorded of a run to a file that `replay` reads
+    /// Export a run to a file that `replay` reads
     Export {
         /// The run
         id: String,
-        /// Where to; standard output otherwise
+        /// The file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -72,10 +72,10 @@ pub(super) struct List {
     /// Only runs in this state
     #[arg(long, value_parser = state())]
     state: Option<RunState>,
-    /// How many
+    /// The number of runs
     #[arg(long, default_value_t = 20)]
     limit: u32,
-    /// Only runs made before this one
+    /// Only runs that began before this one
     #[arg(long, value_name = "ID")]
     before: Option<String>,
 }
@@ -85,7 +85,7 @@ pub(super) struct List {
 pub(super) struct Show {
     /// The run
     id: String,
-    /// Show its calls on a line of time
+    /// Show the calls on a timeline
     #[arg(long)]
     timeline: bool,
 }
@@ -95,7 +95,7 @@ pub(super) struct Show {
 pub(super) struct Resume {
     /// The run
     id: String,
-    /// What became of a call in doubt: N=again, N=failed or N=JSON, its result
+    /// Resolve a call in doubt: N=again sends it again, N=failed fails it, N=JSON is its result
     #[arg(long = "call", value_name = "N=WHAT")]
     calls: Vec<String>,
 }
@@ -169,7 +169,7 @@ fn state() -> impl TypedValueParser<Value = RunState> {
 fn standing(row: &RunRow) -> String {
     match (row.state, &row.error_code, row.wake_at, &row.question_id) {
         (RunState::Failed, Some(code), _, _) => format!("failed {code}"),
-        (RunState::Waiting, _, _, Some(_)) => "waiting for a word".to_owned(),
+        (RunState::Waiting, _, _, Some(_)) => "waiting for an answer".to_owned(),
         (RunState::Waiting, _, Some(at), None) => format!("sleeps until {}", when(at)),
         (state, _, _, _) => state.to_string(),
     }

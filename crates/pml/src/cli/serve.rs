@@ -34,7 +34,7 @@ const BODIES: body::Rules = body::Rules {
 /// Arguments of `pml serve`.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Address and port; overrides `serve.listen`
+    /// The address and port, instead of `serve.listen`
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(super) struct Serve {
 /// Arguments of `pml stdio`.
 #[derive(Debug, Args)]
 pub(super) struct Stdio {
-    /// The file with the key by which the client is known; `pml keys create` makes one
+    /// The file with the client's key, made by `pml keys create`
     #[arg(long, value_name = "PATH")]
     key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(super) struct Stdio {
 
 #[derive(Debug, Args)]
 struct Exposure {
-    /// Which tools clients see: meta, full, or tools such as fs:read or fs:*; overrides `expose`
+    /// The tools that clients see: meta, full, or a list such as fs:read,git:*; instead of `expose`
     #[arg(long, value_name = "WHAT", value_parser = expose)]
     expose: Option<Expose>,
 }

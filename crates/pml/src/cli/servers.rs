@@ -27,18 +27,18 @@ use crate::problem::{Code, Problem, unknown_server};
     after_help = "Examples:\n  pml add time -- uvx mcp-server-time\n  pml add github --env GITHUB_PERSONAL_ACCESS_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github\n  pml add search --url https://example.com/mcp --header Authorization='Bearer ${SEARCH_TOKEN}'"
 )]
 pub(super) struct Add {
-    /// What to call it
+    /// The name of the server
     name: String,
-    /// Where it is reached, instead of a command
+    /// The address of an HTTP server, instead of a command
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
-    /// A variable of its environment; `${VAR}` is filled in when it starts
+    /// An environment variable of the server; `${VAR}` expands when it starts
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
-    /// A header sent with every request
+    /// An HTTP header of every request
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     header: Vec<(String, String)>,
-    /// The directory it runs in
+    /// The working directory of the server
     #[arg(long, conflicts_with = "url")]
     cwd: Option<String>,
     /// What it is for, shown to agents
@@ -47,10 +47,10 @@ pub(super) struct Add {
     /// Replace a server of the same name
     #[arg(long)]
     replace: bool,
-    /// Let programs call the tools that say they only read, and have a person asked about the others
+    /// Allow tools that declare themselves read-only, ask about all others, and do not prompt
     #[arg(long)]
     yes: bool,
-    /// Its command and arguments, after --
+    /// The command and its arguments, after --
     #[arg(last = true)]
     command: Vec<String>,
 }

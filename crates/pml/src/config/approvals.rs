@@ -7,6 +7,7 @@ use pml_store::OpenLimit;
 
 use super::error::Complaint;
 use super::node::Value;
+use super::reference;
 use super::section::Section;
 
 /// How people are asked.
@@ -60,7 +61,7 @@ impl Approvals {
 /// Reads both.
 pub(super) fn approvals(root: &Section<'_>) -> Result<Approvals, Complaint> {
     let default = Approvals { dynamic: dynamic(root)?, ..Approvals::default() };
-    let Some(table) = root.section("approvals", &["by", "expire", "open"])? else { return Ok(default) };
+    let Some(table) = root.section("approvals", &reference::keys("approvals"))? else { return Ok(default) };
     Ok(Approvals {
         by: by(&table)?,
         expire: table

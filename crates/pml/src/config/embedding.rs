@@ -6,6 +6,7 @@ use url::Url;
 
 use super::error::Complaint;
 use super::paths::Env;
+use super::reference;
 use super::secret::Secret;
 use super::section::Section;
 use super::variables::{Unexpanded, Variables};
@@ -35,11 +36,11 @@ pub struct Endpoint {
     pub key: Option<Secret>,
 }
 
-const KEYS: &[&str] = &["model", "directory", "url", "name", "key"];
-
 /// Reads it. Relative paths are below `base`.
 pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Embedding, Complaint> {
-    let Some(table) = root.section("embedding", KEYS)? else { return Ok(Embedding::default()) };
+    let Some(table) = root.section("embedding", &reference::keys("embedding"))? else {
+        return Ok(Embedding::default());
+    };
     let (model, directory, url) = (table.text("model")?, table.text("directory")?, table.text("url")?);
     let complaint = |key: &str, message: String| {
         table.file.complaint(table.get(key).map_or(table.at, |node| node.at), message)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::error::Complaint;
+use super::reference;
 use super::section::Section;
 
 /// What one run may use: `[limits]`. A limit that is exceeded ends that run only.
@@ -101,25 +102,10 @@ const LARGEST_VALUE: u64 = 8 * MIB;
 const LARGEST_HEAP: u64 = 256 * MIB;
 const LONGEST_CPU: Duration = Duration::from_secs(5 * 60);
 
-const LIMITS: &[&str] = &[
-    "calls",
-    "concurrent",
-    "concurrent_per_server",
-    "heap",
-    "stack",
-    "cpu",
-    "wall",
-    "source",
-    "arguments",
-    "result",
-    "console",
-    "nesting",
-];
-
 /// Reads `[limits]`.
 pub(super) fn limits(root: &Section<'_>) -> Result<Limits, Complaint> {
     let default = Limits::default();
-    let Some(table) = root.section("limits", LIMITS)? else { return Ok(default) };
+    let Some(table) = root.section("limits", &reference::keys("limits"))? else { return Ok(default) };
     let count = |key, most, default| Ok::<_, Complaint>(table.count(key, 1..=most)?.unwrap_or(default));
     let size =
         |key, least, most, default| Ok::<_, Complaint>(table.size(key, least..=most)?.unwrap_or(default));
@@ -148,8 +134,7 @@ pub(super) fn limits(root: &Section<'_>) -> Result<Limits, Complaint> {
 /// Reads `[runs]`.
 pub(super) fn runs(root: &Section<'_>) -> Result<Runs, Complaint> {
     let default = Runs::default();
-    let keys = &["resume", "durable", "keep_results", "workers", "park_after"];
-    let Some(table) = root.section("runs", keys)? else { return Ok(default) };
+    let Some(table) = root.section("runs", &reference::keys("runs"))? else { return Ok(default) };
     Ok(Runs {
         resume: table.flag("resume")?.unwrap_or(default.resume),
         durable: durable(&table)?,

@@ -1,6 +1,7 @@
 //! What is remembered, and how it is used: `[memory]`.
 
 use super::error::Complaint;
+use super::reference;
 use super::section::Section;
 
 /// What is remembered.
@@ -25,8 +26,7 @@ impl Default for Memory {
 /// Reads it.
 pub(super) fn memory(root: &Section<'_>) -> Result<Memory, Complaint> {
     let default = Memory::default();
-    let known = ["learn", "cache", "earlier_results", "confidence"];
-    let Some(table) = root.section("memory", &known)? else { return Ok(default) };
+    let Some(table) = root.section("memory", &reference::keys("memory"))? else { return Ok(default) };
     Ok(Memory {
         learn: table.flag("learn")?.unwrap_or(default.learn),
         cache: table.flag("cache")?.unwrap_or(default.cache),

@@ -5,91 +5,7 @@
 //! [`Error`] with its place; a single server that cannot be used (a clash of names, a variable that is
 //! not set) is left out and listed in [`Config::problems`], and the others stay usable.
 //!
-//! ```toml
-//! # ~/.config/pml/pml.toml
-//! expose = "meta"                          # or "full", or ["fs:read", …]
-//! names = "qualified"                      # `server__tool`; or "plain"
-//! import = ["~/.config/other/mcp.json"]    # `mcpServers` or `servers` of another program
-//!
-//! [servers.github]
-//! command = "npx"                          # an argument vector, never a shell
-//! args = ["-y", "@modelcontextprotocol/server-github@2025.4.8"]
-//! env = { GITHUB_PERSONAL_ACCESS_TOKEN = "${GITHUB_TOKEN}" }
-//! cwd = "~/work"
-//! description = "issues and pull requests" # shown to agents
-//! enabled = true
-//! start = "lazy"                           # or "eager"
-//! idle_stop = "10m"                        # never by default
-//! call_timeout = "60s"
-//! start_timeout = "30s"
-//! trust = "annotations"                    # believe what it says of its tools; not by default
-//! definitions = "pinned"                   # tools that appear or change wait for `pml accept`; or "follow"
-//!
-//! [servers.search]
-//! url = "https://example.com/mcp"
-//! headers = { X-Key = "${file:~/.secrets/search}" }
-//! bearer = "${SEARCH_TOKEN}"               # short for an `Authorization` header
-//!
-//! [builtin.fs]
-//! root = "~/work"                          # where PML was started, unless that is a home directory or `/`
-//! [builtin.http]
-//! hosts = ["api.example.com"]
-//! [builtin.math]
-//! enabled = false
-//!
-//! [serve]
-//! listen = "127.0.0.1:7717"
-//! hosts = ["pml.example.com"]
-//! origins = ["https://app.example.com"]
-//!
-//! [clients.claude]                         # by the name of its key, else the one a client gives itself
-//! expose = "full"
-//!
-//! [approvals]
-//! by = "human"                             # or "client": what a client says counts too
-//! expire = "24h"
-//! open = 32                                # approvals of one client that may wait for an answer at a time
-//!
-//! [permissions]                            # what programs may call; a server, a tool or a pattern
-//! dynamic = "ask"                          # or "refuse": programs whose calls cannot be known beforehand
-//! memory = { approval_mode = "auto" }      # or "hil": a person is asked
-//! "github:search_*" = { read_only = true } # also `idempotent`, `open_world`, `scope`, `isolated`, `closed`, `cache_ttl`
-//! "*:delete*" = { deny = true }
-//!
-//! [memory]
-//! learn = true                             # what works is remembered
-//! cache = true                             # results that are known are given again
-//! earlier_results = false                  # show what came of nearly the same intent where nothing is run
-//! confidence = 85                          # how sure it must be, in per cent, for a capability to run unnamed
-//!
-//! [embedding]                              # by which model it is told what texts mean
-//! model = "built-in"                       # or "none": tools are found by their words alone
-//! directory = "~/models/multilingual"      # instead: a model of the BERT or XLM-R family
-//! url = "http://127.0.0.1:11434/v1"        # instead: a service that speaks as OpenAI's does
-//! name = "nomic-embed-text"
-//! key = "${EMBEDDING_KEY}"
-//!
-//! [limits]                                 # of one run
-//! calls = 1000
-//! concurrent = 128
-//! concurrent_per_server = 32
-//! heap = "64MiB"
-//! stack = "512KiB"
-//! cpu = "5s"
-//! wall = "5m"
-//! source = "256KiB"
-//! arguments = "256KiB"
-//! result = "4MiB"
-//! console = "64KiB"
-//! nesting = 128
-//!
-//! [runs]
-//! resume = true                            # interrupted runs go on by themselves
-//! durable = "full"                         # or "normal"
-//! keep_results = "1h"
-//! workers = 2
-//! park_after = "10s"
-//! ```
+//! [`reference`] describes every key; `docs/configuration.md` is made from it.
 //!
 //! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer` and `key`;
 //! `$$` is a dollar sign. Relative paths are below the directory of the file that names them. A project's
@@ -111,6 +27,7 @@ mod node;
 mod own;
 mod paths;
 mod permission;
+pub mod reference;
 mod secret;
 mod section;
 mod server;

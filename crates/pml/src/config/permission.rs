@@ -10,6 +10,7 @@ use pml_model::ServerName;
 use super::approvals::is_dynamic;
 use super::error::Complaint;
 use super::node::{File, Member};
+use super::reference;
 use super::section::Section;
 
 /// The file beside `pml.toml` that may hold rules too.
@@ -194,41 +195,14 @@ impl Form {
         }
     }
 
-    fn keys(self) -> &'static [&'static str] {
-        match self {
-            Form::Toml => &[
-                "scope",
-                "approval_mode",
-                "deny",
-                "read_only",
-                "idempotent",
-                "open_world",
-                "isolated",
-                "closed",
-                "cache_ttl",
-                "approvalMode",
-                "readOnly",
-                "openWorld",
-                "cacheTtl",
-            ],
-            Form::Yaml => &[
-                "scope",
-                "approvalMode",
-                "deny",
-                "readOnly",
-                "idempotent",
-                "openWorld",
-                "isolated",
-                "closed",
-                "cacheTtl",
-                "permissionSet",
-                "isReadOnly",
-                "approval_mode",
-                "read_only",
-                "open_world",
-                "cache_ttl",
-            ],
+    fn keys(self) -> Vec<&'static str> {
+        let mut keys = reference::keys("permissions.PATTERN");
+        if self == Form::Yaml {
+            keys.extend(["permissionSet", "isReadOnly"]);
+            // The spellings that this file usually has come first in hints.
+            keys.sort_by_key(|key| key.contains('_'));
         }
+        keys
     }
 }
 
@@ -253,7 +227,7 @@ pub(super) fn read(table: &Section<'_>, form: Form, rules: &mut Vec<Rule>) -> Re
 fn rule(table: &Section<'_>, member: &Member, form: Form) -> Result<Rule, Complaint> {
     let file = table.file;
     let subject = subject(file, member)?;
-    let rule = Section::strict(file, &member.node, &table.path(&member.key), form.keys())?;
+    let rule = Section::strict(file, &member.node, &table.path(&member.key), &form.keys())?;
     let place = file.complaint(member.key_at, "");
     Ok(Rule {
         subject,

@@ -11,6 +11,7 @@ use url::Url;
 use super::error::{Complaint, Problem, nearest};
 use super::node::{File, Member};
 use super::paths::Env;
+use super::reference;
 use super::secret::{self, Secret};
 use super::section::Section;
 use super::variables::{Unexpanded, Variables};
@@ -166,28 +167,15 @@ pub(super) struct Draft {
     definitions: Definitions,
 }
 
-const KEYS: &[&str] = &[
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "bearer",
-    "enabled",
-    "start",
-    "idle_stop",
-    "call_timeout",
-    "start_timeout",
-    "description",
-    "trust",
-    "definitions",
-];
-
 impl Draft {
     /// Reads a `[servers.name]` table of a `pml.toml`.
     pub(super) fn from_toml(file: &File, member: &Member) -> Result<Draft, Complaint> {
-        let table = Section::strict(file, &member.node, &format!("servers.{}", member.key), KEYS)?;
+        let table = Section::strict(
+            file,
+            &member.node,
+            &format!("servers.{}", member.key),
+            &reference::keys("servers.NAME"),
+        )?;
         Ok(Draft {
             enabled: table.flag("enabled")?.unwrap_or(true),
             start: start(&table)?,

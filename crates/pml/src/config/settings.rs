@@ -15,6 +15,7 @@ use super::memory::{self, Memory};
 use super::node::{self, File, Member, Node, Value};
 use super::paths::Env;
 use super::permission::{self, Form, Rule};
+use super::reference;
 use super::section::{Section, wrong};
 use super::server::Draft;
 
@@ -99,26 +100,10 @@ pub(super) struct Settings {
     pub(super) outdated: Vec<Complaint>,
 }
 
-const USER_KEYS: &[&str] = &[
-    "expose",
-    "import",
-    "servers",
-    "builtin",
-    "serve",
-    "clients",
-    "names",
-    "permissions",
-    "approvals",
-    "memory",
-    "embedding",
-    "limits",
-    "runs",
-];
-
 /// Reads the user's file.
 pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
     let root = node::toml(file)?;
-    let root = Section::strict(file, &root, "", USER_KEYS)?;
+    let root = Section::strict(file, &root, "", &reference::top_keys())?;
     let base = disk::parent(&file.path);
     let imports = root
         .texts("import")?
@@ -147,7 +132,7 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
 /// read elsewhere is the user's own affair, and a file it imported could change without its hash changing.
 pub(super) fn project(file: &File) -> Result<Vec<Draft>, Complaint> {
     let root = node::toml(file)?;
-    let root = Section::strict(file, &root, "", USER_KEYS)?;
+    let root = Section::strict(file, &root, "", &reference::top_keys())?;
     if let Some(member) = root.members().iter().find(|member| member.key != "servers") {
         return Err(file
             .complaint(member.key_at, format!("a project cannot set `{}`", member.key))
@@ -218,7 +203,8 @@ fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Compl
         .members()
         .iter()
         .map(|Member { key, node, .. }| {
-            let client = Section::strict(root.file, node, &clients.path(key), &["expose", "interactive"])?;
+            let client =
+                Section::strict(root.file, node, &clients.path(key), &reference::keys("clients.NAME"))?;
             let settings =
                 ClientSettings { expose: client.get("expose").map(|_| expose(&client)).transpose()? };
             Ok((key.clone(), settings))
@@ -253,12 +239,12 @@ fn builtin(root: &Section<'_>, env: &Env) -> Result<Builtin, Complaint> {
     let Some(table) = root.section("builtin", BUILT_IN)? else { return Ok(Builtin::default()) };
     let mut builtin = Builtin::default();
     for name in BUILT_IN {
-        let keys: &[&str] = match *name {
-            "fs" => &["enabled", "root"],
-            "http" => &["enabled", "hosts"],
-            _ => &["enabled"],
+        let keys = match *name {
+            "fs" => reference::keys("builtin.fs"),
+            "http" => reference::keys("builtin.http"),
+            _ => reference::keys("builtin.NAME"),
         };
-        let Some(server) = table.section(name, keys)? else { continue };
+        let Some(server) = table.section(name, &keys)? else { continue };
         if !server.flag("enabled")?.unwrap_or(true) {
             builtin.disabled.push((*name).to_owned());
         }
@@ -271,7 +257,7 @@ fn builtin(root: &Section<'_>, env: &Env) -> Result<Builtin, Complaint> {
 }
 
 fn serve(root: &Section<'_>) -> Result<Serve, Complaint> {
-    let Some(table) = root.section("serve", &["listen", "hosts", "origins"])? else {
+    let Some(table) = root.section("serve", &reference::keys("serve"))? else {
         return Ok(Serve::default());
     };
     Ok(Serve {

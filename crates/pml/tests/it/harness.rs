@@ -68,7 +68,12 @@ impl Home {
 
     /// Sets the passphrase without the terminal that `pml passphrase` wants.
     pub fn set_passphrase(&self, passphrase: &str) {
-        let paths = pml::config::Paths { config: self.path("pml.toml"), data: self.path("") };
+        self.set_passphrase_in(&self.path(""), passphrase);
+    }
+
+    /// The same for a `pml` that keeps its data in another directory.
+    pub fn set_passphrase_in(&self, data: &Path, passphrase: &str) {
+        let paths = pml::config::Paths { config: self.path("pml.toml"), data: data.to_owned() };
         let setting = pml::passphrase::set(&paths, passphrase);
         tokio::runtime::Runtime::new().unwrap().block_on(setting).unwrap();
     }
@@ -84,6 +89,11 @@ impl Home {
     /// Runs a command on a terminal of its own and types `answers`, one at each `[y/n]` and each prompt that hides what
     /// is typed.
     pub fn run_on_terminal(&self, args: &[&str], answers: &[&str]) -> Finished {
+        self.on_terminal(&self.command(args), answers)
+    }
+
+    /// The same for any command.
+    pub fn on_terminal(&self, command: &Command, answers: &[&str]) -> Finished {
         const TYPIST: &str = r"
 import os, pty, sys, termios, time
 split = sys.argv.index('--')
@@ -108,11 +118,15 @@ while True:
 sys.stdout.write(shown.decode().replace('\r\n', '\n'))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 ";
-        let pml = self.command(args);
         let mut typist = Command::new(python("python"));
-        typist.args(["-c", TYPIST]).args(answers).arg("--").arg(pml.get_program()).args(pml.get_args());
-        typist.env_clear().current_dir(self.dir.path());
-        typist.envs(pml.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        typist
+            .args(["-c", TYPIST])
+            .args(answers)
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
+        typist.env_clear().current_dir(command.get_current_dir().unwrap_or(self.dir.path()));
+        typist.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let output = typist.env("NO_COLOR", "1").stdin(Stdio::null()).output().unwrap();
         Finished {
             code: output.status.code().unwrap_or(-1),
@@ -153,7 +167,12 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     }
 
     /// The same by a command of one's own.
-    pub fn serve_by(&self, mut command: Command) -> Served {
+    pub fn serve_by(&self, command: Command) -> Served {
+        self.serve_in(command, &self.path("token"))
+    }
+
+    /// The same where the token is kept in another file.
+    pub fn serve_in(&self, mut command: Command, token: &Path) -> Served {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -165,7 +184,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let mut stderr = child.stderr.take().unwrap();
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        let token = std::fs::read_to_string(self.path("token")).unwrap().trim().to_owned();
+        let token = std::fs::read_to_string(token).unwrap().trim().to_owned();
         Served { child, url, token }
     }
 }

@@ -14,6 +14,7 @@ mod cli;
 mod clients;
 mod conformance;
 mod direct;
+mod docs;
 mod epoch;
 mod execute;
 mod exposure;

@@ -168,3 +168,101 @@ fn nothing_depends_on_one_machine_or_one_registry() {
         "this path exists on this machine only: make it relative, or ask for it",
     );
 }
+
+/// A Markdown file without its code blocks, as numbered lines.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut inside = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        (!inside && !fence).then_some((number + 1, line))
+    })
+}
+
+/// `line` apart at its backticks: what is no code, and what is.
+fn spans(line: &str) -> (Vec<&str>, Vec<&str>) {
+    let parts: Vec<&str> = line.split('`').collect();
+    (parts.iter().copied().step_by(2).collect(), parts.iter().copied().skip(1).step_by(2).collect())
+}
+
+/// Where the links of a line lead.
+fn links(line: &str) -> Vec<String> {
+    let plain = spans(line).0.concat();
+    let targets = plain.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.map(|target| target.trim().to_owned()).collect()
+}
+
+/// The anchors that a page has for its headings, as the places that show Markdown make them.
+fn anchors(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for heading in prose(text).filter_map(|(_, line)| line.strip_prefix('#')) {
+        let title = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let same = all
+            .iter()
+            .filter(|other| other.trim_end_matches(|c: char| c == '-' || c.is_ascii_digit()) == anchor);
+        match same.count() {
+            0 => all.push(anchor),
+            others => all.push(format!("{anchor}-{others}")),
+        }
+    }
+    all
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let pages = ending(&ours(), ".md");
+    let (mut found, mut checked) = (Vec::new(), 0);
+    for (page, text) in &pages {
+        for (number, line) in prose(text) {
+            for target in links(line).iter().filter(|target| !target.contains("://")) {
+                checked += 1;
+                if let Some(wrong) = dead(page, target) {
+                    found.push(format!("{page}:{number}: `{target}`: {wrong}"));
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "links are not recognised: {checked}");
+    none(&found, "the link is dead: write where the thing is now, or take the link out");
+}
+
+/// Why a link of `page` leads nowhere.
+fn dead(page: &str, target: &str) -> Option<String> {
+    let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+    let here = root().join(page);
+    let file = if path.is_empty() { here } else { here.parent().unwrap().join(path) };
+    if !file.exists() {
+        return Some("there is no such file".to_owned());
+    }
+    let anchor = anchor?;
+    let anchors = anchors(&std::fs::read_to_string(&file).unwrap_or_default());
+    (!anchors.iter().any(|known| known == anchor))
+        .then(|| format!("no heading of these: {}", anchors.join(", ")))
+}
+
+#[test]
+fn every_test_that_a_promise_names_exists() {
+    let page = "docs/promises.md";
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let (mut found, mut checked) = (Vec::new(), 0);
+    for (number, line) in prose(&text).filter(|(_, line)| line.starts_with('|')) {
+        let tests = line.trim_end_matches([' ', '|']).rsplit_once(" | ").map_or("", |(_, tests)| tests);
+        // Names of tests follow the link to the file they stand in.
+        for part in tests.split("](").skip(1) {
+            let (path, names) = part.split_once(')').unwrap_or((part, ""));
+            let file = root().join("docs").join(path);
+            let source = std::fs::read_to_string(&file).unwrap_or_default();
+            let is_name = |name: &&&str| name.contains('_') && !name.contains([' ', '.', '/', '-', ':', '=']);
+            for name in spans(names).1.iter().filter(is_name) {
+                checked += 1;
+                if !source.contains(&format!("fn {name}(")) {
+                    found.push(format!("{page}:{number}: `{name}` is no test of {path}"));
+                }
+            }
+        }
+    }
+    assert!(checked > 50, "names of tests are not recognised: {checked}");
+    none(&found, "a promise without its test is no promise: name the test that fails when it is broken");
+}

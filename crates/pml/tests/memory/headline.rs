@@ -1,4 +1,4 @@
-//! The measurement behind the README's headline works: a few of its tasks, each arm with the right result.
+//! The measurement behind the headline of `docs/benchmarks.md` works: a few of its tasks, each arm with the right result.
 
 use std::process::Command;
 

@@ -7,6 +7,7 @@ mod imports;
 mod limits;
 mod permissions;
 mod projects;
+mod reference;
 mod starting;
 
 use std::fs;
@@ -167,20 +168,6 @@ expose = "full"
     assert_eq!(headers["Authorization"].reveal(), "Bearer s3cret");
     let sources: Vec<_> = config.sources.iter().map(|source| home.shown(&source.path)).collect();
     assert_eq!(sources, ["~/pml/pml.toml", "~/pml/mcp-permissions.yaml", "~/pml/trust.json", "~/key"]);
-}
-
-#[test]
-fn the_examples_in_the_readme_are_true() {
-    let readme = include_str!("../../../../../README.md");
-    let example = |language: &str| {
-        let (_, rest) = readme.split_once(&format!("```{language}\n")).unwrap();
-        rest.split_once("```").unwrap().0.to_owned()
-    };
-    let home = user(&example("toml"));
-    home.write("pml/mcp-permissions.yaml", &example("yaml"));
-    let config = home.load().unwrap();
-    assert_eq!((config.limits, config.runs), (Limits::default(), Runs::default()));
-    assert_eq!(config.permissions.len(), 4 + 3);
 }
 
 fn trust_all(home: &Home, dir: &str) {

@@ -195,7 +195,7 @@ fn wrong_yaml_is_told_with_its_place() {
         ~/pml/mcp-permissions.yaml:1:1: `é` names no tools
         hint: write a server (`github`), a tool (`"github:search"`) or a pattern (`"github:get_*"`)
         ~/pml/mcp-permissions.yaml:1:7: unknown key `é`
-        hint: known here: `scope`, `approvalMode`, `deny`, `readOnly`, `idempotent`, `openWorld`, `isolated`, `closed`, `cacheTtl`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`, `cache_ttl`
+        hint: known here: `scope`, `deny`, `idempotent`, `isolated`, `closed`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`, `cache_ttl`
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not a number with a fraction
         hint: write it in quotes
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not null
