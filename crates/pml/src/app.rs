@@ -136,6 +136,10 @@ impl App {
     /// Ends every server and everything that runs in the background.
     pub async fn close(&self) {
         self.runs.close().await;
+        // What is only queued would not be learned from, and is lost where the process ends before it is written.
+        if let Err(error) = self.store.flush().await {
+            tracing::warn!(%error, "the last changes could not be stored");
+        }
         knowledge::learn_all(&self.knowledge).await;
         self.stop.cancel();
         self.tools.close().await;

@@ -159,8 +159,8 @@ pub(crate) fn choose(
 ) -> Vec<usize> {
     // As many as can be tried in a few milliseconds.
     let each = match found.len() {
-        0 => 1,
-        1..=3 => 4,
+        0 | 1 => 1,
+        2 | 3 => 4,
         4..=6 => 2,
         _ => 1,
     };
@@ -193,10 +193,10 @@ fn worth(
         Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
     let fed = if tools.len() > 1 { feeds(&calls).edges.len() } else { 0 };
     let mut worth = FED * fed as f64;
-    for (at, ((step, tools), place)) in found.iter().zip(choice).enumerate() {
+    for (at, ((words, tools), place)) in found.iter().zip(choice).enumerate() {
         let (tool, score) = tools[*place];
         worth += score.max(f64::EPSILON).ln();
-        if begins_alike(step, tool) {
+        if begins_alike(words, &tool.definition.name) {
             worth += VERB;
         }
         let again = found[..at].iter().zip(choice).any(|((_, before), place)| before[*place].0.id == tool.id);
@@ -207,13 +207,19 @@ fn worth(
     worth
 }
 
-/// Whether a tool's name begins with the first word of a step. Many servers put their own name before each: `git_commit`.
-fn begins_alike(step: &str, tool: &Tool) -> bool {
-    let server = words(tool.id.server.as_str());
-    let name = words(&tool.definition.name);
-    let own = name.iter().take_while(|word| server.contains(word)).count();
-    let first = name.get(own).or(name.first());
-    first.is_some() && words(step).first() == first
+/// Whether a tool's name begins with the first word of a step.
+fn begins_alike(words: &str, name: &str) -> bool {
+    let first = |text: &str| -> String {
+        let word =
+            text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+        let mut end = word.len();
+        // `readFile` begins with `read`.
+        if let Some((at, _)) = word.char_indices().skip(1).find(|(_, c)| c.is_uppercase()) {
+            end = at;
+        }
+        word[..end].to_lowercase()
+    };
+    first(words) == first(name)
 }
 
 /// The DAG of these steps.

@@ -84,6 +84,21 @@ fn it_is_set_on_the_terminal_and_tells_what_it_does() {
 }
 
 #[test]
+fn a_use_of_a_known_result_counts_also_where_its_process_ends_at_once() {
+    let place = place();
+    place.settled();
+    let mut hits = 0;
+    for _ in 0..10 {
+        let told = place.home.run(&["execute", "read the file", "--json"]);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{}", told.stderr));
+        assert_eq!(told["result"], "text", "{told}");
+        hits += u64::from(told["cacheHit"].is_string());
+    }
+    assert!(hits >= 9, "one at most is run to be known by its arguments: {hits}");
+    assert_eq!(set(&place.home, &[])["cache"]["hit_count"], json!(hits));
+}
+
+#[test]
 fn it_is_set_over_http_too() {
     let home = Home::new(ALL);
     std::fs::write(home.path("a.txt"), "text").unwrap();
