@@ -92,7 +92,7 @@ fn a_use_of_a_known_result_counts_also_where_its_process_ends_at_once() {
         let told = place.home.run(&["execute", "read the file", "--json"]);
         let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{}", told.stderr));
         assert_eq!(told["result"], "text", "{told}");
-        hits += u64::from(told["cacheHit"].is_string());
+        hits += u64::from(!told["cacheHit"].is_null());
     }
     assert!(hits >= 9, "one at most is run to be known by its arguments: {hits}");
     assert_eq!(set(&place.home, &[])["cache"]["hit_count"], json!(hits));
