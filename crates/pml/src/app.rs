@@ -149,6 +149,8 @@ impl App {
     pub(crate) async fn reload(&self) -> Result<(), Problem> {
         let config = self.settings.read_again()?;
         let commands = Accepted::open(&self.settings.paths).read()?;
+        // Before any server is started with them.
+        self.knowledge.learn_secrets(&config);
         self.tools.reload(config, &commands).await?;
         self.knowledge.reload();
         Ok(())

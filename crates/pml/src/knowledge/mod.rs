@@ -126,11 +126,14 @@ impl Knowledge {
         knowledge
     }
 
-    /// Takes over what a changed configuration says of secrets and of the model.
+    /// Takes the secrets of a configuration out of what is kept from now on.
+    pub(crate) fn learn_secrets(&self, config: &config::Config) {
+        self.memory.also_secret(config::known_secrets(config, &self.settings.paths, &self.settings.env));
+    }
+
+    /// Takes over the model of a changed configuration.
     pub(crate) fn reload(&self) {
-        let config = self.settings.config();
-        self.memory.also_secret(config::known_secrets(&config, &self.settings.paths, &self.settings.env));
-        self.embeddings.choose(&config.embedding);
+        self.embeddings.choose(&self.settings.config().embedding);
     }
 
     /// What follows from the runs of a principal.
